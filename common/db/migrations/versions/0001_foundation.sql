@@ -1,0 +1,193 @@
+-- Applications, domains, certificates, orders, and the change feed that edges follow.
+
+create table applications (
+    id                      text primary key,
+    name                    text not null,
+    cname_target            text not null unique,
+    secure_cname_target     text unique,                    -- none: cname_target serves both products
+    application_url         text,
+    webhook_url             text,
+    root_path_access        text[] not null default '{}',
+    tier                    text not null default 'premium',
+    client_secret           bytea not null,                 -- envelopes: common.secrets
+    previous_client_secret  bytea,                          -- opens too until previous_expires_at
+    previous_expires_at     timestamptz,
+    webhook_secret          bytea not null,
+    service_auth            bytea,                          -- none: X-Service-Auth is off
+    created_at              timestamptz not null default now()
+);
+
+-- A customer's host name under one product. Both products on one name belong to one application.
+create table domains (
+    domain                  text not null,                  -- lower-case A-labels, no trailing dot
+    product                 text not null check (product in ('power', 'secure')),
+    application_id          text not null references applications,
+    application_url         text,                           -- none: the application's (Secure)
+    root_path_access        text[],                         -- none: the application's
+    redirect_to             text,
+    departed_at             timestamptz,                    -- its DNS no longer leads to us
+    created_at              timestamptz not null default now(),
+    primary key (domain, product)
+);
+create index domains_of_application on domains (application_id, product, domain);
+
+-- One row each time a domain is powered or provisioned: the limit of SPEC 8 counts these.
+create table enrolments (
+    domain                  text not null,
+    product                 text not null,
+    enrolled_at             timestamptz not null default now()
+);
+create index enrolments_of_domain on enrolments (domain, product, enrolled_at);
+
+-- A domain's certificate. Released ones (their domain was deleted) are kept 7 days for the same application.
+create table certificates (
+    domain                  text not null,
+    application_id          text not null references applications,
+    issuer                  text not null,
+    chain                   text not null,                  -- PEM, leaf first
+    private_key             bytea not null,                 -- envelope, identity certificate_key_identity(domain)
+    not_before              timestamptz not null,
+    not_after               timestamptz not null,
+    issued_at               timestamptz not null default now(),
+    live_at                 timestamptz,                    -- every edge with a lease had applied it
+    released_at             timestamptz,
+    primary key (domain, application_id)
+);
+create unique index one_certificate_in_service on certificates (domain) where released_at is null;
+
+-- The work of getting a certificate. Claimed: see common.claims.
+create table orders (
+    domain                  text primary key,
+    application_id          text not null references applications,
+    state                   text not null default 'running' check (state in ('running', 'issued', 'failed')),
+    hold_until              timestamptz not null,           -- edges hold handshakes of this domain until then
+    due_at                  timestamptz,                    -- none: nothing left to do
+    lease_until             timestamptz,
+    fence                   bigint not null default 0,
+    attempts                integer not null default 0,
+    last_error              text,
+    phases                  jsonb not null default '{}',    -- phase -> seconds
+    requested_at            timestamptz not null default now(),
+    finished_at             timestamptz
+);
+create index orders_due on orders (due_at) where due_at is not null;
+
+-- Edges that serve. Not routed: writing here moves no version.
+create table edge_nodes (
+    node_id                 text primary key,
+    feed_identity           text not null,
+    version                 bigint not null,
+    lease_until             timestamptz not null
+);
+
+create table canary (
+    key_id                  text primary key,
+    envelope                bytea not null
+);
+
+-- The change feed -----------------------------------------------------------------------------------------
+-- `feed` is one row: whoever commits a routed change holds its lock through commit, so that versions become
+-- visible in order. `checksum` is the XOR of the digests of all live entries: a replica that keeps the same
+-- sum over what it stores proves, at each catch-up, that it equals this database.
+
+create table feed (
+    only_row                boolean primary key default true check (only_row),
+    version                 bigint not null default 0,
+    checksum                bigint not null default 0,
+    purged_version          bigint not null default 0       -- tombstones up to here are gone
+);
+insert into feed default values;
+
+create table changes (
+    kind                    text not null,
+    key                     text not null,
+    version                 bigint not null unique,
+    deleted                 boolean not null,
+    digest                  bigint not null,                -- of kind, key and content; 0 when deleted
+    changed_at              timestamptz not null default clock_timestamp(),
+    primary key (kind, key)
+);
+
+-- What edges must know of one row, as JSON; null when they must know nothing.
+-- Kinds and keys: application <id>; route <product>/<domain>; certificate <domain>; order <domain>.
+create function feed_content(of_kind text, of_key text) returns jsonb language plpgsql stable as $$
+begin
+    case of_kind
+    when 'application' then
+        return (select jsonb_build_object(
+            'id', id, 'application_url', application_url, 'root_path_access', root_path_access,
+            'service_auth', encode(service_auth, 'base64'))
+            from applications where id = of_key);
+    when 'route' then
+        return (select jsonb_build_object(
+            'domain', domain, 'product', product, 'application_id', application_id,
+            'application_url', application_url, 'root_path_access', root_path_access, 'redirect_to', redirect_to)
+            from domains where product = split_part(of_key, '/', 1) and domain = split_part(of_key, '/', 2));
+    when 'certificate' then
+        return (select jsonb_build_object(
+            'domain', domain, 'chain', chain, 'private_key', encode(private_key, 'base64'),
+            'not_after', extract(epoch from not_after))
+            from certificates where domain = of_key and released_at is null);
+    when 'order' then
+        return (select jsonb_build_object('domain', domain, 'hold_until', extract(epoch from hold_until))
+            from orders where domain = of_key and state = 'running');
+    end case;
+end $$;
+
+create function feed_digest(of_kind text, of_key text, content jsonb) returns bigint language sql immutable as $$
+    select ('x' || left(encode(sha256(convert_to(of_kind || chr(10) || of_key || chr(10) || content::text, 'UTF8')), 'hex'), 16))::bit(64)::bigint
+$$;
+
+-- Bring the feed's entry for one key in line with the row as it now is. Entries that stay the same cost no version.
+create function record_change(of_kind text, of_key text) returns void language plpgsql as $$
+declare
+    content jsonb := feed_content(of_kind, of_key);
+    new_digest bigint := case when content is null then 0 else feed_digest(of_kind, of_key, content) end;
+    old_digest bigint;
+    next_version bigint;
+begin
+    -- The lock comes first: between reading the old digest and writing the new one nobody else may commit.
+    select version + 1 into next_version from feed for update;
+    select digest into old_digest from changes where kind = of_kind and key = of_key;
+    if new_digest = coalesce(old_digest, 0) then
+        return;
+    end if;
+    update feed set version = next_version, checksum = checksum # coalesce(old_digest, 0) # new_digest;
+    insert into changes (kind, key, version, deleted, digest)
+        values (of_kind, of_key, next_version, content is null, new_digest)
+        on conflict (kind, key) do update
+        set version = excluded.version, deleted = excluded.deleted, digest = excluded.digest, changed_at = excluded.changed_at;
+    perform pg_notify('frontage_changes', '');  -- the same words twice in one transaction are sent once
+end $$;
+
+create function feed_key(of_kind text, routed jsonb) returns text language sql immutable as $$
+    select case of_kind
+        when 'application' then routed ->> 'id'
+        when 'route' then (routed ->> 'product') || '/' || (routed ->> 'domain')
+        else routed ->> 'domain'
+    end
+$$;
+
+-- Deferred to the end of the transaction; the argument is the kind. A renamed key tombstones the old one.
+create function follow_change() returns trigger language plpgsql as $$
+declare
+    old_key text := case when tg_op <> 'INSERT' then feed_key(tg_argv[0], to_jsonb(old)) end;
+    new_key text := case when tg_op <> 'DELETE' then feed_key(tg_argv[0], to_jsonb(new)) end;
+begin
+    if new_key is not null then
+        perform record_change(tg_argv[0], new_key);
+    end if;
+    if old_key is not null and old_key is distinct from new_key then
+        perform record_change(tg_argv[0], old_key);
+    end if;
+    return null;
+end $$;
+
+create constraint trigger follow after insert or update or delete on applications
+    deferrable initially deferred for each row execute function follow_change('application');
+create constraint trigger follow after insert or update or delete on domains
+    deferrable initially deferred for each row execute function follow_change('route');
+create constraint trigger follow after insert or update or delete on certificates
+    deferrable initially deferred for each row execute function follow_change('certificate');
+create constraint trigger follow after insert or update or delete on orders
+    deferrable initially deferred for each row execute function follow_change('order');

@@ -1,0 +1,32 @@
+"""The one root of Frontage's errors.
+
+An error carries what happened in words a reader can act on. How it is rendered belongs to the border
+that renders it: the command line prints an `OperatorError` as one line, the API has a table from error
+to status and message (`api.errors`), the edge has another (`edge.http.errors`).
+"""
+
+from __future__ import annotations
+
+
+class FrontageError(Exception):
+    """Root of every error this project raises on purpose."""
+
+
+class OperatorError(FrontageError):
+    """Something the person running a command can put right; the text says what to do, in one line."""
+
+
+class DatabaseUnavailable(FrontageError):
+    """Postgres could not be reached, or did not answer in time. Retrying later is safe."""
+
+
+class InvalidName(FrontageError):
+    """Text that is no domain name we serve (RFC 1035 §2.3, RFC 5890)."""
+
+
+class AddressRefused(FrontageError):
+    """An address the policy does not let us dial."""
+
+
+class SecretUnreadable(FrontageError):
+    """An envelope that this master key does not open: another key, another row, or damage."""

@@ -1,0 +1,157 @@
+"""Settings: the only place that reads the environment (``FRONTAGE_*``).
+
+A name nobody knows or a value that makes no sense stops the start, naming the variable. Every role accepts
+every variable, so that one environment file serves all of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from common.errors import OperatorError
+
+PREFIX = "FRONTAGE_"
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class HostPort(NamedTuple):
+    """Where to listen or whom to ask; `host` is an IP literal or a name, without brackets."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
+    """``host:port``, ``[v6]:port``, or just a host where there is a default port.
+
+    Raises: ValueError.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or (port.endswith("]") and default_port is not None):
+        host, port = text.strip(), ""
+    if not port:
+        if default_port is None:
+            raise ValueError("expected host:port")
+        port = str(default_port)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("expected host:port with a port from 1 to 65535")
+    return HostPort(host, int(port))
+
+
+def _split(value: Any) -> Any:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _one_host_port(value: Any) -> Any:
+    return parse_host_port(value) if isinstance(value, str) else value
+
+
+def _name_servers(value: Any) -> Any:
+    return [parse_host_port(part, 53) for part in _split(value)] if isinstance(value, str) else value
+
+
+Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+def _default_state_dir() -> Path:
+    if os.geteuid() == 0:
+        return Path("/var/lib/frontage")
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "frontage"
+
+
+class Settings(BaseSettings):
+    """One attribute a variable: ``edge_http`` is ``FRONTAGE_EDGE_HTTP``. Defaults say why where it is not plain."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    # Truth and state
+    database_url: str | None = Field(None, repr=False)  # none: the embedded Postgres of `up`
+    state_dir: Path = Field(default_factory=_default_state_dir)
+    master_key_file: Path | None = None  # none: `master.key` in the state directory
+
+    # Edge
+    edge_http: Listen = HostPort("127.0.0.1", 8080)
+    edge_https: Listen = HostPort("127.0.0.1", 8443)
+    edge_admin: Listen = HostPort("127.0.0.1", 9180)
+    edge_https_redirect: bool = True
+    edge_workers: Annotated[int, Field(ge=1, le=256)] = Field(default_factory=lambda: os.cpu_count() or 1)
+    edge_trusted_proxies: Networks = ()
+
+    # Whom we may dial
+    allow_private_addresses: Networks = ()
+
+    # API
+    api_listen: Listen = HostPort("127.0.0.1", 8000)
+    public_url: str | None = None  # none: http:// and api_listen
+
+    # DNS
+    power_target: str = "power.frontage.localhost"
+    ssl_target: str = "secure.frontage.localhost"
+    service_servers: Annotated[tuple[IPAddress, ...], NoDecode, BeforeValidator(_split)] = (
+        ipaddress.IPv4Address("127.0.0.1"),
+    )
+    dns_servers: Annotated[tuple[HostPort, ...], NoDecode, BeforeValidator(_name_servers)] = ()  # none: the system's
+
+    # Certificates
+    issuer: Literal["internal", "acme"] = "internal"
+    acme_directory: str | None = None
+    acme_ca_file: Path | None = None
+    acme_email: str | None = None
+
+    # Monitor
+    check_interval_seconds: Seconds = 3600
+
+    @property
+    def key_file(self) -> Path:
+        return self.master_key_file or self.state_dir / "master.key"
+
+    @property
+    def base_url(self) -> str:
+        return (self.public_url or f"http://{self.api_listen}").rstrip("/")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from `environ`.
+
+    Raises: `OperatorError` that names the variable and what is wrong with it.
+    """
+    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    known = {PREFIX + field.upper(): field for field in Settings.model_fields}
+    for name in given:
+        if name not in known:
+            raise OperatorError(f"{name} is not a setting of Frontage: remove it, or see README for the names")
+    # An empty value means "not set", as in most environment files.
+    values = {known[name]: value for name, value in given.items() if value.strip()}
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else "settings"
+        raise OperatorError(f"{PREFIX}{field.upper()} has a bad value: {first['msg']}") from None
