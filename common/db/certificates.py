@@ -1,0 +1,135 @@
+"""Certificates as rows: one in service for each domain, released ones kept for the application that had them.
+
+Owns the SQL of ``certificates``. Keys arrive and stay sealed; nothing here opens an envelope or speaks to an
+issuer.
+
+Rules
+    A domain's certificate and order change only under `lock_domain`.
+    At most one certificate of a domain is in service (``released_at is null``).
+    A certificate is live once ``live_at`` is not older than ``issued_at``: during a renewal the old time
+    stays, so that a domain that was live never seems to have lost its certificate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from asyncpg import Connection, Record
+
+KEPT_DAYS = 7
+"""How long a released certificate can be adopted, before it is erased."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What an issuer gave. `chain` is PEM, leaf first; `private_key` is an envelope."""
+
+    issuer: str
+    chain: str
+    private_key: bytes
+    not_before: datetime
+    not_after: datetime
+
+
+def key_identity(domain: str) -> str:
+    """The envelope's identity: the domain alone, so that the same application can adopt what it released."""
+    return f"certificate/{domain}/private-key"
+
+
+async def lock_domain(connection: Connection[Record], domain: str) -> None:
+    """Hold everybody else's changes to this domain's certificate and order until the transaction ends."""
+    await connection.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", domain)
+
+
+async def is_in_service(connection: Connection[Record], domain: str, application_id: str) -> bool:
+    """Whether the application's certificate is served and still valid."""
+    return bool(
+        await connection.fetchval(
+            "select exists (select from certificates where domain = $1 and application_id = $2"
+            " and released_at is null and not_after > now())",
+            domain,
+            application_id,
+        )
+    )
+
+
+async def adopt(connection: Connection[Record], domain: str, application_id: str) -> bool:
+    """Put the certificate this application released back into service, if it is still good for an hour."""
+    status = await connection.execute(
+        "update certificates set released_at = null, live_at = null"
+        " where domain = $1 and application_id = $2 and released_at is not null"
+        " and not_after > now() + interval '1 hour'",
+        domain,
+        application_id,
+    )
+    return status == "UPDATE 1"
+
+
+async def release(connection: Connection[Record], domain: str) -> None:
+    """Stop serving and ordering for a domain that no product has any more.
+
+    Call it after the row in ``domains`` is deleted, in the same transaction: while the other product still
+    has the domain, its certificate stays.
+    """
+    await lock_domain(connection, domain)
+    if await connection.fetchval("select exists (select from domains where domain = $1)", domain):
+        return
+    await connection.execute("delete from orders where domain = $1", domain)
+    await connection.execute(
+        "update certificates set released_at = now() where domain = $1 and released_at is null", domain
+    )
+
+
+async def store(
+    connection: Connection[Record], domain: str, application_id: str, certificate: Certificate
+) -> None:
+    """Put a fresh certificate into service in place of the application's last one."""
+    await connection.execute(
+        """
+        insert into certificates
+            (domain, application_id, issuer, chain, private_key, not_before, not_after, issued_at)
+        values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp())
+        on conflict (domain, application_id) do update
+        set issuer = excluded.issuer, chain = excluded.chain, private_key = excluded.private_key,
+            not_before = excluded.not_before, not_after = excluded.not_after, issued_at = excluded.issued_at,
+            live_at = case when certificates.released_at is null then certificates.live_at end,
+            released_at = null
+        """,
+        domain,
+        application_id,
+        certificate.issuer,
+        certificate.chain,
+        certificate.private_key,
+        certificate.not_before,
+        certificate.not_after,
+    )
+
+
+async def set_live(connection: Connection[Record], domain: str) -> None:
+    await connection.execute(
+        "update certificates set live_at = clock_timestamp() where domain = $1 and released_at is null",
+        domain,
+    )
+
+
+async def edges_without(connection: Connection[Record], domain: str) -> list[str]:
+    """The serving edges (those with a lease) that have not applied the domain's certificate as it is now."""
+    rows = await connection.fetch(
+        "select node_id from edge_nodes where lease_until > now() and version <"
+        " (select version from changes where kind = 'certificate' and key = $1) order by node_id",
+        domain,
+    )
+    return [row["node_id"] for row in rows]
+
+
+async def erase_released(connection: Connection[Record], *, most: int = 1000) -> int:
+    """Delete released certificates, keys and all, after their days of grace. Returns how many."""
+    rows = await connection.fetch(
+        "delete from certificates where (domain, application_id) in"
+        " (select domain, application_id from certificates"
+        "  where released_at < now() - make_interval(days => $1) limit $2) returning domain",
+        KEPT_DAYS,
+        most,
+    )
+    return len(rows)
