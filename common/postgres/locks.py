@@ -1,0 +1,141 @@
+"""File locks that end with their holders, whatever ends those, and a strict way to say who a holder is.
+
+A lock is an flock: it lives as long as any process keeps the descriptor open, so a child that inherits it
+holds it too. Its text names the process that took it, by pid and start time, because pids are used again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import OperatorError
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process and no later one with the same pid."""
+
+    pid: int
+    started: int  # clock ticks after boot, /proc/<pid>/stat field 22
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessIdentity | None:
+        """None when there is no such process (a zombie no longer counts)."""
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return None
+        state, *fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and brackets
+        return None if state in "ZX" else cls(pid, int(fields[18]))
+
+    def is_alive(self) -> bool:
+        return ProcessIdentity.of(self.pid) == self
+
+
+class FileLock:
+    """An exclusive lock, held from `try_acquire` until `release` or the end of the last process sharing it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    @classmethod
+    def try_acquire(cls, path: Path) -> FileLock | None:
+        """None when somebody holds it.
+
+        Raises: OperatorError when the file cannot be opened.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise OperatorError(f"cannot open {path}: {error.strerror}") from error
+        if not _try_flock(descriptor, fcntl.LOCK_EX):
+            os.close(descriptor)
+            return None
+        me = ProcessIdentity.of(os.getpid())
+        assert me is not None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{me.pid} {me.started}\n".encode(), 0)
+        return cls(descriptor)
+
+    def fileno(self) -> int:
+        assert self._descriptor is not None, "released"
+        return self._descriptor
+
+    def release(self) -> None:
+        """Give up our share; a child that inherited the lock goes on holding it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def taker(path: Path) -> ProcessIdentity | None:
+    """Who wrote their name into the lock last; alive or not is another question."""
+    try:
+        pid, started = path.read_text("ascii").split()
+        return ProcessIdentity(int(pid), int(started))
+    except (OSError, ValueError):
+        return None
+
+
+def is_held(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_flock(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
+def kill_holders(path: Path, programs: frozenset[str]) -> None:
+    """SIGKILL every process that has this very file open and runs one of `programs`."""
+    lock = path.stat()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            process = os.pidfd_open(int(entry.name))
+        except OSError:
+            continue
+        try:
+            # Looked at through the pid, signalled through the descriptor: never a process that came later.
+            if _program(entry) in programs and _has_open(entry, lock):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(process)
+
+
+def _program(process: Path) -> str:
+    try:
+        return os.readlink(process / "exe").removesuffix(" (deleted)").rpartition("/")[2]
+    except OSError:
+        return ""
+
+
+def _has_open(process: Path, file: os.stat_result) -> bool:
+    try:
+        return any(_is_same_file(link, file) for link in (process / "fd").iterdir())
+    except OSError:
+        return False
+
+
+def _is_same_file(link: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(link.stat(), file)
+    except OSError:
+        return False
+
+
+def _try_flock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
