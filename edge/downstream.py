@@ -1,0 +1,540 @@
+"""A client's connection: requests in, one exchange at a time, responses out.
+
+`Downstream` is an asyncio protocol on the plain port and inside the TLS layer; `Serving` is what all connections of
+a worker share, and its clock: deadlines are swept once a tick instead of being timers, since nearly all are met.
+Reading stays on while an answer is awaited (a paused socket shows neither FIN nor RST); what a client sends ahead is
+kept up to 16 KB, then reading pauses until the exchange is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Final, Protocol, cast
+
+from common.addresses import AddressPolicy
+from common.probe import probe_answer
+
+from common.clock import SystemClock
+from common.logs import get_logger
+from common.secrets import Keyring
+from common.settings import Settings
+from edge.http import request
+from edge.http.forwarded import Client
+from edge.http.framing import CHUNKED
+from edge.http.refusals import (
+    BAD_REQUEST,
+    HEAD_TOO_LARGE,
+    MISDIRECTED,
+    NOT_ENROLLED,
+    REQUEST_TIMEOUT,
+    TARGET_TOO_LONG,
+    Kind,
+    Refused,
+    render,
+)
+from edge.http.request import Limits, RequestHead
+from edge.relay import Exchange, Phase, Relay, Timeouts
+from edge.replica.routes import Reader, RouteTable
+from edge.routing.decide import PROBE_PREFIX, Ports, Redirect, decide
+from edge.routing.route import Route
+from edge.upstream.connector import Connector
+from edge.upstream.leases import LeaseDesk
+from edge.upstream.pool import Pool
+from edge.upstream.resolution import OriginResolver
+
+MAX_PIPELINED_BYTES: Final = 16_384
+# Closing at once with unread input would make the kernel reset the connection before the client read our answer.
+LINGER_SECONDS: Final = 2.0
+MAX_LINGER_BYTES: Final = 262_144
+# After the client's FIN: it may have half-closed and still read, or be gone; a short while tells.
+HALF_CLOSED_SECONDS: Final = 2.0
+TICK_SECONDS: Final = 0.5
+_LATENCY_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+_log = get_logger("edge.downstream")
+
+
+class ReplicaView(Reader, Protocol):
+    def generation(self) -> int: ...
+
+
+class Counters:
+    """Plain numbers since the worker's start, for the admin port."""
+
+    __slots__ = ("by_status", "connections", "exchanges", "latency", "latency_sum", "refusals")
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.exchanges = 0
+        self.by_status = [0] * 600
+        self.refusals: dict[str, int] = {}
+        self.latency = [0] * (len(_LATENCY_BOUNDS) + 1)
+        self.latency_sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.latency_sum += seconds
+        bucket = 0
+        for bound in _LATENCY_BOUNDS:
+            if seconds <= bound:
+                break
+            bucket += 1
+        self.latency[bucket] += 1
+
+
+class Serving:
+    """One a worker: created by its composition root, closed by it; every `Downstream` refers to it."""
+
+    def __init__(
+        self, settings: Settings, reader: ReplicaView, keyring: Keyring, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.loop = loop
+        self.limits = Limits()
+        self.ports = Ports(settings.edge_http.port, settings.edge_https.port)
+        self.redirects_to_https = settings.edge_https_redirect
+        self.trusted_proxies = settings.edge_trusted_proxies
+        self.idle_seconds = 75.0  # as nginx: browsers keep connections a minute
+        self.head_seconds = 10.0  # the whole head, from its first byte
+        self.upstream_idle_seconds = 4.0  # below the 5 s of Node's servers, so that we close first
+        self.keyring = keyring
+        self.routes = RouteTable(reader, keyring)
+        self.counters = Counters()
+        self.connections: set[Downstream] = set()
+        self.is_draining = False
+        self.now = loop.time()
+        self._reader = reader
+        clock = SystemClock()
+        policy = AddressPolicy(
+            settings.allow_private_addresses,
+            own_listeners=[settings.edge_http, settings.edge_https, settings.edge_admin],
+        )
+        self._desk = LeaseDesk(
+            Connector(OriginResolver(settings.dns_servers, clock), policy, timeout_seconds=5.0),
+            Pool(),
+            loop,
+        )
+        # connect above the connector's own 5 s, so that its reason is the one reported; 60 s as nginx and HAProxy
+        # recommend; tunnels stay an hour, as WebSocket applications ping far more often.
+        self.relay = Relay(self._desk, Timeouts(connect=15.0, origin=60.0, body=60.0, tunnel=3600.0), self._record)
+        self._ticking = loop.call_later(TICK_SECONDS, self._tick)
+        self.on_replica_change()
+
+    @property
+    def is_idle(self) -> bool:
+        """No exchange is under way."""
+        return not any(connection.exchange for connection in self.connections)
+
+    def on_replica_change(self) -> None:
+        self.routes.generation = self._reader.generation()
+
+    def drain(self) -> None:
+        """No connection outlives its current exchange from now on."""
+        self.is_draining = True
+        for connection in list(self.connections):
+            connection.close_if_between_requests()
+
+    def close(self) -> None:
+        self._ticking.cancel()
+        for connection in list(self.connections):
+            connection.abort()
+        self._desk.close()
+
+    def _tick(self) -> None:
+        self._ticking = self.loop.call_later(TICK_SECONDS, self._tick)
+        self.now = self._desk.now = now = self.loop.time()
+        for connection in [each for each in self.connections if each.deadline < now]:
+            connection.on_deadline()
+        self._desk.close_idle(now - self.upstream_idle_seconds)
+
+    def _record(self, exchange: Exchange) -> None:
+        counters = self.counters
+        counters.exchanges += 1
+        counters.by_status[exchange.status] += 1
+        counters.observe(self.loop.time() - exchange.started_at)
+
+
+class _Repeat:
+    """The last request of a connection, for when the same bytes come again (they mean the same: same client,
+    same port, same route)."""
+
+    __slots__ = ("generation", "head", "raw", "route", "upstream_head")
+
+    def __init__(self, raw: bytes, generation: int, head: RequestHead, route: Route, upstream_head: bytes) -> None:
+        self.raw = raw
+        self.generation = generation
+        self.head = head
+        self.route = route
+        self.upstream_head = upstream_head
+
+
+class Downstream(asyncio.Protocol):
+    """One connection. Invariant: between requests `exchange` is None and `_buffer` holds no complete head."""
+
+    __slots__ = (
+        "_buffer",
+        "_client",
+        "_is_advancing",
+        "_is_full",
+        "_is_lingering",
+        "_linger_left",
+        "_reading_ended",
+        "_repeat",
+        "_secure",
+        "_server_name",
+        "_serving",
+        "_transport",
+        "deadline",
+        "exchange",
+    )
+
+    def __init__(self, serving: Serving, *, secure: bool) -> None:
+        # the worker's
+        self._serving = serving
+        self._secure = secure
+        # the connection's
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._client: Client = cast("Client", None)
+        self._server_name = ""
+        self._buffer = b""
+        self._repeat: _Repeat | None = None
+        self._is_full = False
+        self._is_advancing = False
+        self._is_lingering = False
+        self._linger_left = MAX_LINGER_BYTES
+        self._reading_ended = False
+        # the request's
+        self.exchange: Exchange | None = None
+        self.deadline = 0.0
+
+    # Called by the transport ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        serving = self._serving
+        serving.connections.add(self)
+        serving.counters.connections += 1
+        peer = transport.get_extra_info("peername")
+        self._client = Client(peer[0] if peer else "", secure=self._secure, trusted_proxies=serving.trusted_proxies)
+        self._server_name = (transport.get_extra_info("server_name") or "") if self._secure else ""
+        self.set_deadline(serving.head_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        exchange = self.exchange
+        if exchange is not None:
+            self._continue(exchange, data)
+            return
+        repeat = self._repeat
+        if repeat is not None and repeat.raw == data and not self._buffer and self._may_repeat(repeat):
+            self._start(repeat.head, repeat.route, repeat.upstream_head)
+            return
+        if self._is_lingering:
+            self._linger_left -= len(data)
+            if self._linger_left < 0:
+                self._transport.abort()
+            return
+        if not self._buffer:
+            self.set_deadline(self._serving.head_seconds)
+        self._buffer += data
+        self._advance()
+
+    def eof_received(self) -> bool:
+        self._reading_ended = True
+        if self.exchange is None:
+            self._transport.close()
+            return False
+        self.set_deadline(HALF_CLOSED_SECONDS)
+        self.exchange.on_client_eof()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._serving.connections.discard(self)
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.cancel()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        if self.exchange is not None:
+            self.exchange.on_client_full()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        if self.exchange is not None:
+            self.exchange.on_client_ready()
+        else:
+            self._advance()
+
+    # Called by the worker's clock --------------------------------------------------------------------------
+
+    def set_deadline(self, seconds: float) -> None:
+        self.deadline = self._serving.now + (HALF_CLOSED_SECONDS if self._reading_ended else seconds)
+
+    def on_deadline(self) -> None:
+        if self.exchange is not None:
+            self.exchange.on_deadline()
+        elif self._is_lingering:
+            self._transport.abort()
+        elif self._buffer:
+            self._refuse(REQUEST_TIMEOUT, None, self._buffer)
+        else:
+            self._transport.close()
+
+    def close_if_between_requests(self) -> None:
+        if self.exchange is None and not self._buffer:
+            self._transport.close()
+
+    # Requests ---------------------------------------------------------------------------------------------
+
+    def _may_repeat(self, repeat: _Repeat) -> bool:
+        serving = self._serving
+        return repeat.generation == serving.routes.generation and not (
+            self._is_full or self._is_lingering or serving.is_draining
+        )
+
+    def _advance(self) -> None:
+        """Begin what the buffer holds, until an exchange is under way or the buffer lacks a complete head."""
+        if self._is_advancing:  # a refusal inside the loop below ends up here
+            return
+        self._is_advancing = True
+        try:
+            while self.exchange is None and self._buffer and not (self._is_full or self._is_lingering):
+                if not self._begin_next():
+                    break
+        finally:
+            self._is_advancing = False
+
+    def _begin_next(self) -> bool:
+        """Take one head from the buffer; False when there is none yet."""
+        buffer = self._buffer
+        if buffer[:2] == b"\r\n":  # RFC 9112 §2.2: empty lines before a request line are ignored
+            self._buffer = buffer.lstrip(b"\r\n") if len(buffer) < MAX_PIPELINED_BYTES else b""
+            return bool(self._buffer)
+        end = buffer.find(b"\r\n\r\n") + 4
+        head = None
+        try:
+            if end < 4:
+                _check_incomplete(buffer, self._serving.limits)
+                return False
+            self._buffer = buffer[end:]
+            head = request.parse(buffer[:end], self._serving.limits)
+            self._begin(head, buffer[:end])
+        except Refused as error:
+            self._refuse(error.kind, head, buffer)
+        return True
+
+    def _begin(self, head: RequestHead, raw: bytes) -> None:
+        serving = self._serving
+        route = self._route(head)
+        if route is None:
+            return
+        decision = decide(
+            route,
+            head,
+            secure=self._secure,
+            redirects_to_https=serving.redirects_to_https,
+            ports=serving.ports,
+        )
+        if isinstance(decision, Redirect):
+            self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
+            return
+        upstream_head = self._compose(head, route, decision.target)
+        if head.is_repeatable:
+            self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head)
+        self._start(head, route, upstream_head)
+        if head.body and self._buffer:
+            rest, self._buffer = self._buffer, b""
+            self._continue(self.exchange, rest)
+
+    def _route(self, head: RequestHead) -> Route | None:
+        """The route asked for; None when the request was answered here.
+
+        Raises: `Refused` for names that are not enrolled, or not this connection's.
+        """
+        serving = self._serving
+        if not self._secure and head.target.startswith(PROBE_PREFIX):
+            nonce = head.path[len(PROBE_PREFIX) :].decode("ascii")
+            answer = probe_answer(serving.keyring, head.host, nonce)
+            if answer is not None:
+                self._answer(b"200 OK\r\nContent-Type: text/plain", answer, head)
+                return None
+        route = serving.routes.find(head.host)
+        if route is None:
+            raise Refused(NOT_ENROLLED)
+        if self._server_name and self._server_name != head.host:
+            # RFC 9110 §7.4: certificates shown for one owner's name say nothing about another's.
+            shown = serving.routes.find(self._server_name)
+            if shown is None or shown.application_id != route.application_id:
+                raise Refused(MISDIRECTED)
+        return route
+
+    def _compose(self, head: RequestHead, route: Route, target: bytes) -> bytes:
+        """The head as the origin gets it."""
+        parts = [
+            head.method,
+            b" ",
+            target,
+            b" HTTP/1.1\r\nHost: ",
+            route.origin.authority,
+            head.kept,
+            self._client.fields(head.forwarded_for, head.forwarded_proto),
+            b"\r\nX-Forwarded-Host: ",
+            head.host_as_received,
+            b"\r\nx-service-forwarded-host: ",
+            head.host.encode(),
+        ]
+        if route.service_auth:
+            parts += (b"\r\nX-Service-Auth: ", route.service_auth)
+        if head.body == CHUNKED:
+            parts.append(b"\r\nTransfer-Encoding: chunked")
+        elif head.body or head.method in (b"POST", b"PUT", b"PATCH"):
+            parts.append(b"\r\nContent-Length: %d" % head.body)
+        if head.expects_continue and head.body:
+            parts.append(b"\r\nExpect: 100-continue")
+        if head.upgrade:
+            parts += (b"\r\nConnection: Upgrade\r\nUpgrade: ", head.upgrade)
+        parts.append(b"\r\n\r\n")
+        return b"".join(parts)
+
+    def _start(self, head: RequestHead, route: Route, upstream_head: bytes) -> None:
+        serving = self._serving
+        self.exchange = exchange = Exchange(self, serving.relay, head, route, upstream_head, serving.loop.time())
+        exchange.start()
+
+    def _continue(self, exchange: Exchange | None, data: bytes) -> None:
+        """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
+        assert exchange is not None
+        if not exchange.request_is_complete or exchange.phase is Phase.TUNNEL:
+            try:
+                data = exchange.on_request_data(data)
+            except Refused as error:
+                self._break_request(exchange, error.kind)
+                return
+            if not data:
+                return
+        if self.exchange is None:
+            self.data_received(data)
+            return
+        self._buffer += data
+        if len(self._buffer) > MAX_PIPELINED_BYTES:
+            self._transport.pause_reading()
+
+    def _break_request(self, exchange: Exchange, kind: Kind) -> None:
+        """The body's coding broke in the middle."""
+        nothing_sent = exchange.status == 0
+        exchange.cancel()
+        self.exchange = None
+        if nothing_sent:
+            self._refuse(kind, exchange.head, exchange.head.kept, whole=False)
+        else:
+            self._transport.abort()
+
+    # Called by the exchange -------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if len(self._buffer) <= MAX_PIPELINED_BYTES:
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        self.exchange = None
+        self._transport.abort()
+
+    def tunnel_opened(self) -> None:
+        data, self._buffer = self._buffer, b""
+        self._transport.resume_reading()
+        if data:
+            self._continue(self.exchange, data)
+
+    def exchange_finished(self, *, keep_alive: bool) -> None:
+        exchange, self.exchange = self.exchange, None
+        if not keep_alive or self._reading_ended or self._serving.is_draining:
+            self._close(lingers=exchange is not None and not exchange.request_is_complete)
+            return
+        self.deadline = self._serving.now + self._serving.idle_seconds
+        if self._buffer:
+            self._transport.resume_reading()
+            self._advance()
+
+    def refuse(self, kind: Kind) -> None:
+        """Answer in the origin's place."""
+        exchange, self.exchange = self.exchange, None
+        assert exchange is not None
+        self._refuse(kind, exchange.head, exchange.head.kept, whole=exchange.request_is_complete)
+
+    def _refuse(self, kind: Kind, head: RequestHead | None, raw: bytes, *, whole: bool | None = None) -> None:
+        """`head` is None when the request could not be read; `raw` is what is there of it."""
+        counters = self._serving.counters
+        counters.refusals[kind.code] = counters.refusals.get(kind.code, 0) + 1
+        if whole is None:
+            whole = head is not None and head.body == 0
+        close = kind.close or not whole or not self._may_stay(head)
+        answer = render(
+            kind,
+            request_id=secrets.token_hex(8),
+            wants_html=b"text/html" in raw,
+            head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
+            close=close,
+        )
+        self._after_own_answer(answer, close=close)
+
+    def _answer(self, status_and_field: bytes, body: bytes, head: RequestHead) -> None:
+        """A small answer of our own that is no refusal."""
+        close = head.body != 0 or not self._may_stay(head)
+        answer = b"HTTP/1.1 %b\r\nContent-Length: %d%b\r\n\r\n%b" % (
+            status_and_field,
+            len(body),
+            b"\r\nConnection: close" if close else b"",
+            b"" if head.method == b"HEAD" else body,
+        )
+        self._after_own_answer(answer, close=close)
+
+    def _may_stay(self, head: RequestHead | None) -> bool:
+        """Whether the connection may serve another request after an answer of our own."""
+        return (
+            head is not None
+            and head.keep_alive
+            and head.minor == 1
+            and not self._reading_ended
+            and not self._serving.is_draining
+        )
+
+    def _after_own_answer(self, answer: bytes, *, close: bool) -> None:
+        self._transport.write(answer)
+        if close:
+            self._buffer = b""
+            self._close(lingers=True)
+        else:
+            self.deadline = self._serving.now + self._serving.idle_seconds
+            self._transport.resume_reading()
+            self._advance()
+
+    def _close(self, *, lingers: bool) -> None:
+        """End the connection; with input possibly on its way, only after the client had time to read."""
+        if not lingers or self._reading_ended:
+            self._transport.close()
+            return
+        self._is_lingering = True
+        self.deadline = self._serving.now + LINGER_SECONDS
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+
+
+def _check_incomplete(buffer: bytes, limits: Limits) -> None:
+    """Refuse early what can no longer become a valid head.
+
+    Raises: `Refused`.
+    """
+    if buffer.count(b"\n") != buffer.count(b"\r\n"):
+        raise Refused(BAD_REQUEST)
+    line_end = buffer.find(b"\r\n")
+    line_bytes = len(buffer) if line_end < 0 else line_end
+    if line_bytes > limits.target_bytes + 64:  # the method and the version stand around the target
+        raise Refused(TARGET_TOO_LONG)
+    if len(buffer) > limits.head_bytes:
+        raise Refused(HEAD_TOO_LARGE)

@@ -1,0 +1,42 @@
+"""Header fields as bytes: what a valid block is, and cutting named fields out of one.
+
+A block is ``\\r\\nName: value`` repeated, without the empty line: what stands between a start line and the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
+_TOKENS: Final = re.compile(TOKEN + rb"+")
+
+# Possessive quantifiers: linear whatever is sent. Field values: RFC 9110 §5.5, obs-text included, no controls.
+BLOCK: Final = re.compile(rb"(?:\r\n" + TOKEN + rb"++:[\t \x21-\x7e\x80-\xff]*+)*+\r\n\r\n")
+
+END: Final = b"\r\n\r\n"
+
+
+def is_token(text: bytes) -> bool:
+    return _TOKENS.fullmatch(text) is not None
+
+
+def splitter(names: bytes) -> re.Pattern[bytes]:
+    """A pattern for `re.Pattern.split` that cuts the named fields out of a block.
+
+    `names` is an alternation. The result alternates kept slice, name, value, kept slice, …
+    """
+    return re.compile(rb"\r\n(" + names + rb"):[ \t]*([^\r\n]*)", re.IGNORECASE)
+
+
+def tokens(values: Iterable[bytes]) -> list[bytes]:
+    """The members of a comma-separated list field, in lower case (RFC 9110 §5.6.1: empty ones are ignored)."""
+    return [token for value in values for part in value.split(b",") if (token := part.strip(b" \t").lower())]
+
+
+def without(block: bytes, names: Iterable[bytes]) -> bytes:
+    """`block` without the fields of these names (tokens, any case)."""
+    for name in names:
+        block = re.sub(rb"\r\n" + re.escape(name) + rb":[^\r\n]*", b"", block, flags=re.IGNORECASE)
+    return block

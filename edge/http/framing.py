@@ -1,0 +1,66 @@
+"""Where a message's body ends (RFC 9112 §6.3). Decided here, once, and re-stated by us on the other side.
+
+A body is a number of bytes, or one of two ways of not knowing it yet. Anything two readers could understand
+differently is refused: it is how requests are smuggled (RFC 9112 §11.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from edge.http.refusals import BAD_REQUEST, UNKNOWN_CODING, Refused
+
+CHUNKED: Final = -1
+UNTIL_CLOSE: Final = -2
+
+# RFC 9112 §7: codings a sender may name. We speak chunked alone.
+_NO_BODY_STATUSES: Final = frozenset({204, 304})
+_MAX_LENGTH_DIGITS: Final = 18  # below 2**63 whatever the digits
+
+
+def request_body(minor: int, lengths: Sequence[bytes], codings: Sequence[bytes]) -> int:
+    """Bytes of a request's body, or `CHUNKED`; 0 where nothing announces one.
+
+    `lengths` and `codings` are the values of all Content-Length and Transfer-Encoding fields, in order.
+    Raises: `Refused` (400, 501 for a coding we do not know).
+    """
+    if not codings:
+        return content_length(lengths) if lengths else 0
+    if lengths or minor == 0:
+        # RFC 9112 §6.1: both together, or a coding in HTTP/1.0, "ought to be handled as an error".
+        raise Refused(BAD_REQUEST)
+    return transfer_coding(codings)
+
+
+def response_body(status: int, method: bytes, minor: int, lengths: Sequence[bytes], codings: Sequence[bytes]) -> int:
+    """Bytes of a response's body, `CHUNKED` or `UNTIL_CLOSE` (RFC 9112 §6.3, in its order).
+
+    Raises: `Refused` for what no two readers agree upon.
+    """
+    if method == b"HEAD" or status in _NO_BODY_STATUSES or status < 200:
+        return 0
+    if codings:
+        if lengths or minor == 0:
+            raise Refused(BAD_REQUEST)
+        return transfer_coding(codings)
+    return content_length(lengths) if lengths else UNTIL_CLOSE
+
+
+def content_length(values: Sequence[bytes]) -> int:
+    """The one length that all `values` state: repeated equal ones are one (RFC 9110 §8.6), others are refused."""
+    stated = {part.strip(b" \t") for value in values for part in value.split(b",")}
+    length = stated.pop()
+    if stated or not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS:
+        raise Refused(BAD_REQUEST)
+    return int(length)
+
+
+def transfer_coding(values: Sequence[bytes]) -> int:
+    """`CHUNKED`, if that is all there is: said once, in one field, and nothing around it."""
+    if len(values) == 1 and values[0].lower() == b"chunked":
+        return CHUNKED
+    codings = [coding.strip(b" \t").lower() for value in values for coding in value.split(b",")]
+    if len(values) > 1 or b"chunked" in codings[:-1]:
+        raise Refused(BAD_REQUEST)
+    raise Refused(UNKNOWN_CODING)

@@ -1,0 +1,91 @@
+"""Every answer the edge gives by itself, in one table: status, machine-readable code, words for people.
+
+A refusal is raised while a request is parsed or routed and rendered once, by `render`.
+"""
+
+from __future__ import annotations
+
+import html
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+import orjson
+
+from common.errors import FrontageError
+
+
+class Kind(NamedTuple):
+    status: int
+    code: str
+    message: str
+    close: bool = False  # the connection's framing can no longer be trusted, or is not worth reading on
+
+
+BAD_REQUEST: Final = Kind(400, "bad_request", "The request is not valid HTTP/1.1.", close=True)
+BAD_HOST: Final = Kind(400, "bad_host", "The request needs one valid Host.", close=True)
+CLIMBING_PATH: Final = Kind(400, "climbing_path", "The path climbs out of its folder.")
+PLAIN_ON_TLS: Final = Kind(400, "https_expected", "This port speaks HTTPS.", close=True)
+NOT_ENROLLED: Final = Kind(404, "domain_not_enrolled", "There is nothing at this address.")
+METHOD_NOT_ALLOWED: Final = Kind(405, "method_not_allowed", "This method is not available here.", close=True)
+REQUEST_TIMEOUT: Final = Kind(408, "request_timeout", "The request took too long to arrive.", close=True)
+TARGET_TOO_LONG: Final = Kind(414, "target_too_long", "The address is too long.", close=True)
+MISDIRECTED: Final = Kind(421, "misdirected", "This connection was made for another domain.", close=True)
+HEAD_TOO_LARGE: Final = Kind(431, "head_too_large", "The request's header fields are too large.", close=True)
+UNKNOWN_CODING: Final = Kind(501, "transfer_coding", "This transfer coding is not supported.", close=True)
+ORIGIN_DOWN: Final = Kind(502, "origin_down", "The application did not answer.")
+ORIGIN_INVALID: Final = Kind(502, "origin_invalid", "The application's answer was not valid HTTP.")
+BUSY: Final = Kind(503, "busy", "Too many requests are waiting for this application.")
+ORIGIN_SLOW: Final = Kind(504, "origin_slow", "The application took too long to answer.")
+BAD_VERSION: Final = Kind(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)
+
+RETRY_AFTER_SECONDS: Final = 5
+
+
+class Refused(FrontageError):
+    """A request that gets one of the answers above instead of an origin's."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind.code)
+        self.kind = kind
+
+
+def reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def render(kind: Kind, *, request_id: str, wants_html: bool, head_only: bool, close: bool) -> bytes:
+    """The whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else."""
+    if wants_html:
+        content_type, body = b"text/html; charset=utf-8", _page(kind, request_id).encode()
+    else:
+        content_type = b"application/json"
+        body = orjson.dumps({"message": kind.message, "code": kind.code, "request_id": request_id})
+    lines = [
+        b"HTTP/1.1 %d %s" % (kind.status, reason(kind.status).encode()),
+        b"Content-Type: " + content_type,
+        b"Content-Length: %d" % len(body),
+        b"Cache-Control: no-store",
+        b"X-Request-Id: " + request_id.encode(),
+    ]
+    if kind.status == 405:
+        lines.append(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+    if kind.status == 503:
+        lines.append(b"Retry-After: %d" % RETRY_AFTER_SECONDS)
+    if close:
+        lines.append(b"Connection: close")
+    return b"\r\n".join(lines) + b"\r\n\r\n" + (b"" if head_only else body)
+
+
+def _page(kind: Kind, request_id: str) -> str:
+    title = html.escape(reason(kind.status) or "Error")
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{kind.status} {title}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        "<style>body{font:16px/1.5 system-ui,sans-serif;margin:20vh auto 0;max-width:32rem;padding:0 1.5rem;"
+        "color:#1c2330}h1{font-size:1.4rem;margin:0}small{color:#6b7280}"
+        "@media(prefers-color-scheme:dark){body{background:#11151c;color:#e5e9f0}}</style>"
+        f"<h1>{kind.status} {title}</h1><p>{html.escape(kind.message)}</p><small>Request {request_id}</small></html>"
+    )

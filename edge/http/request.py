@@ -1,0 +1,194 @@
+"""A request's head: validated, and cut into what is forwarded and what is decided here.
+
+The request line is read by one strict grammar and re-emitted, never copied. llhttp validates the head as a whole,
+and our own rules run beside it, because it lets pass much that matters to a proxy: HTTP/0.9 and other versions, no Host
+or two, unknown codings. Fields that belong to this hop, that frame the message, or that we state ourselves (the
+forwarded ones, forged or not) are cut out; all others go on as the very bytes that came.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final, NamedTuple
+
+import httptools
+
+from edge.http import fields, framing
+from edge.http.refusals import (
+    BAD_HOST,
+    BAD_REQUEST,
+    BAD_VERSION,
+    HEAD_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    TARGET_TOO_LONG,
+    Refused,
+)
+
+
+class Limits(NamedTuple):
+    """What a head may measure. Apache and nginx stand at 8 KB a line and 100 fields; cookies make heads large."""
+
+    fields: int = 100
+    head_bytes: int = 32_768
+    target_bytes: int = 8_192
+
+
+class RequestHead(NamedTuple):
+    """One request, as the rest of the edge sees it."""
+
+    method: bytes
+    target: bytes  # origin-form, or b"*": what follows the authority, byte for byte
+    minor: int  # HTTP/1.minor
+    host: str  # lower case, without port and trailing dot
+    host_port: int | None
+    host_as_received: bytes
+    body: int  # bytes, or framing.CHUNKED
+    keep_alive: bool
+    upgrade: bytes  # protocols offered, b"" for none
+    expects_continue: bool
+    kept: bytes  # the fields that go on: \r\nName: value …
+    forwarded_for: bytes  # as received; to be believed from trusted proxies only
+    forwarded_proto: bytes
+
+    @property
+    def path(self) -> bytes:
+        return self.target.partition(b"?")[0]
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the same bytes on the same connection mean the same request again."""
+        return self.body == 0 and not self.upgrade and not self.expects_continue and self.method in (b"GET", b"HEAD")
+
+
+_REQUEST_LINE: Final = re.compile(rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([01])(?=\r\n)")
+_OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](?:\.[0-9])?\r\n")
+# What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens.
+_CUT: Final = fields.splitter(
+    rb"host|c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|expect|keep-alive|http2-settings"
+    rb"|proxy-(?:connection|authorization|authenticate|authentication-info)"
+    rb"|x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth))|forwarded"
+)
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
+_HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])\.?(?::([0-9]{0,5}))?", re.IGNORECASE)
+# llhttp knows a fixed list of methods; RFC 9110 §9.1 lets there be others.
+_LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
+# CONNECT has no meaning here; TRACE would show the client what we add for the origin.
+_REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
+_HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
+
+
+def parse(head: bytes, limits: Limits) -> RequestHead:
+    """Read one head, from the request line to the empty line that ends it.
+
+    Raises: `Refused` with the answer the client gets.
+    """
+    line = _REQUEST_LINE.match(head)
+    if line is None:
+        raise Refused(BAD_VERSION if _OTHER_VERSION.match(head) else BAD_REQUEST)
+    method, target, minor = line[1], line[2], int(line[3])
+    if method in _REFUSED_METHODS:
+        raise Refused(METHOD_NOT_ALLOWED)
+    if len(target) > limits.target_bytes:
+        raise Refused(TARGET_TOO_LONG)
+    # The request line and the empty line end with CRLF too.
+    if len(head) > limits.head_bytes or head.count(b"\r\n") - 2 > limits.fields:
+        raise Refused(HEAD_TOO_LARGE)
+    if fields.BLOCK.fullmatch(head, line.end()) is None or not _llhttp_accepts(method, head):
+        raise Refused(BAD_REQUEST)
+    return _read(method, target, minor, _CUT.split(head[line.end() : -4]))
+
+
+def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> RequestHead:
+    hosts: list[bytes] = []
+    cut: dict[bytes, list[bytes]] = {}
+    for name, value in zip(parts[1::3], parts[2::3], strict=True):
+        if len(name) == 4:  # of the names we cut, only Host has four letters
+            hosts.append(value.rstrip(b" \t"))
+        else:
+            cut.setdefault(name.lower().replace(b"_", b"-"), []).append(value.rstrip(b" \t"))
+    host_as_received, target = _authority(minor, target, hosts)
+    host, port = parse_host(host_as_received)
+    kept = b"".join(parts[::3])
+    if not cut:
+        return RequestHead(
+            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, kept, b"", b""
+        )
+    connection = fields.tokens(cut.get(b"connection", ()))
+    nominated = [token for token in connection if token not in _HOP_TOKENS]
+    if nominated:
+        kept = fields.without(kept, nominated)
+    body = framing.request_body(minor, cut.get(b"content-length", ()), cut.get(b"transfer-encoding", ()))
+    return RequestHead(
+        method,
+        target,
+        minor,
+        host,
+        port,
+        host_as_received,
+        body,
+        b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
+        _upgrade(minor, body, connection, cut.get(b"upgrade", ())),
+        minor == 1 and fields.tokens(cut.get(b"expect", ())) == [b"100-continue"],
+        kept,
+        b", ".join(cut.get(b"x-forwarded-for", ())),
+        b", ".join(cut.get(b"x-forwarded-proto", ())),
+    )
+
+
+def _authority(minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, bytes]:
+    """The authority asked for, and the target in origin-form (RFC 9112 §3.2, §3.2.2)."""
+    if len(hosts) > 1 or (not hosts and minor == 1):
+        raise Refused(BAD_HOST)
+    if b"#" in target:
+        raise Refused(BAD_REQUEST)
+    if target[:1] == b"/" or target == b"*":
+        if not hosts:
+            raise Refused(BAD_HOST)
+        return hosts[0], target
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None:
+        raise Refused(BAD_REQUEST)
+    # RFC 9112 §3.2.2: the target's authority counts, the Host received is ignored.
+    rest = absolute[2]
+    return absolute[1], rest if rest[:1] == b"/" else b"/" + rest
+
+
+def parse_host(authority: bytes) -> tuple[str, int | None]:
+    """A Host as ``(name in lower case without trailing dot, port or None)``.
+
+    Raises: `Refused` where it is none (RFC 9110 §7.2).
+    """
+    match = _HOST.fullmatch(authority)
+    if match is None or len(match[1]) > 253:
+        raise Refused(BAD_HOST)
+    name, port = match[1].decode("ascii").lower(), int(match[2]) if match[2] else None
+    if (port is not None and port > 65535) or ".." in name or (name[0] == "[" and not _is_ipv6(name[1:-1])):
+        raise Refused(BAD_HOST)
+    return name, port
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _upgrade(minor: int, body: int, connection: list[bytes], values: list[bytes] | tuple[()]) -> bytes:
+    """The protocols offered, if this request may leave HTTP at all (RFC 9110 §7.8); h2c never is."""
+    if minor == 0 or body != 0 or b"upgrade" not in connection:
+        return b""
+    offered = [part.strip(b" \t") for value in values for part in value.split(b",")]
+    return b", ".join(name for name in offered if name and name.lower() != b"h2c")
+
+
+def _llhttp_accepts(method: bytes, head: bytes) -> bool:
+    try:
+        httptools.HttpRequestParser(None).feed_data(head if method in _LLHTTP_METHODS else b"GET" + head[len(method) :])
+    except httptools.HttpParserUpgrade:
+        return True
+    except httptools.HttpParserError:
+        return False
+    return True

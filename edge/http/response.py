@@ -1,0 +1,63 @@
+"""A response's head from an origin: validated, its framing decided, the fields of that hop cut out."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from edge.http import fields, framing
+from edge.http.refusals import ORIGIN_INVALID, Refused
+
+
+class ResponseHead(NamedTuple):
+    """One response, as the relay sees it."""
+
+    status: int
+    status_line: bytes  # re-stated as HTTP/1.1
+    body: int  # bytes, framing.CHUNKED or framing.UNTIL_CLOSE
+    stated_length: bytes  # the length a HEAD or 304 answer states for the body it does not carry, else b""
+    keep_alive: bool
+    upgrade: bytes
+    kept: bytes  # \r\nName: value …
+
+
+_STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(?=\r\n)")
+_CUT: Final = fields.splitter(
+    rb"c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|keep-alive|proxy-(?:connection|authenticate)"
+)
+_HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
+
+
+def parse(head: bytes, method: bytes) -> ResponseHead:
+    """Read the head of an answer to `method`.
+
+    Raises: `Refused` (`ORIGIN_INVALID`) where it is no valid HTTP/1.x or its framing is ambiguous.
+    """
+    line = _STATUS_LINE.match(head)
+    if line is None or fields.BLOCK.fullmatch(head, line.end()) is None:
+        raise Refused(ORIGIN_INVALID)
+    minor, status = int(line[1]), int(line[2])
+    cut: dict[bytes, list[bytes]] = {}
+    parts = _CUT.split(head[line.end() : -4])
+    for name, value in zip(parts[1::3], parts[2::3], strict=True):
+        cut.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
+    lengths = cut.get(b"content-length", ())
+    try:
+        body = framing.response_body(status, method, minor, lengths, cut.get(b"transfer-encoding", ()))
+        stated = framing.content_length(lengths) if lengths and (method == b"HEAD" or status == 304) else None
+    except Refused as error:
+        raise Refused(ORIGIN_INVALID) from error
+    connection = fields.tokens(cut.get(b"connection", ()))
+    kept = b"".join(parts[::3])
+    nominated = [token for token in connection if token not in _HOP_TOKENS]
+    if nominated:
+        kept = fields.without(kept, nominated)
+    return ResponseHead(
+        status,
+        b"HTTP/1.1 " + line[2] + b" " + (line[3] or b""),
+        body,
+        b"" if stated is None else b"%d" % stated,
+        body != framing.UNTIL_CLOSE and b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
+        b", ".join(cut.get(b"upgrade", ())) if b"upgrade" in connection else b"",
+        kept,
+    )

@@ -1,0 +1,484 @@
+"""One exchange: a request on its way to an origin, and the response on its way back.
+
+Its phases, in order; `FINISHED` is reached once, by `_finish`, from every other one:
+
+    WAITING   asked for a lease                      → SENT, or FINISHED by a refusal
+    SENT      the head is with the origin            → BODY, TUNNEL; WAITING again for the one retry allowed
+    BODY      the final response head has gone down  → FINISHED
+    TUNNEL    101: bytes both ways, no HTTP          → FINISHED
+
+The request's body flows through whatever the phase, under its own framing (`_request_left`, `_request_chunks`).
+Backpressure: what one side cannot take pauses the other side's reading; bodies are never accumulated, except
+what arrives before the lease, which is bounded by pausing the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+from edge.http import chunks, response
+from edge.http.framing import CHUNKED, UNTIL_CLOSE
+from edge.http.refusals import ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_SLOW, REQUEST_TIMEOUT, Kind, Refused
+from edge.http.request import RequestHead
+from edge.http.response import ResponseHead
+from edge.routing.route import Route
+from edge.upstream.connection import UpstreamConnection
+from edge.upstream.leases import LeaseDesk
+
+# Origins send more than clients may: Set-Cookie and policies.
+MAX_RESPONSE_HEAD_BYTES: Final = 65_536
+# RFC 8297 and RFC 9110 §15.2 foresee a few; a storm of them is an attack on the client.
+MAX_INTERIM_RESPONSES: Final = 32
+# What may wait in memory for a lease before the client is paused.
+MAX_WAITING_BODY_BYTES: Final = 65_536
+
+_IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})  # RFC 9110 §9.2.2
+
+
+class Phase(IntEnum):
+    WAITING = 0
+    SENT = 1
+    BODY = 2
+    TUNNEL = 3
+    FINISHED = 4
+
+
+class Timeouts(NamedTuple):
+    """Seconds without progress, by what is waited for."""
+
+    connect: float
+    origin: float  # from the request's head (or its last byte) to the response's head
+    body: float
+    tunnel: float
+
+
+class ClientSide(Protocol):
+    """The downstream connection, as its exchange sees it."""
+
+    def write(self, data: bytes) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def set_deadline(self, seconds: float) -> None: ...
+    def tunnel_opened(self) -> None: ...
+    def refuse(self, kind: Kind) -> None:
+        """Answer the request instead of the origin."""
+
+    def exchange_finished(self, *, keep_alive: bool) -> None:
+        """The response went down completely; `keep_alive`: another request may follow."""
+
+    def abort(self) -> None:
+        """End the connection so that the client sees an incomplete message."""
+
+
+class Relay(NamedTuple):
+    """What all exchanges of a worker share. `record` is called once for each, when it has finished."""
+
+    desk: LeaseDesk
+    timeouts: Timeouts
+    record: Callable[[Exchange], None]
+
+
+class Exchange:
+    """Created by a downstream connection for one request, and dropped by it when finished.
+
+    `started_at` is monotonic; `status` is 0 until a response's head went down.
+    """
+
+    __slots__ = (
+        "_body_consumed",
+        "_client",
+        "_client_keeps_alive",
+        "_interim_count",
+        "_relay",
+        "_request_chunks",
+        "_request_left",
+        "_response",
+        "_response_chunks",
+        "_response_head",
+        "_response_left",
+        "_retried",
+        "_reused",
+        "_upstream",
+        "_upstream_head",
+        "_upstream_is_paused",
+        "_waiting",
+        "head",
+        "phase",
+        "route",
+        "started_at",
+        "status",
+    )
+
+    def __init__(
+        self,
+        client: ClientSide,
+        relay: Relay,
+        head: RequestHead,
+        route: Route,
+        upstream_head: bytes,
+        started_at: float,
+    ) -> None:
+        self.head = head
+        self.route = route
+        self.phase = Phase.WAITING
+        self.status = 0
+        self.started_at = started_at
+        self._client = client
+        self._client_keeps_alive = head.keep_alive
+        self._relay = relay
+        self._upstream: UpstreamConnection | None = None
+        self._upstream_head = upstream_head
+        self._upstream_is_paused = False
+        self._waiting = b""  # body, framed, that came before the lease
+        self._request_left = head.body if head.body > 0 else 0
+        self._request_chunks = chunks.ChunkReader() if head.body == CHUNKED else None
+        self._body_consumed = False
+        self._reused = False
+        self._retried = False
+        self._interim_count = 0
+        self._response_head = b""  # what came of a head not yet complete
+        self._response: ResponseHead | None = None
+        self._response_left = 0
+        self._response_chunks: chunks.ChunkReader | None = None
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.head.method.decode()} {self.head.host} {self.phase.name}>"
+
+    @property
+    def request_is_complete(self) -> bool:
+        return self._request_left == 0 and self._request_chunks is None
+
+    # The way to the origin ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        upstream = self._relay.desk.take(self.route.origin, self)
+        if upstream is not None:
+            self._reused = True
+            self._send(upstream)
+        else:
+            self._client.set_deadline(self._relay.timeouts.connect)
+            self._relay.desk.request(self.route.origin, self)
+
+    def on_lease(self, connection: UpstreamConnection) -> None:
+        self._reused = connection.served > 0
+        self._send(connection)
+
+    def on_lease_failed(self, kind: Kind) -> None:
+        self._refuse(kind)
+
+    def _send(self, upstream: UpstreamConnection) -> None:
+        self._upstream = upstream
+        self.phase = Phase.SENT
+        self._client.set_deadline(self._relay.timeouts.origin)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, b""
+            self._client.resume_reading()  # first: the write below may pause it again
+            upstream.transport.write(self._upstream_head + waiting)
+        else:
+            upstream.transport.write(self._upstream_head)
+
+    def on_request_data(self, data: bytes) -> bytes:
+        """Bytes of the request's body, or of the tunnel. Returns what lies beyond the body's end.
+
+        Raises: `Refused` when the coding is broken; the exchange is not finished by that.
+        """
+        if self.phase is Phase.TUNNEL:
+            self._pass_up(data)
+            return b""
+        self._body_consumed = True
+        if self._request_chunks is None:
+            piece, rest = data[: self._request_left], data[self._request_left :]
+            self._request_left -= len(piece)
+            self._pass_up(piece)
+            return rest
+        reader = self._request_chunks
+        framed = b"".join(map(chunks.encode, reader.feed(data)))
+        if reader.is_done:
+            self._request_chunks = None
+            framed += chunks.LAST_CHUNK
+        if framed:
+            self._pass_up(framed)
+        return reader.rest
+
+    def _pass_up(self, data: bytes) -> None:
+        if self.phase is Phase.WAITING:
+            self._waiting += data
+            if len(self._waiting) > MAX_WAITING_BODY_BYTES:
+                self._client.pause_reading()
+        elif self._upstream is not None:
+            self._client.set_deadline(self._patience())
+            self._upstream.transport.write(data)
+
+    # The way back ----------------------------------------------------------------------------------------
+
+    def on_upstream_data(self, data: bytes) -> None:
+        if self.phase is Phase.BODY:
+            self._relay_body(data)
+        elif self.phase is Phase.TUNNEL:
+            self._client.set_deadline(self._relay.timeouts.tunnel)
+            self._client.write(data)
+        else:
+            try:
+                self._read_head(data)
+            except Refused as error:
+                self._refuse(error.kind)
+
+    def _read_head(self, data: bytes) -> None:
+        if self._response_head:
+            data = self._response_head + data
+            self._response_head = b""
+        upstream = self._upstream
+        assert upstream is not None
+        while True:
+            end = data.find(b"\r\n\r\n") + 4
+            if end < 4 or end > MAX_RESPONSE_HEAD_BYTES:
+                if len(data) > MAX_RESPONSE_HEAD_BYTES:
+                    raise Refused(ORIGIN_INVALID)
+                self._response_head = data
+                return
+            raw, data = data[:end], data[end:]
+            for_head = self.head.method == b"HEAD"
+            last = upstream.last_answer
+            if last is not None and last[0] == raw and last[1] is for_head and self._is_plain:
+                answer, sent = last[2], last[3]
+            else:
+                answer = response.parse(raw, self.head.method)
+                if answer.status < 200 and answer.status != 101:
+                    self._relay_interim(answer)
+                    if data:
+                        continue
+                    return
+                sent = self._compose(answer)
+                if self._is_plain and answer.status != 101:
+                    upstream.last_answer = (raw, for_head, answer, sent)
+            self._answer(answer, sent, data)
+            return
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the head sent down depends on the origin's head alone."""
+        return self.head.minor == 1 and self._client_keeps_alive and self.request_is_complete
+
+    def _relay_interim(self, answer: ResponseHead) -> None:
+        self._interim_count += 1
+        if self._interim_count > MAX_INTERIM_RESPONSES:
+            raise Refused(ORIGIN_INVALID)
+        self._client.set_deadline(self._patience())
+        if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
+            self._client.write(answer.status_line + answer.kept + b"\r\n\r\n")
+
+    def _compose(self, answer: ResponseHead) -> bytes:
+        """The response's head as the client gets it, its framing stated by us."""
+        head = answer.status_line + answer.kept
+        if answer.status == 101:
+            return head + b"\r\nConnection: Upgrade\r\nUpgrade: " + answer.upgrade + b"\r\n\r\n"
+        if answer.stated_length:
+            head += b"\r\nContent-Length: " + answer.stated_length
+        elif answer.body > 0 or (answer.body == 0 and self.head.method != b"HEAD" and answer.status not in (204, 304)):
+            head += b"\r\nContent-Length: %d" % answer.body
+        elif answer.body < 0:
+            if self.head.minor == 1:
+                head += b"\r\nTransfer-Encoding: chunked"
+            else:
+                self._client_keeps_alive = False
+        if not self.request_is_complete:
+            # An answer before the request was read to its end: whoever still sends it may not be read further.
+            self._client_keeps_alive = False
+        if not self._client_keeps_alive:
+            head += b"\r\nConnection: close"
+        elif self.head.minor == 0:
+            head += b"\r\nConnection: keep-alive"
+        return head + b"\r\n\r\n"
+
+    def _answer(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
+        """The final head is known and `data` follows it."""
+        self._response = answer
+        self.status = answer.status
+        if answer.status == 101:
+            self._open_tunnel(answer, sent, data)
+            return
+        self.phase = Phase.BODY
+        self._response_left = answer.body
+        if answer.body >= 0 and len(data) <= answer.body:  # by far the most frequent
+            self._response_left -= len(data)
+            self._client.write(sent + data)
+            if not self._response_left:
+                self._complete(reusable=True)
+            else:
+                self._client.set_deadline(self._patience())
+            return
+        if answer.body == CHUNKED:
+            self._response_chunks = chunks.ChunkReader()
+        self._client.write(sent)
+        self._relay_body(data)
+
+    def _relay_body(self, data: bytes) -> None:
+        left = self._response_left
+        if left >= 0:
+            size = len(data)
+            if size < left:
+                self._response_left = left - size
+                self._client.set_deadline(self._patience())
+                self._client.write(data)
+                return
+            # Bytes beyond the stated end are nobody's: they are not passed on, and the connection is not used again.
+            self._client.write(data if size == left else data[:left])
+            self._complete(reusable=size == left)
+            return
+        self._client.set_deadline(self._patience())
+        if left == UNTIL_CLOSE:
+            if data:
+                self._client.write(chunks.encode(data) if self.head.minor == 1 else data)
+            return
+        self._relay_chunks(data)
+
+    def _relay_chunks(self, data: bytes) -> None:
+        reader = self._response_chunks
+        assert reader is not None
+        try:
+            pieces = reader.feed(data)
+        except Refused:
+            self._break_off()
+            return
+        out = b"".join(map(chunks.encode, pieces) if self.head.minor == 1 else pieces)
+        if not reader.is_done:
+            if out:
+                self._client.write(out)
+            return
+        if self.head.minor == 1:
+            out += chunks.LAST_CHUNK
+        if out:
+            self._client.write(out)
+        self._complete(reusable=not reader.rest)
+
+    def _open_tunnel(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
+        """RFC 9110 §7.8: the origin may switch only to what the client offered."""
+        offered = {name.strip().lower() for name in self.head.upgrade.split(b",")} - {b""}
+        chosen = {name.strip().lower() for name in answer.upgrade.split(b",")} - {b""}
+        if not chosen or not chosen <= offered:
+            self.status = 0
+            raise Refused(ORIGIN_INVALID)
+        self.phase = Phase.TUNNEL
+        self._client.set_deadline(self._relay.timeouts.tunnel)
+        self._client.write(sent + data)
+        self._client.tunnel_opened()
+
+    def _patience(self) -> float:
+        """Seconds to wait for the next sign of progress."""
+        if self.phase is Phase.TUNNEL:
+            return self._relay.timeouts.tunnel
+        return self._relay.timeouts.body if self.phase is Phase.BODY else self._relay.timeouts.origin
+
+    # Backpressure ------------------------------------------------------------------------------------------
+
+    def on_upstream_full(self) -> None:
+        self._client.pause_reading()
+
+    def on_upstream_ready(self) -> None:
+        self._client.resume_reading()
+
+    def on_client_full(self) -> None:
+        if self._upstream is not None:
+            self._upstream_is_paused = True
+            self._upstream.transport.pause_reading()
+
+    def on_client_ready(self) -> None:
+        if self._upstream is not None:
+            self._upstream_is_paused = False
+            self._client.set_deadline(self._patience())
+            self._upstream.transport.resume_reading()
+
+    # Ends --------------------------------------------------------------------------------------------------
+
+    def on_upstream_eof(self) -> None:
+        """The origin sends no more; the connection's end follows and decides."""
+
+    def on_upstream_lost(self, error: Exception | None) -> None:
+        self._upstream = None
+        if self.phase is Phase.SENT:
+            if self._may_retry():
+                self._retried = True
+                self.phase = Phase.WAITING
+                self._client.set_deadline(self._relay.timeouts.connect)
+                self._relay.desk.request(self.route.origin, self)
+            else:
+                self._refuse(ORIGIN_INVALID if self._response_head else ORIGIN_DOWN)
+        elif self.phase is Phase.BODY and self._response_left == UNTIL_CLOSE and error is None:
+            if self.head.minor == 1:
+                self._client.write(chunks.LAST_CHUNK)
+            self._complete(reusable=False)
+        elif self.phase is Phase.TUNNEL and error is None:
+            self._finish()
+            self._client.exchange_finished(keep_alive=False)
+        else:
+            self._break_off()
+
+    def _may_retry(self) -> bool:
+        """A reused connection may have been closed by the origin just as we wrote: then nothing was done twice."""
+        return (
+            self._reused
+            and not self._retried
+            and not self._body_consumed
+            and not self._response_head
+            and self._interim_count == 0
+            and self.head.method in _IDEMPOTENT
+        )
+
+    def on_client_eof(self) -> None:
+        """The client sends no more. In a tunnel the origin hears of it; elsewhere the response still goes down."""
+        if self.phase is Phase.TUNNEL and self._upstream is not None and self._upstream.transport.can_write_eof():
+            self._upstream.transport.write_eof()
+
+    def on_deadline(self) -> None:
+        """No progress for too long."""
+        if self.phase is Phase.WAITING:
+            self._refuse(ORIGIN_SLOW)
+        elif self.phase is Phase.SENT:
+            self._refuse(ORIGIN_SLOW if self.request_is_complete else REQUEST_TIMEOUT)
+        else:
+            self._break_off()
+
+    def cancel(self) -> None:
+        """The client is gone, or is answered by whoever calls this: no reason to keep the origin busy."""
+        self._let_go(reusable=False)
+        self._finish()
+
+    def _complete(self, *, reusable: bool) -> None:
+        """The response went down to its last byte."""
+        response_head = self._response
+        assert response_head is not None
+        whole = self.request_is_complete
+        self._let_go(reusable=reusable and whole and response_head.keep_alive)
+        self._finish()
+        self._client.exchange_finished(keep_alive=whole and self._client_keeps_alive)
+
+    def _refuse(self, kind: Kind) -> None:
+        self._let_go(reusable=False)
+        self.status = kind.status
+        self._finish()
+        self._client.refuse(kind)
+
+    def _break_off(self) -> None:
+        """Part of a response is with the client: the only honest end is one it can see."""
+        self._let_go(reusable=False)
+        self._finish()
+        self._client.abort()
+
+    def _let_go(self, *, reusable: bool) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is None:
+            if self.phase is Phase.WAITING:
+                self._relay.desk.withdraw(self.route.origin, self)
+        elif reusable:
+            if self._upstream_is_paused:
+                upstream.transport.resume_reading()
+            self._relay.desk.give_back(upstream)
+        else:
+            self._relay.desk.drop(upstream)
+
+    def _finish(self) -> None:
+        assert self.phase is not Phase.FINISHED, "finish runs exactly once"
+        self.phase = Phase.FINISHED
+        self._relay.record(self)

@@ -1,0 +1,46 @@
+"""The decision about one request whose domain is known: forward it, redirect it, or refuse it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from edge.http.request import RequestHead
+from edge.routing import paths
+from edge.routing.route import Route
+
+PROBE_PREFIX: Final = b"/.well-known/frontage-probe/"
+
+
+class Forward(NamedTuple):
+    """Ask the origin for this target."""
+
+    target: bytes
+
+
+class Redirect(NamedTuple):
+    """Send the client to this address, for good (308 keeps method and body)."""
+
+    location: bytes
+
+
+class Ports(NamedTuple):
+    """Where this edge listens, as far as redirects care."""
+
+    http: int
+    https: int
+
+
+def decide(
+    route: Route, head: RequestHead, *, secure: bool, redirects_to_https: bool, ports: Ports
+) -> Forward | Redirect:
+    """Raises: `Refused` for a path that climbs."""
+    if not secure and redirects_to_https:
+        return Redirect(_https_location(head, ports))
+    return Forward(paths.rewrite(route, head.target))
+
+
+def _https_location(head: RequestHead, ports: Ports) -> bytes:
+    """A Host that carries our plain port gets our TLS port, otherwise none: then something in front maps ports."""
+    has_our_port = head.host_port is not None and head.host_port == ports.http
+    port = b":%d" % ports.https if has_our_port and ports.https != 443 else b""
+    return b"https://" + head.host.encode() + port + (b"/" if head.target == b"*" else head.target)

@@ -1,0 +1,36 @@
+"""What the edge knows of one domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+class Origin(NamedTuple):
+    """The partner's server. Equal origins share their upstream connections, so it holds all that tells them apart."""
+
+    scheme: Literal["http", "https"]
+    host: str  # an A-label, or an IP literal without brackets
+    port: int
+    server_name: str  # for SNI and verification
+    verify: bool = True
+
+    @property
+    def authority(self) -> bytes:
+        """For the Host field: without the scheme's own port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        default = 443 if self.scheme == "https" else 80
+        return (host if self.port == default else f"{host}:{self.port}").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A domain, as enrolled. Built from the replica by `edge.replica.routes`; replaced, never changed."""
+
+    domain: str
+    product: Literal["power", "secure"]
+    application_id: str
+    origin: Origin
+    base_path: bytes  # the applicationUrl's path as written; b"" for none. Secure has none: it does not rewrite
+    root_paths: tuple[bytes, ...]  # without trailing slash
+    service_auth: bytes  # X-Service-Auth, b"" when off

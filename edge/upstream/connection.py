@@ -1,0 +1,72 @@
+"""One connection to an origin: bytes in and out, and the exchange they belong to at the moment.
+
+It knows no HTTP: the exchange does. Bytes that come while nobody has the lease are a reason to close
+(a response nobody asked for is how responses get mixed up).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from edge.http.response import ResponseHead
+from edge.routing.route import Origin
+
+
+class LeaseHolder(Protocol):
+    """What an exchange hears from its upstream connection."""
+
+    def on_upstream_data(self, data: bytes) -> None: ...
+    def on_upstream_eof(self) -> None: ...
+    def on_upstream_lost(self, error: Exception | None) -> None: ...
+    def on_upstream_full(self) -> None: ...
+    def on_upstream_ready(self) -> None: ...
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """Created by the connector, owned by the lease desk; `holder` is set while leased."""
+
+    __slots__ = ("_on_lost", "holder", "idle_since", "last_answer", "origin", "served", "transport")
+
+    def __init__(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> None:
+        self.origin = origin
+        self.transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self.holder: LeaseHolder | None = None
+        self.served = 0
+        self.idle_since = 0.0
+        # The last response head, parsed and as sent on: origins repeat themselves. (raw, is for HEAD, parsed, sent)
+        self.last_answer: tuple[bytes, bool, ResponseHead, bytes] | None = None
+        self._on_lost = on_lost
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.holder is None:
+            self.transport.abort()
+        else:
+            self.holder.on_upstream_data(data)
+
+    def eof_received(self) -> bool | None:
+        if self.holder is not None:
+            self.holder.on_upstream_eof()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        holder, self.holder = self.holder, None
+        self._on_lost(self)
+        if holder is not None:
+            holder.on_upstream_lost(exc)
+
+    def pause_writing(self) -> None:
+        if self.holder is not None:
+            self.holder.on_upstream_full()
+
+    def resume_writing(self) -> None:
+        if self.holder is not None:
+            self.holder.on_upstream_ready()

@@ -1,0 +1,101 @@
+"""Makes connections to origins: resolve, check every address against the policy, race, pin, and speak TLS.
+
+The address that was checked is the address that is dialled: the socket is connected here, and TLS is put on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+
+import aiohappyeyeballs
+from common.addresses import AddressPolicy
+
+from common.errors import AddressRefused, FrontageError
+from edge.routing.route import Origin
+from edge.upstream.connection import UpstreamConnection
+from edge.upstream.resolution import OriginResolver, Unresolvable
+
+# RFC 8305 §5 recommends 250 ms between attempts.
+_RACE_DELAY_SECONDS = 0.25
+
+
+class ConnectFailed(FrontageError):
+    """The origin could not be reached; nothing was sent to it."""
+
+
+class ConnectTimedOut(ConnectFailed):
+    """It did not answer in time."""
+
+
+class Connector:
+    """One a worker. Holds the TLS contexts towards origins."""
+
+    def __init__(self, resolver: OriginResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
+        self._resolver = resolver
+        self._policy = policy
+        self._timeout_seconds = timeout_seconds
+        self._verifying = _client_context(verify=True)
+        self._trusting = _client_context(verify=False)
+
+    async def connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
+        """Raises: `ConnectFailed`."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                sock = await self._dial(origin)
+                try:
+                    return await self._speak(origin, sock, on_lost)
+                except BaseException:
+                    sock.close()
+                    raise
+        except TimeoutError as error:
+            raise ConnectTimedOut(origin.host) from error
+        except (OSError, ssl.SSLError, ssl.CertificateError, Unresolvable, AddressRefused) as error:
+            raise ConnectFailed(f"{type(error).__name__}: {error}") from error
+
+    async def _dial(self, origin: Origin) -> socket.socket:
+        addresses = await self._resolver.addresses(origin.host, timeout_seconds=self._timeout_seconds)
+        for address in addresses:
+            self._policy.check(ipaddress.ip_address(address), origin.port)
+        infos = [_address_info(address, origin.port) for address in addresses]
+        sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=1)
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    async def _speak(
+        self, origin: Origin, sock: socket.socket, on_lost: Callable[[UpstreamConnection], None]
+    ) -> UpstreamConnection:
+        loop = asyncio.get_running_loop()
+        if origin.scheme == "http":
+            _, connection = await loop.create_connection(lambda: UpstreamConnection(origin, on_lost), sock=sock)
+        else:
+            _, connection = await loop.create_connection(
+                lambda: UpstreamConnection(origin, on_lost),
+                sock=sock,
+                ssl=self._verifying if origin.verify else self._trusting,
+                server_hostname=origin.server_name,
+            )
+        return connection
+
+
+def _address_info(
+    address: str, port: int
+) -> tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int] | tuple[str, int, int, int]]:
+    if ":" in address:
+        return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port, 0, 0)
+    return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)
+
+
+def _client_context(*, verify: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

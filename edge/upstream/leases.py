@@ -1,0 +1,133 @@
+"""The lease desk: does what the pool decides. Hands upstream connections to those who ask, and takes them back.
+
+A lease is taken at once when an idle connection is there (`take`), else asked for (`request`) and answered later by
+``on_lease`` or ``on_lease_failed``, never before `request` returns. It ends by `give_back` (reusable) or `drop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from common.logs import get_logger
+from edge.http.refusals import BUSY, ORIGIN_DOWN, ORIGIN_SLOW, Kind
+from edge.routing.route import Origin
+from edge.upstream.connection import LeaseHolder, UpstreamConnection
+from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
+from edge.upstream.pool import Decision, Pool
+
+_log = get_logger("edge.upstream")
+
+
+class Applicant(LeaseHolder, Protocol):
+    """Who asks for a lease."""
+
+    def on_lease(self, connection: UpstreamConnection) -> None: ...
+    def on_lease_failed(self, kind: Kind) -> None: ...
+
+
+class LeaseDesk:
+    """One a worker. Owns the pool, every upstream connection and the tasks that make them."""
+
+    def __init__(
+        self, connector: Connector, pool: Pool[UpstreamConnection, Applicant], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._connector = connector
+        self._pool = pool
+        self._loop = loop
+        self._tasks: dict[Applicant, asyncio.Task[None]] = {}
+        self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
+        self.now = 0.0  # coarse, set by the worker's tick
+
+    @property
+    def open_count(self) -> int:
+        return self._pool.open_count
+
+    def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
+        connection = self._pool.take(origin)
+        if connection is not None:
+            connection.holder = holder
+        return connection
+
+    def request(self, origin: Origin, applicant: Applicant) -> None:
+        decision = self._pool.request(origin, applicant)
+        if decision is Decision.OPEN:
+            self._open(origin, applicant)
+        elif decision is Decision.BUSY:
+            self._loop.call_soon(applicant.on_lease_failed, BUSY)
+
+    def withdraw(self, origin: Origin, applicant: Applicant) -> None:
+        """The applicant no longer wants what it asked for; it hears nothing more."""
+        task = self._tasks.pop(applicant, None)
+        if task is None:
+            self._pool.withdraw(origin, applicant)
+        else:
+            task.cancel()
+
+    def give_back(self, connection: UpstreamConnection) -> None:
+        """The exchange is over and the connection can serve another."""
+        connection.holder = None
+        connection.served += 1
+        if not connection.is_usable:
+            return
+        waiter = self._pool.give_back(connection.origin, connection, self.now)
+        if waiter is not None:
+            connection.holder = waiter
+            waiter.on_lease(connection)
+
+    def drop(self, connection: UpstreamConnection) -> None:
+        """The exchange is over and the connection cannot serve again."""
+        connection.holder = None
+        connection.transport.abort()
+
+    def close_idle(self, idle_before: float) -> None:
+        for connection in self._pool.expired(idle_before):
+            connection.transport.close()
+
+    def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        for connection in list(self._connections):
+            connection.transport.abort()
+
+    def _open(self, origin: Origin, applicant: Applicant) -> None:
+        task = self._loop.create_task(self._connect(origin, applicant), name=f"connect {origin.host}")
+        self._tasks[applicant] = task
+
+    async def _connect(self, origin: Origin, applicant: Applicant) -> None:
+        try:
+            connection = await self._connector.connect(origin, self._on_lost)
+        except ConnectFailed as error:
+            _log.info("origin could not be reached", origin=origin.authority.decode(), reason=str(error))
+            self._tasks.pop(applicant, None)
+            self._forget(origin)
+            applicant.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN)
+        except asyncio.CancelledError:
+            self._forget(origin)
+            raise
+        except Exception:
+            _log.exception("connecting failed in a way nobody foresaw", origin=origin.authority.decode())
+            self._tasks.pop(applicant, None)
+            self._forget(origin)
+            applicant.on_lease_failed(ORIGIN_DOWN)
+        else:
+            self._tasks.pop(applicant, None)
+            if not connection.is_usable:  # it came and went
+                self._forget(origin)
+                applicant.on_lease_failed(ORIGIN_DOWN)
+                return
+            self._connections.add(connection)
+            connection.holder = applicant
+            applicant.on_lease(connection)
+
+    def _on_lost(self, connection: UpstreamConnection) -> None:
+        # Connections are counted from the moment a place is reserved; those that never came out of the
+        # connector are accounted for by `_connect`.
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._forget(connection.origin)
+
+    def _forget(self, origin: Origin) -> None:
+        waiter = self._pool.forget(origin)
+        if waiter is not None:
+            self._open(origin, waiter)

@@ -1,0 +1,122 @@
+"""Who gets which upstream connection: bookkeeping only, O(1) a decision, no I/O.
+
+Two pieces of state an origin: its idle connections, and those who wait. `Pool` answers with what has to be done
+(`Open`, `Busy`, a connection, or nothing while waiting); `edge.upstream.leases` does it.
+
+Invariant: ``open`` counts the connections of an origin that are idle, leased or being made, never above the bound.
+Idle connections are used last in, first out, so that those not needed grow old and are closed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
+
+from edge.routing.route import Origin
+
+
+class Idle(Protocol):
+    """What the pool must know of a connection."""
+
+    idle_since: float
+
+    @property
+    def is_usable(self) -> bool: ...
+
+
+C = TypeVar("C", bound=Idle)
+W = TypeVar("W")
+
+
+class Decision(Enum):
+    OPEN = "open"  # a place was reserved: make a connection
+    WAIT = "wait"
+    BUSY = "busy"
+
+
+class _OriginState(Generic[C, W]):
+    __slots__ = ("idle", "open", "waiters")
+
+    def __init__(self) -> None:
+        self.idle: deque[C] = deque()
+        self.waiters: deque[W] = deque()
+        self.open = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.open} open, {len(self.idle)} idle, {len(self.waiters)} waiting>"
+
+
+class Pool(Generic[C, W]):
+    """One a worker. Bounds are per origin; defaults: 1,024 connections, as many waiters."""
+
+    def __init__(self, *, max_open: int = 1024, max_waiters: int = 1024) -> None:
+        self._max_open = max_open
+        self._max_waiters = max_waiters
+        self._origins: dict[Origin, _OriginState[C, W]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Pool {self._origins!r}>"
+
+    @property
+    def open_count(self) -> int:
+        return sum(state.open for state in self._origins.values())
+
+    def take(self, origin: Origin) -> C | None:
+        """An idle connection, now leased; None if there is none worth using."""
+        state = self._origins.get(origin)
+        if state is None:
+            return None
+        idle = state.idle
+        while idle:
+            connection = idle.pop()
+            if connection.is_usable:
+                return connection
+        return None
+
+    def request(self, origin: Origin, waiter: W) -> Decision:
+        """For whom `take` had nothing (or who wants a fresh one)."""
+        state = self._origins.get(origin)
+        if state is None:
+            state = self._origins[origin] = _OriginState()
+        if state.open < self._max_open:
+            state.open += 1
+            return Decision.OPEN
+        if len(state.waiters) < self._max_waiters:
+            state.waiters.append(waiter)
+            return Decision.WAIT
+        return Decision.BUSY
+
+    def withdraw(self, origin: Origin, waiter: W) -> None:
+        """A waiter that no longer wants one."""
+        state = self._origins.get(origin)
+        if state is not None and waiter in state.waiters:
+            state.waiters.remove(waiter)
+
+    def give_back(self, origin: Origin, connection: C, now: float) -> W | None:
+        """End a lease of a connection that can serve again. Returns the waiter it now belongs to, if any."""
+        state = self._origins[origin]
+        if state.waiters:
+            return state.waiters.popleft()
+        connection.idle_since = now
+        state.idle.append(connection)
+        return None
+
+    def forget(self, origin: Origin) -> W | None:
+        """One connection of `origin` is gone, or could not be made. Returns a waiter whose place was reserved."""
+        state = self._origins[origin]
+        state.open -= 1
+        if state.waiters:
+            state.open += 1
+            return state.waiters.popleft()
+        if not state.open:
+            del self._origins[origin]
+        return None
+
+    def expired(self, idle_before: float) -> list[C]:
+        """Take out the connections idle since before then; the caller closes them."""
+        old: list[C] = []
+        for state in self._origins.values():
+            while state.idle and state.idle[0].idle_since < idle_before:
+                old.append(state.idle.popleft())
+        return old
