@@ -1,0 +1,60 @@
+"""Paths between a customer's domain and an application (CHOICES, Paths)."""
+
+from __future__ import annotations
+
+import pytest
+
+from edge.http.refusals import CLIMBING_PATH, Refused
+from edge.routing.paths import rewrite
+from edge.routing.route import Origin, Route
+
+
+def route(base: bytes = b"/app", *roots: bytes) -> Route:
+    origin = Origin("http", "origin.example", 80, "origin.example")
+    return Route("shop.example.com", "power", "app", origin, base, roots, b"")
+
+
+@pytest.mark.parametrize(
+    ("base", "target", "expected"),
+    [
+        (b"/app", b"/", b"/app"),
+        (b"/app/", b"/", b"/app/"),
+        (b"/app", b"/?q=1", b"/app?q=1"),
+        (b"/app", b"/x", b"/app/x"),
+        (b"/app/", b"/x", b"/app/x"),
+        (b"", b"/", b"/"),
+        (b"/", b"/", b"/"),
+        (b"/", b"/x", b"/x"),
+        (b"", b"/x?y", b"/x?y"),
+        (b"/app", b"//x//y", b"/app//x//y"),
+        (b"/app", b"/%41%2B+%20?a=%2e%2e/..&b", b"/app/%41%2B+%20?a=%2e%2e/..&b"),
+        (b"/app", b"/a..b/...", b"/app/a..b/..."),
+        (b"/app", b"/./x", b"/app/./x"),
+        (b"/app", b"*", b"*"),
+    ],
+)
+def test_targets_get_the_applications_path_and_pass_byte_for_byte(base: bytes, target: bytes, expected: bytes) -> None:
+    assert rewrite(route(base), target) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [b"/..", b"/a/../b", b"/%2e%2e/", b"/.%2E", b"/a%2f..%2fb", b"/a\\..\\b", b"/%5c..", b"/..;x=y/z", b"/a/%2E./"],
+)
+def test_paths_that_climb_are_refused(path: bytes) -> None:
+    with pytest.raises(Refused) as caught:
+        rewrite(route(b"/app", b"/a"), path)
+    assert caught.value.kind == CLIMBING_PATH
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (b"/static", b"/static"),
+        (b"/static/a.js?v=1", b"/static/a.js?v=1"),
+        (b"/staticx", b"/app/staticx"),
+        (b"/Static/a", b"/app/Static/a"),
+    ],
+)
+def test_root_paths_match_whole_segments(path: bytes, expected: bytes) -> None:
+    assert rewrite(route(b"/app", b"/static"), path) == expected

@@ -1,0 +1,67 @@
+"""Who gets which upstream connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edge.routing.route import Origin
+from edge.upstream.pool import Decision, Pool
+
+ORIGIN = Origin("http", "origin.example", 80, "origin.example")
+OTHER = Origin("http", "origin.example", 81, "origin.example")
+
+
+@dataclass(eq=False)
+class Connection:
+    idle_since: float = 0.0
+    is_usable: bool = True
+
+
+def test_idle_connections_serve_again_last_in_first_out() -> None:
+    pool: Pool[Connection, str] = Pool()
+    first, second = Connection(), Connection()
+    for waiter, connection in (("a", first), ("b", second)):
+        assert pool.request(ORIGIN, waiter) is Decision.OPEN
+        assert pool.give_back(ORIGIN, connection, 1.0) is None
+    assert pool.take(OTHER) is None
+    assert pool.take(ORIGIN) is second
+    assert pool.take(ORIGIN) is first
+    assert pool.take(ORIGIN) is None
+
+
+def test_closed_connections_are_passed_over() -> None:
+    pool: Pool[Connection, str] = Pool()
+    connection = Connection()
+    pool.request(ORIGIN, "a")
+    pool.give_back(ORIGIN, connection, 1.0)
+    connection.is_usable = False
+    assert pool.take(ORIGIN) is None
+
+
+def test_waiters_are_served_in_order_and_bounded() -> None:
+    pool: Pool[Connection, str] = Pool(max_open=1, max_waiters=2)
+    assert pool.request(ORIGIN, "a") is Decision.OPEN
+    assert [pool.request(ORIGIN, waiter) for waiter in "bcd"] == [Decision.WAIT, Decision.WAIT, Decision.BUSY]
+    connection = Connection()
+    assert pool.give_back(ORIGIN, connection, 1.0) == "b"
+    assert pool.forget(ORIGIN) == "c"  # b's connection broke: c may open one
+    assert pool.open_count == 1
+
+
+def test_a_waiter_that_withdraws_is_passed_over() -> None:
+    pool: Pool[Connection, str] = Pool(max_open=1)
+    for waiter in "abc":
+        pool.request(ORIGIN, waiter)
+    pool.withdraw(ORIGIN, "b")
+    assert pool.give_back(ORIGIN, Connection(), 1.0) == "c"
+
+
+def test_old_idle_connections_are_taken_out() -> None:
+    pool: Pool[Connection, str] = Pool()
+    old, young = Connection(), Connection()
+    for connection, now in ((old, 1.0), (young, 5.0)):
+        pool.request(ORIGIN, "x")
+        pool.give_back(ORIGIN, connection, now)
+    assert pool.expired(3.0) == [old]
+    assert pool.take(ORIGIN) is young
+    assert (pool.forget(ORIGIN), pool.forget(ORIGIN), pool.open_count) == (None, None, 0)

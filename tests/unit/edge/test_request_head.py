@@ -1,0 +1,194 @@
+"""What a request's head must be before a byte of it reaches an origin (RFC 9112 §3, §5, §6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from edge.http.framing import CHUNKED
+from edge.http.refusals import (
+    BAD_HOST,
+    BAD_REQUEST,
+    BAD_VERSION,
+    HEAD_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    TARGET_TOO_LONG,
+    UNKNOWN_CODING,
+    Kind,
+    Refused,
+)
+from edge.http.request import Limits, RequestHead, parse
+
+
+def head(*lines: str, start: str = "GET / HTTP/1.1", host: str | None = "shop.example.com") -> bytes:
+    fields = [f"Host: {host}"] if host is not None else []
+    return "\r\n".join([start, *fields, *lines, "", ""]).encode("latin-1")
+
+
+def read(raw: bytes) -> RequestHead:
+    return parse(raw, Limits())
+
+
+def refusal(raw: bytes) -> Kind:
+    with pytest.raises(Refused) as caught:
+        read(raw)
+    return caught.value.kind
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GET /\r\n\r\n",
+        b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /  HTTP/1.1\r\nHost: a\r\n\r\n",
+        b" GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
+        b"GET / http/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX: b\x00c\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX: b\x7f\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX\x80: b\r\n\r\n",
+        b"G(T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /\x80 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /#fragment HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET x HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    ],
+)
+def test_malformed_heads_are_refused(raw: bytes) -> None:
+    assert refusal(raw) == BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["Content-Length: 5", "Transfer-Encoding: chunked"],
+        ["Content-Length: 5", "Content-Length: 6"],
+        ["Content-Length: 5, 6"],
+        ["Content-Length: +5"],
+        ["Content-Length: -5"],
+        ["Content-Length: 0x5"],
+        ["Content-Length: 5 5"],
+        ["Content-Length: "],
+        ["Content-Length: 99999999999999999999"],
+        ["Content-Length: 1_0"],
+        ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+        ["Transfer-Encoding: chunked, gzip"],
+        ["Transfer-Encoding: chunked, chunked"],
+    ],
+)
+def test_ambiguous_framing_is_refused(fields: list[str]) -> None:
+    assert refusal(head(*fields, start="POST / HTTP/1.1")) == BAD_REQUEST
+
+
+@pytest.mark.parametrize("coding", ["gzip", "gzip, chunked", "identity", "xchunked", "chunked;q=1", '"chunked"'])
+def test_unknown_transfer_codings_are_not_implemented(coding: str) -> None:
+    # llhttp refuses some of them as malformed: either way nothing is forwarded.
+    assert refusal(head(f"Transfer-Encoding: {coding}", start="POST / HTTP/1.1")) in (UNKNOWN_CODING, BAD_REQUEST)
+
+
+def test_transfer_encoding_in_http_1_0_is_refused() -> None:
+    assert refusal(head("Transfer-Encoding: chunked", start="POST / HTTP/1.0")) == BAD_REQUEST
+
+
+def test_equal_content_lengths_are_one() -> None:
+    assert read(head("Content-Length: 5", start="POST / HTTP/1.1")).body == 5
+
+
+def test_chunked_is_understood_in_any_case() -> None:
+    assert read(head("transfer-encoding:  ChUnKeD ", start="POST / HTTP/1.1")).body == CHUNKED
+
+
+@pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3"])
+def test_other_versions_are_refused(version: str) -> None:
+    assert refusal(head(start=f"GET / {version}")) == BAD_VERSION
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "TRACE"])
+def test_connect_and_trace_are_not_allowed(method: str) -> None:
+    assert refusal(head(start=f"{method} / HTTP/1.1")) == METHOD_NOT_ALLOWED
+
+
+def test_methods_llhttp_does_not_know_pass() -> None:
+    assert read(head(start="FROBNICATE / HTTP/1.1")).method == b"FROBNICATE"
+
+
+@pytest.mark.parametrize(
+    "host", ["", "a b", "a/b", "a..b", "user@a", "a:99999", "a:x", "[::1", "[zz]", "caf\xe9", "-a", "a" * 254, "*.a"]
+)
+def test_bad_hosts_are_refused(host: str) -> None:
+    assert refusal(head(host=host)) == BAD_HOST
+
+
+def test_host_must_be_there_once() -> None:
+    assert refusal(head(host=None)) == BAD_HOST
+    assert refusal(head("Host: other.example.com")) == BAD_HOST
+    assert refusal(head(start="GET / HTTP/1.0", host=None)) == BAD_HOST
+
+
+def test_host_is_normalised_and_kept_as_received() -> None:
+    request = read(head(host="SHOP.Example.COM.:8080"))
+    assert (request.host, request.host_port) == ("shop.example.com", 8080)
+    assert request.host_as_received == b"SHOP.Example.COM.:8080"
+
+
+def test_absolute_form_overrides_host() -> None:
+    request = read(head(start="GET http://Other.example.com:81/a?b HTTP/1.1"))
+    assert (request.host, request.host_port, request.target) == ("other.example.com", 81, b"/a?b")
+    assert read(head(start="GET http://other.example.com HTTP/1.1")).target == b"/"
+    assert read(head(start="GET http://other.example.com?q HTTP/1.1")).target == b"/?q"
+    assert refusal(head(start="GET http://user@other.example.com/ HTTP/1.1")) == BAD_HOST
+
+
+def test_limits() -> None:
+    assert refusal(head(start="GET /" + "a" * 8192 + " HTTP/1.1")) == TARGET_TOO_LONG
+    assert refusal(head(*(["X: y"] * 100))) == HEAD_TOO_LARGE
+    assert refusal(head("X: " + "y" * 32_768)) == HEAD_TOO_LARGE
+    assert read(head(*(["X: y"] * 99))).target == b"/"
+
+
+def test_what_is_ours_to_state_is_cut_and_the_rest_stays_as_it_came() -> None:
+    request = read(
+        head(
+            "cookie: a=b",
+            "X-Forwarded-For: 6.6.6.6",
+            "X_Forwarded_Host: evil",
+            "x-forwarded_proto: https",
+            "X-Service-Auth: forged",
+            "X-Service-Forwarded-Host: evil",
+            "Forwarded: for=6.6.6.6",
+            "Keep-Alive: 5",
+            "TE: trailers",
+            "Proxy-Connection: keep-alive",
+            "HTTP2-Settings: AAMAAABkAAQAAP__",
+            "X-Forwarded-Foo:  stays ",
+            "Hostess: stays",
+        )
+    )
+    assert request.kept == b"\r\ncookie: a=b\r\nX-Forwarded-Foo:  stays \r\nHostess: stays"
+
+
+def test_fields_named_in_connection_end_here() -> None:
+    request = read(head("Connection: close, X-Secret", "x-secret: 1", "X-Secret-2: 2"))
+    assert request.kept == b"\r\nX-Secret-2: 2"
+    assert not request.keep_alive
+
+
+def test_keep_alive_by_version() -> None:
+    assert read(head()).keep_alive
+    assert not read(head(start="GET / HTTP/1.0")).keep_alive
+    assert read(head("Connection: Keep-Alive", start="GET / HTTP/1.0")).keep_alive
+    assert not read(head("Connection: keep-alive, Close")).keep_alive
+
+
+def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
+    assert read(head("Upgrade: websocket")).upgrade == b""
+    assert read(head("Connection: Upgrade", "Upgrade: websocket")).upgrade == b"websocket"
+    assert read(head("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: A")).upgrade == b""
+    assert read(head("Connection: upgrade", "Upgrade: h2c, websocket")).upgrade == b"websocket"
