@@ -20,9 +20,7 @@ def choose(home: Path) -> Account | None:
     found = home.stat() if home.exists() else None
     if os.geteuid() != 0:
         if found is not None and found.st_uid != os.geteuid():
-            raise OperatorError(
-                f"{home} belongs to {_name(found.st_uid)}: run frontage as that user, or as root"
-            )
+            raise OperatorError(f"{home} belongs to {_name(found.st_uid)}: run frontage as that user, or as root")
         return None
     if found is not None and found.st_uid != 0:  # root's: a start that was cut short before it gave it away
         return Account(_name(found.st_uid), found.st_uid, found.st_gid)

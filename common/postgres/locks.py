@@ -37,7 +37,7 @@ class ProcessIdentity:
 
 
 class FileLock:
-    """An exclusive lock, held from `try_acquire` until `release` or the end of the last process sharing it."""
+    """An exclusive lock, held until `release` or the end of the last process sharing it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor

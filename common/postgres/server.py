@@ -176,9 +176,7 @@ class EmbeddedPostgres:
                 )
             if time.monotonic() > deadline:
                 if is_killed:
-                    raise OperatorError(
-                        f"an old embedded Postgres does not let go of {path}: reboot, or end it"
-                    )
+                    raise OperatorError(f"an old embedded Postgres does not let go of {path}: reboot, or end it")
                 kill_holders(path, _PROGRAMS)
                 is_killed = True
                 deadline += _DYING_SECONDS
@@ -190,7 +188,7 @@ class EmbeddedPostgres:
         return starter.pid == os.getpid() and self._process is not None and self.pid is None
 
     def _fresh_socket_dir(self, account: Account | None) -> Path:
-        """Our own again after a crash of the server, so that the DSN stays; else a new one, recorded first."""
+        """Our own after a crash of the server, so that the DSN stays; else a new one, recorded first."""
         if self._socket_dir is not None:
             _empty(self._socket_dir)
             return self._socket_dir
@@ -253,15 +251,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _socket_base(account: Account | None) -> Path:
     """A directory with a short name (a socket's path has 107 bytes) that the server's user can walk to."""
     for base in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):  # noqa: S108
-        if (
-            base.is_dir()
-            and len(str(base)) < 60
-            and (account is None or _can_walk_to(base.resolve(), account))
-        ):
+        if base.is_dir() and len(str(base)) < 60 and (account is None or _can_walk_to(base.resolve(), account)):
             return base
-    raise OperatorError(
-        "no directory for the database's socket: set TMPDIR to a short path open to all users"
-    )
+    raise OperatorError("no directory for the database's socket: set TMPDIR to a short path open to all users")
 
 
 def _can_walk_to(path: Path, account: Account) -> bool:
