@@ -1,0 +1,185 @@
+"""Applications as rows. Owns the SQL of ``applications``; secrets arrive and stay sealed.
+
+Rules
+    A cname target leads to one application, whichever of the two columns it stands in. The unique constraints
+    see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
+    During a rotation the previous client secret opens tokens too, until ``previous_expires_at``.
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
+
+from asyncpg import Connection, Record
+
+from common.errors import FrontageError
+
+_COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
+    tier, client_secret, webhook_secret, service_auth, created_at,
+    case when previous_expires_at > now() then previous_client_secret end as previous_client_secret"""
+
+
+class CnameTargetTaken(FrontageError):
+    """The cname target belongs to another application."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewApplication:
+    """An application to be. The id is the caller's: the envelopes are sealed under it. Targets are A-labels."""
+
+    id: str
+    name: str
+    cname_target: str
+    client_secret: bytes
+    webhook_secret: bytes
+    secure_cname_target: str | None = None
+    application_url: str | None = None
+    webhook_url: str | None = None
+    root_path_access: tuple[str, ...] = ()
+    tier: str = "premium"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """`previous_client_secret` is there while it still opens tokens, `service_auth` while it is on."""
+
+    id: str
+    name: str
+    cname_target: str
+    secure_cname_target: str | None
+    application_url: str | None
+    webhook_url: str | None
+    root_path_access: tuple[str, ...]
+    tier: str
+    client_secret: bytes
+    previous_client_secret: bytes | None
+    webhook_secret: bytes
+    service_auth: bytes | None
+    created_at: datetime
+
+
+class ApplicationChanges(TypedDict, total=False):
+    """What `update_application` can set; what is left out stays."""
+
+    name: str
+    cname_target: str
+    secure_cname_target: str | None
+    application_url: str | None
+    webhook_url: str | None
+    root_path_access: tuple[str, ...]
+    tier: str
+    webhook_secret: bytes
+    service_auth: bytes | None
+
+
+def client_secret_identity(application_id: str) -> str:
+    """The envelope's identity of both the current and the previous client secret."""
+    return f"application/{application_id}/client-secret"
+
+
+def webhook_secret_identity(application_id: str) -> str:
+    return f"application/{application_id}/webhook-secret"
+
+
+def service_auth_identity(application_id: str) -> str:
+    return f"application/{application_id}/service-auth"
+
+
+async def create_application(connection: Connection[Record], new: NewApplication) -> Application:
+    """Raises: `CnameTargetTaken`."""
+    await _refuse_taken_targets(connection, new.id, new.cname_target, new.secure_cname_target)
+    row = await connection.fetchrow(
+        "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
+        " secure_cname_target, application_url, webhook_url, root_path_access, tier)"
+        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning {_COLUMNS}",
+        new.id,
+        new.name,
+        new.cname_target,
+        new.client_secret,
+        new.webhook_secret,
+        new.secure_cname_target,
+        new.application_url,
+        new.webhook_url,
+        new.root_path_access,
+        new.tier,
+    )
+    assert row is not None
+    return _application(row)
+
+
+async def list_applications(connection: Connection[Record]) -> list[Application]:
+    """All of them, oldest first."""
+    rows = await connection.fetch(f"select {_COLUMNS} from applications order by created_at, id")
+    return [_application(row) for row in rows]
+
+
+async def get_application(connection: Connection[Record], application_id: str) -> Application | None:
+    row = await connection.fetchrow(f"select {_COLUMNS} from applications where id = $1", application_id)
+    return _application(row) if row else None
+
+
+async def update_application(
+    connection: Connection[Record], application_id: str, **changes: Unpack[ApplicationChanges]
+) -> Application | None:
+    """The application as it now is; none when there is no such application.
+
+    Raises: `CnameTargetTaken`.
+    """
+    unknown = changes.keys() - ApplicationChanges.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"an application has no {', '.join(sorted(unknown))} to set")
+    if not changes:
+        return await get_application(connection, application_id)
+    await _refuse_taken_targets(
+        connection, application_id, changes.get("cname_target"), changes.get("secure_cname_target")
+    )
+    assignments = ", ".join(f"{column} = ${place}" for place, column in enumerate(changes, start=2))
+    row = await connection.fetchrow(
+        f"update applications set {assignments} where id = $1 returning {_COLUMNS}",
+        application_id,
+        *changes.values(),
+    )
+    return _application(row) if row else None
+
+
+async def rotate_client_secret(
+    connection: Connection[Record], application_id: str, sealed: bytes, keep_previous_for: timedelta
+) -> bool:
+    """Put `sealed` in the place of the client secret. Returns whether there is such an application.
+
+    The old secret keeps opening tokens for `keep_previous_for`; zero ends it at once.
+    """
+    status = await connection.execute(
+        "update applications set client_secret = $2, previous_client_secret = client_secret,"
+        " previous_expires_at = now() + $3 where id = $1",
+        application_id,
+        sealed,
+        keep_previous_for,
+    )
+    return status == "UPDATE 1"
+
+
+async def _refuse_taken_targets(connection: Connection[Record], application_id: str, *targets: str | None) -> None:
+    """Raises: `CnameTargetTaken`."""
+    wanted = [target for target in targets if target]
+    if not wanted:
+        return
+    await connection.execute("lock table applications in share row exclusive mode")
+    taken = await connection.fetchval(
+        "select t from unnest($2::text[]) t join applications on t in (cname_target, secure_cname_target)"
+        " where id <> $1 limit 1",
+        application_id,
+        wanted,
+    )
+    if taken:
+        raise CnameTargetTaken(f"the cname target {taken} belongs to another application")
+
+
+def _application(row: Record) -> Application:
+    return Application(**{**row, "root_path_access": tuple(row["root_path_access"])})

@@ -1,0 +1,91 @@
+"""Domain names: text from outside becomes one canonical form, and knows where its registrable part begins.
+
+Owns the rules for host names and the public suffix list. Pure: it asks no DNS.
+
+Canonical form
+    lower-case A-labels (RFC 5891, mapped by UTS #46), no trailing dot, up to 253 characters (RFC 1035 §2.3.4)
+    labels hold letters, digits and hyphens, and neither begin nor end with a hyphen (RFC 1123 §2.1)
+    the last label is not a number, so no form of an IPv4 address is a name (WHATWG URL, "ends in a number")
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import idna
+from publicsuffixlist import PublicSuffixList
+
+from common.errors import InvalidName
+
+MAX_NAME_CHARACTERS = 253
+_MAX_TEXT_CHARACTERS = 4 * MAX_NAME_CHARACTERS  # before IDNA, which takes time on very long text
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class DomainName:
+    """A host name in canonical form.
+
+    `registrable` is the public suffix and one label (``example.co.uk``); `subdomain` is what stands
+    before it, none for the root.
+    """
+
+    text: str
+    registrable: str
+    subdomain: str | None
+
+    @property
+    def is_root(self) -> bool:
+        return self.subdomain is None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_domain(text: str) -> DomainName:
+    """The domain name that `text` spells.
+
+    Raises: `InvalidName`, also for a bare public suffix, which nobody can enrol.
+    """
+    name = parse_host_name(text)
+    registrable = _suffixes().privatesuffix(name)
+    if registrable is None:
+        raise InvalidName("a public suffix is nobody's own name")
+    return DomainName(name, registrable, name.removesuffix(registrable).removesuffix(".") or None)
+
+
+def parse_host_name(text: str) -> str:
+    """Any host name in canonical form, single labels (``localhost``) and public suffixes too.
+
+    Raises: `InvalidName`.
+    """
+    if len(text) > _MAX_TEXT_CHARACTERS:
+        raise InvalidName("a name has at most 253 characters")
+    name = _to_a_labels(text).removesuffix(".")
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise InvalidName("a name has at most 253 characters")
+    labels = name.split(".")
+    if not all(map(_LABEL.fullmatch, labels)):
+        raise InvalidName("labels are of letters, digits and inner hyphens, up to 63 characters each")
+    if _NUMBER.fullmatch(labels[-1]):
+        raise InvalidName("an address is not a name")
+    return name
+
+
+def _to_a_labels(text: str) -> str:
+    """Raises: `InvalidName`."""
+    if text.isascii() and "xn--" not in (lowered := text.lower()):
+        return lowered
+    try:
+        return idna.encode(text, uts46=True, transitional=False).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError) as error:
+        raise InvalidName("no valid internationalised name") from error
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    """The list as packaged, private section included; read once, when the first name is parsed."""
+    return PublicSuffixList()
