@@ -124,6 +124,11 @@ class Serving:
         """No exchange is under way."""
         return not any(connection.exchange for connection in self.connections)
 
+    @property
+    def upstream_count(self) -> int:
+        """Connections to origins: idle, leased or being made."""
+        return self._desk.open_count
+
     def on_replica_change(self) -> None:
         self.routes.generation = self._reader.generation()
 
