@@ -1,0 +1,36 @@
+"""The lab as one object: origin, zone and sink, started and closed together."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Self
+
+from bench.lab.origin import Origin
+from bench.lab.server import NameServer
+from bench.lab.sink import WebhookSink
+from bench.lab.zone import Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    origin: Origin
+    dns: NameServer
+    sink: WebhookSink
+
+    @property
+    def zone(self) -> Zone:
+        return self.dns.zone
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where everything is: the line ``python -m bench.lab`` prints."""
+        return {"origin": self.origin.url, "dns": self.dns.address, "sink": self.sink.url}
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def start(cls) -> AsyncIterator[Self]:
+        """Everything on free loopback ports."""
+        async with Origin.serve() as origin, NameServer.serve(Zone()) as dns, WebhookSink.serve() as sink:
+            yield cls(origin, dns, sink)
