@@ -30,3 +30,7 @@ class AddressRefused(FrontageError):
 
 class SecretUnreadable(FrontageError):
     """An envelope that this master key does not open: another key, another row, or damage."""
+
+
+class FenceLost(FrontageError):
+    """A claimed row is another's by now, or gone: what this work found out no longer counts (`common.claims`)."""

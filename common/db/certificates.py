@@ -81,9 +81,7 @@ async def release(connection: Connection[Record], domain: str) -> None:
     )
 
 
-async def store(
-    connection: Connection[Record], domain: str, application_id: str, certificate: Certificate
-) -> None:
+async def store(connection: Connection[Record], domain: str, application_id: str, certificate: Certificate) -> None:
     """Put a fresh certificate into service in place of the application's last one."""
     await connection.execute(
         """

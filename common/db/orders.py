@@ -13,9 +13,45 @@ was deleted and made anew never gets a fence its old holder knows.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
 from asyncpg import Connection, Record
 
 from common.db import certificates
+from common.db.certificates import Certificate
+from common.errors import FenceLost
+
+FAILED_AFTER_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """What an order needs to know of the certificate in service."""
+
+    not_before: datetime
+    not_after: datetime
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A claimed row. `phases` are seconds; `waited_seconds` is how long it was due before it was claimed."""
+
+    domain: str
+    application_id: str
+    state: Literal["running", "issued", "failed"]
+    fence: int
+    attempts: int
+    phases: Mapping[str, float]
+    waited_seconds: float
+    in_service: Validity | None
+
+    @property
+    def key(self) -> str:
+        return self.domain
 
 
 async def request_order(
@@ -45,4 +81,132 @@ async def request_order(
         application_id,
         state,
         hold_seconds,
+    )
+
+
+async def claim(connection: Connection[Record], /, *, most: int, lease_seconds: float) -> list[Order]:
+    rows = await connection.fetch(
+        """
+        with due as materialized (
+            select domain from orders
+            where due_at <= now() and (lease_until is null or lease_until <= now())
+            order by due_at limit $1
+            for update skip locked
+        ), claimed as (
+            update orders set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
+                lease_until = clock_timestamp() + make_interval(secs => $2)
+            from due where orders.domain = due.domain
+            returning orders.*
+        )
+        select claimed.domain, claimed.application_id, state, fence, attempts, phases,
+            extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
+            not_before, not_after, live_at >= issued_at as is_live
+        from claimed left join certificates
+            on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
+            and released_at is null
+        """,
+        most,
+        lease_seconds,
+    )
+    return [_order(row) for row in rows]
+
+
+async def extend(connection: Connection[Record], claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
+    rows = await connection.fetch(
+        """
+        update orders set lease_until = clock_timestamp() + make_interval(secs => $3)
+        from unnest($1::text[], $2::bigint[]) as held (domain, fence)
+        where orders.domain = held.domain and orders.fence = held.fence and lease_until is not null
+        returning orders.domain
+        """,
+        [order.domain for order in claims],
+        [order.fence for order in claims],
+        lease_seconds,
+    )
+    return {row["domain"] for row in rows}
+
+
+async def postpone(connection: Connection[Record], order: Order, /, *, delay_seconds: float, last_error: str) -> None:
+    await connection.execute(
+        """
+        update orders set lease_until = null, last_error = $3,
+            due_at = clock_timestamp() + make_interval(secs => $4),
+            state = case when state = 'running' and attempts >= $5 then 'failed' else state end
+        where domain = $1 and fence = $2
+        """,
+        order.domain,
+        order.fence,
+        last_error,
+        delay_seconds,
+        FAILED_AFTER_ATTEMPTS,
+    )
+
+
+async def next_due_seconds(connection: Connection[Record], /) -> float | None:
+    seconds: float | None = await connection.fetchval(
+        """
+        select extract(epoch from due_at - clock_timestamp())::float8 from orders
+        where due_at is not null and (lease_until is null or lease_until <= now())
+        order by due_at limit 1
+        """
+    )
+    return seconds
+
+
+async def record_renewal_begun(connection: Connection[Record], order: Order) -> None:
+    """Publish that an issued order runs again, holding nobody. Raises: `FenceLost`."""
+    await _write_fenced(
+        connection,
+        "update orders set state = 'running', hold_until = now(), phases = '{}', requested_at = now(),"
+        " finished_at = null where domain = $1 and fence = $2",
+        order,
+    )
+
+
+async def record_issued(
+    connection: Connection[Record], order: Order, certificate: Certificate, phases: Mapping[str, float]
+) -> None:
+    """Store what the issuer gave and end the order's run, in the caller's transaction. Raises: `FenceLost`."""
+    await certificates.lock_domain(connection, order.domain)
+    await _write_fenced(
+        connection,
+        "update orders set state = 'issued', phases = $3, last_error = null where domain = $1 and fence = $2",
+        order,
+        phases,
+    )
+    await certificates.store(connection, order.domain, order.application_id, certificate)
+
+
+async def record_live(
+    connection: Connection[Record], order: Order, renew_at: datetime, phases: Mapping[str, float]
+) -> None:
+    """The edges serve the certificate: rest until its renewal. Raises: `FenceLost`."""
+    await certificates.lock_domain(connection, order.domain)
+    await _write_fenced(
+        connection,
+        "update orders set due_at = $3, phases = $4, lease_until = null, attempts = 0, finished_at = now()"
+        " where domain = $1 and fence = $2",
+        order,
+        renew_at,
+        phases,
+    )
+    await certificates.set_live(connection, order.domain)
+
+
+async def _write_fenced(connection: Connection[Record], statement: str, order: Order, *values: object) -> None:
+    if await connection.execute(statement, order.domain, order.fence, *values) != "UPDATE 1":
+        raise FenceLost(f"the order of {order.domain} is another's now")
+
+
+def _order(row: Record) -> Order:
+    validity = row["not_before"] and Validity(row["not_before"], row["not_after"], bool(row["is_live"]))
+    return Order(
+        domain=row["domain"],
+        application_id=row["application_id"],
+        state=row["state"],
+        fence=row["fence"],
+        attempts=row["attempts"],
+        phases=row["phases"],
+        waited_seconds=row["waited_seconds"],
+        in_service=validity,
     )

@@ -1,0 +1,240 @@
+"""Claims: the one pattern for everything due (orders, later checks, deliveries and batch items).
+
+The row itself is the job. It carries ``due_at, lease_until, fence, attempts`` and its aggregate's query module
+carries the SQL, as a `Queue`; this module owns when to claim, how long, and what to do with failures.
+
+Rules
+    A row is claimed with FOR UPDATE SKIP LOCKED when it is due and no lease stands on it. Claiming commits a new
+    fence and a short lease before any work begins, and counts an attempt.
+    Work writes its outcome only ``where fence = <its own>``; it raises `FenceLost` when that meets no row.
+    The lease is extended while the work runs. Whoever dies, at any step, lets it lapse: another claims the row.
+    So a step may run twice, and only the writes under the last fence count.
+    NOTIFY is a wake-up and may be lost: the next due time and a slow poll find the work as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Generic, Protocol, TypeVar
+
+from asyncpg import Connection, Record
+
+from common.db.pool import Database
+from common.errors import DatabaseUnavailable, FenceLost, FrontageError
+from common.logs import get_logger
+
+_log = get_logger("common.claims")
+
+LEASE_SECONDS = 10.0
+POLL_SECONDS = 5.0
+OUTAGE_PAUSE_SECONDS = 0.5
+_SHORTEST_PAUSE_SECONDS = 0.05  # a due row that is locked just now would have us spin
+_INTERNAL = "something went wrong inside Frontage, its log says what; it is tried again"
+
+
+class Claim(Protocol):
+    """A row taken for a while. Immutable."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def attempts(self) -> int:
+        """Times the row was claimed since it last succeeded, this time included."""
+
+
+C = TypeVar("C", bound=Claim)
+
+
+class Queue(Protocol[C]):
+    """The SQL of one table of claims; each function is one statement on the caller's connection."""
+
+    async def claim(self, connection: Connection[Record], /, *, most: int, lease_seconds: float) -> list[C]:
+        """Take up to `most` due rows, the longest due first."""
+
+    async def extend(
+        self, connection: Connection[Record], claims: Collection[C], /, *, lease_seconds: float
+    ) -> set[str]:
+        """Lease the claims that still run for `lease_seconds` from now. Returns the keys still ours."""
+
+    async def postpone(
+        self, connection: Connection[Record], claim: C, /, *, delay_seconds: float, last_error: str
+    ) -> None:
+        """Note a failed attempt and end the lease; due again after the delay."""
+
+    async def next_due_seconds(self, connection: Connection[Record], /) -> float | None:
+        """How long until the next row without a lease is due; negative when it is overdue."""
+
+
+class WorkFailed(FrontageError):
+    """An attempt came to nothing, in words for the row's owner. It is tried again, not before `retry_after`."""
+
+    def __init__(self, words: str, *, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(words)
+        self.retry_after_seconds = retry_after_seconds
+
+
+def backoff_seconds(attempts: int, random: Random, *, first: float = 1.0, most: float = 3600.0) -> float:
+    """Doubling from `first` up to `most`; half of it is left to chance, so that failures do not come back as one."""
+    return min(most, first * 2.0 ** min(attempts - 1, 32)) * random.uniform(0.5, 1.0)
+
+
+T = TypeVar("T")
+
+
+async def outlast_outage(write: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
+    """Repeat an outcome's write while Postgres is away; `write` is fenced, so repeating it is safe.
+
+    Raises: `DatabaseUnavailable` when it stays away longer.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        try:
+            return await write()
+        except DatabaseUnavailable:
+            if loop.time() >= deadline:
+                raise
+            await asyncio.sleep(OUTAGE_PAUSE_SECONDS)
+
+
+class Runner(Generic[C]):
+    """Claims what is due and has it performed, a bounded number at a time.
+
+    Created by a role's ``__main__``, which runs `run` as a task and ends it by cancelling. `perform` writes its
+    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queue: Queue[C],
+        perform: Callable[[C], Awaitable[None]],
+        *,
+        concurrency: int,
+        random: Random,
+        lease_seconds: float = LEASE_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._perform = perform
+        self._concurrency = concurrency
+        self._random = random
+        self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
+        self._wake = asyncio.Event()
+        self._held: dict[asyncio.Task[None], C] = {}
+
+    def __repr__(self) -> str:
+        return f"<Runner holds {sorted(claim.key for claim in self._held.values())} of {self._concurrency}>"
+
+    def wake(self) -> None:
+        """There may be work: look at once. Cheap, never blocks, may be called for nothing."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until cancelled; then stop what runs and hand it back, so that another takes it at once."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._claim_for_ever(), name="claims: claim")
+                tasks.create_task(self._extend_for_ever(), name="claims: extend leases")
+        finally:
+            await self._hand_back()
+
+    async def _claim_for_ever(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                pause = await self._claim_due()
+            except DatabaseUnavailable as error:
+                _log.warning("cannot claim work", error=str(error))
+                pause = OUTAGE_PAUSE_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+
+    async def _claim_due(self) -> float:
+        """Start what is due. Returns how many seconds may pass without a wake-up before looking again."""
+        poll = self._poll_seconds * self._random.uniform(0.5, 1.0)
+        free = self._concurrency - len(self._held)
+        if not free:
+            return poll
+        async with self._database.transaction() as connection:
+            claims = await self._queue.claim(connection, most=free, lease_seconds=self._lease_seconds)
+        for claim in claims:
+            self._start(claim)
+        if len(claims) == free:
+            return poll
+        async with self._database.connection() as connection:
+            due = await self._queue.next_due_seconds(connection)
+        return poll if due is None else min(poll, max(due, _SHORTEST_PAUSE_SECONDS))
+
+    def _start(self, claim: C) -> None:
+        task = asyncio.create_task(self._work(claim), name=f"claims: {claim.key}")
+        self._held[task] = claim
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        was_full = len(self._held) == self._concurrency
+        del self._held[task]
+        if was_full:
+            self.wake()
+
+    async def _work(self, claim: C) -> None:
+        try:
+            await self._perform(claim)
+        except FenceLost:
+            _log.info("work was taken over", key=claim.key, fence=claim.fence)
+        except DatabaseUnavailable as error:
+            _log.warning("work left to its lease", key=claim.key, error=str(error))
+        except WorkFailed as error:
+            _log.warning("work failed", key=claim.key, attempts=claim.attempts, error=str(error))
+            await self._postpone(claim, str(error), error.retry_after_seconds)
+        except Exception:  # noqa: BLE001 - the task's root
+            _log.exception("work failed unexpectedly", key=claim.key, attempts=claim.attempts)
+            await self._postpone(claim, _INTERNAL, 0.0)
+
+    async def _postpone(self, claim: C, words: str, at_least_seconds: float) -> None:
+        delay = max(at_least_seconds, backoff_seconds(claim.attempts, self._random))
+
+        async def write() -> None:
+            async with self._database.transaction() as connection:
+                await self._queue.postpone(connection, claim, delay_seconds=delay, last_error=words)
+
+        try:
+            await outlast_outage(write)
+        except DatabaseUnavailable as error:
+            _log.warning("work left to its lease", key=claim.key, error=str(error))
+        self.wake()  # the sleep in progress does not know of this due time
+
+    async def _extend_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_seconds / 3)
+            held = dict(self._held)
+            if not held:
+                continue
+            try:
+                kept = await self._extend(list(held.values()), self._lease_seconds)
+            except DatabaseUnavailable:
+                continue  # whoever writes will learn whether the fence still stands
+            for task, claim in held.items():
+                if claim.key not in kept and task.cancel():
+                    _log.info("work was taken over", key=claim.key, fence=claim.fence)
+
+    async def _extend(self, claims: Sequence[C], lease_seconds: float) -> set[str]:
+        async with self._database.transaction() as connection:
+            return await self._queue.extend(connection, claims, lease_seconds=lease_seconds)
+
+    async def _hand_back(self) -> None:
+        held = dict(self._held)
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        if held:
+            with suppress(DatabaseUnavailable):
+                await self._extend(list(held.values()), 0.0)

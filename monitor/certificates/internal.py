@@ -1,0 +1,186 @@
+"""The internal issuer: a certificate authority of our own, so that everything works with no network.
+
+Owns ``<state_dir>/ca``: ``root.pem``, for users to trust, and ``root.key``, which leaves this process never. The
+directory is made complete and then renamed into place, so of several monitors that start at once all use the
+first one's. Leaves are signed by the root itself: a client that trusts ``root.pem`` needs nothing more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from common.clock import Clock
+from common.errors import OperatorError
+from monitor.certificates.issuer import IssuanceFailed
+from monitor.certificates.phases import Phases
+
+_ROOT_LIFETIME = timedelta(days=3650)
+_LEAF_LIFETIME = timedelta(days=90)
+_CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is behind ours still finds the leaf valid
+
+
+class InternalIssuer:
+    """Signs with the root it was opened with. Holds no other state; created by the monitor's ``__main__``."""
+
+    name = "internal"
+
+    def __init__(self, root: x509.Certificate, key: ec.EllipticCurvePrivateKey, clock: Clock) -> None:
+        self._root = root
+        self._key = key
+        self._clock = clock
+
+    async def issue(self, domain: str, request: x509.CertificateSigningRequest, phases: Phases) -> str:
+        with phases.timed("sign"):
+            if not request.is_signature_valid:
+                raise IssuanceFailed("the signing request is not signed by its own key")
+            leaf = _sign_leaf(self._root, self._key, domain, request, self._clock.now())
+        return leaf.public_bytes(Encoding.PEM).decode("ascii")
+
+
+def root_path(state_dir: Path) -> Path:
+    """The certificate a user may trust."""
+    return state_dir / "ca" / "root.pem"
+
+
+def open_internal(state_dir: Path, clock: Clock) -> InternalIssuer:
+    """The state directory's authority, made now if there is none.
+
+    Raises: `OperatorError` when it cannot be made, is damaged, or ends before its next leaf would.
+    """
+    directory = root_path(state_dir).parent
+    try:
+        if not root_path(state_dir).exists():
+            _create(directory, clock.now())
+        root, key = _read(directory)
+    except OSError as error:
+        raise OperatorError(
+            f"cannot use the certificate authority in {directory}: {error.strerror or error}"
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise OperatorError(
+            f"the certificate authority in {directory} is damaged: restore it, or remove it to get a new one"
+        ) from error
+    if root.not_valid_after_utc < clock.now() + _LEAF_LIFETIME:
+        raise OperatorError(f"the certificate authority in {directory} is about to expire: remove it to get a new one")
+    return InternalIssuer(root, key, clock)
+
+
+def _read(directory: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    root = x509.load_pem_x509_certificate((directory / "root.pem").read_bytes())
+    key = load_pem_private_key((directory / "root.key").read_bytes(), None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != root.public_key():
+        raise ValueError("the root's key is another's")
+    return root, key
+
+
+def _create(directory: Path, now: datetime) -> None:
+    """Write a new authority beside its place and rename it; whoever comes second keeps the first one's."""
+    directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    key = ec.generate_private_key(ec.SECP256R1())
+    draft = Path(tempfile.mkdtemp(prefix=".ca-", dir=directory.parent))
+    try:
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _write(draft / "root.key", secret, 0o600)
+        _write(draft / "root.pem", _sign_root(key, now).public_bytes(Encoding.PEM), 0o644)
+        draft.chmod(0o755)
+        _sync_directory(draft)
+        draft.rename(directory)
+        _sync_directory(directory.parent)
+    except OSError:
+        if not (directory / "root.pem").exists():
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)  # whatever the umask
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sign_root(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
+    # Two authorities must not share a name: a client that trusts both would try the wrong one.
+    subject = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Frontage Local CA {subject.digest.hex()[:8]}")])
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _ROOT_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(authority=True), critical=True)
+        .add_extension(subject, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _sign_leaf(
+    root: x509.Certificate,
+    root_key: ec.EllipticCurvePrivateKey,
+    domain: str,
+    request: x509.CertificateSigningRequest,
+    now: datetime,
+) -> x509.Certificate:
+    """A leaf for `domain` alone. Of the request only the key counts, as with any authority."""
+    subject = root.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([]))  # a common name holds 64 characters, a domain 253
+        .issuer_name(root.subject)
+        .public_key(request.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now - _CLOCK_SKEW + _LEAF_LIFETIME)
+        # RFC 5280 §4.2.1.6: critical, since the subject is empty
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(domain)]), critical=True)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(request.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject), critical=False)
+        .sign(root_key, hashes.SHA256())
+    )
+
+
+def _key_usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not authority,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
