@@ -66,7 +66,7 @@ def _name_servers(value: Any) -> Any:
 Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Count = Annotated[int, Field(ge=1, le=2**53)]
 
 
 def _default_state_dir() -> Path:
@@ -92,6 +92,26 @@ class Settings(BaseSettings):
     edge_https_redirect: bool = True
     edge_workers: Annotated[int, Field(ge=1, le=256)] = Field(default_factory=lambda: os.cpu_count() or 1)
     edge_trusted_proxies: Networks = ()
+
+    # Edge: limits a request must keep (nginx and Apache stand at 8 KB a line and 100 fields; cookies make heads large)
+    edge_max_head_bytes: Count = 32_768
+    edge_max_fields: Count = 100
+    edge_max_target_bytes: Count = 8_192
+    edge_max_body_bytes: Count | None = None
+
+    # Edge: seconds without progress before we give up
+    edge_head_timeout_seconds: Seconds = 10  # the whole head, from its first byte
+    edge_idle_timeout_seconds: Seconds = 75  # between requests; as nginx, since browsers keep connections a minute
+    edge_connect_timeout_seconds: Seconds = 5
+    edge_origin_timeout_seconds: Seconds = 60  # until the response's head; as nginx
+    edge_body_timeout_seconds: Seconds = 60
+    edge_tunnel_timeout_seconds: Seconds = 3600  # WebSocket applications ping far more often
+    edge_drain_timeout_seconds: Seconds = 10
+
+    # Edge: connections to one origin, a worker
+    edge_origin_connections: Count = 1024
+    edge_origin_waiters: Count = 1024
+    edge_origin_idle_seconds: Seconds = 4  # below the 5 s of Node's servers, so that we close first
 
     # Whom we may dial
     allow_private_addresses: Networks = ()

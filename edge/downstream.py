@@ -24,6 +24,7 @@ from edge.http.forwarded import Client
 from edge.http.framing import CHUNKED
 from edge.http.refusals import (
     BAD_REQUEST,
+    BODY_TOO_LARGE,
     HEAD_TOO_LARGE,
     MISDIRECTED,
     NOT_ENROLLED,
@@ -89,13 +90,14 @@ class Serving:
         self, settings: Settings, reader: ReplicaView, keyring: Keyring, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.limits = Limits()
+        self.limits = Limits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes)
+        self.max_body_bytes = settings.edge_max_body_bytes
         self.ports = Ports(settings.edge_http.port, settings.edge_https.port)
         self.redirects_to_https = settings.edge_https_redirect
         self.trusted_proxies = settings.edge_trusted_proxies
-        self.idle_seconds = 75.0  # as nginx: browsers keep connections a minute
-        self.head_seconds = 10.0  # the whole head, from its first byte
-        self.upstream_idle_seconds = 4.0  # below the 5 s of Node's servers, so that we close first
+        self.idle_seconds = settings.edge_idle_timeout_seconds
+        self.head_seconds = settings.edge_head_timeout_seconds
+        self.upstream_idle_seconds = settings.edge_origin_idle_seconds
         self.keyring = keyring
         self.routes = RouteTable(reader, keyring)
         self.counters = Counters()
@@ -109,13 +111,22 @@ class Serving:
             own_listeners=[settings.edge_http, settings.edge_https, settings.edge_admin],
         )
         self._desk = LeaseDesk(
-            Connector(OriginResolver(settings.dns_servers, clock), policy, timeout_seconds=5.0),
-            Pool(),
+            Connector(
+                OriginResolver(settings.dns_servers, clock),
+                policy,
+                timeout_seconds=settings.edge_connect_timeout_seconds,
+            ),
+            Pool(max_open=settings.edge_origin_connections, max_waiters=settings.edge_origin_waiters),
             loop,
         )
-        # connect above the connector's own 5 s, so that its reason is the one reported; 60 s as nginx and HAProxy
-        # recommend; tunnels stay an hour, as WebSocket applications ping far more often.
-        self.relay = Relay(self._desk, Timeouts(connect=15.0, origin=60.0, body=60.0, tunnel=3600.0), self._record)
+        # The connector gives up by itself and says why; waiting for a lease is bounded by twice that.
+        timeouts = Timeouts(
+            connect=2 * settings.edge_connect_timeout_seconds + TICK_SECONDS,
+            origin=settings.edge_origin_timeout_seconds,
+            body=settings.edge_body_timeout_seconds,
+            tunnel=settings.edge_tunnel_timeout_seconds,
+        )
+        self.relay = Relay(self._desk, timeouts, self._record)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()
 
@@ -176,6 +187,7 @@ class Downstream(asyncio.Protocol):
     """One connection. Invariant: between requests `exchange` is None and `_buffer` holds no complete head."""
 
     __slots__ = (
+        "_body_bytes",
         "_buffer",
         "_client",
         "_is_advancing",
@@ -208,6 +220,7 @@ class Downstream(asyncio.Protocol):
         self._linger_left = MAX_LINGER_BYTES
         self._reading_ended = False
         # the request's
+        self._body_bytes = 0  # as they came, chunk framing included
         self.exchange: Exchange | None = None
         self.deadline = 0.0
 
@@ -332,6 +345,9 @@ class Downstream(asyncio.Protocol):
         route = self._route(head)
         if route is None:
             return
+        if serving.max_body_bytes is not None and head.body > serving.max_body_bytes:
+            raise Refused(BODY_TOO_LARGE)
+        self._body_bytes = 0
         decision = decide(
             route,
             head,
@@ -409,7 +425,11 @@ class Downstream(asyncio.Protocol):
         """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
         assert exchange is not None
         if not exchange.request_is_complete or exchange.phase is Phase.TUNNEL:
+            self._body_bytes += len(data)
+            limit = self._serving.max_body_bytes
             try:
+                if limit is not None and self._body_bytes > limit and exchange.head.body == CHUNKED:
+                    raise Refused(BODY_TOO_LARGE)
                 data = exchange.on_request_data(data)
             except Refused as error:
                 self._break_request(exchange, error.kind)

@@ -28,6 +28,7 @@ PLAIN_ON_TLS: Final = Kind(400, "https_expected", "This port speaks HTTPS.", clo
 NOT_ENROLLED: Final = Kind(404, "domain_not_enrolled", "There is nothing at this address.")
 METHOD_NOT_ALLOWED: Final = Kind(405, "method_not_allowed", "This method is not available here.", close=True)
 REQUEST_TIMEOUT: Final = Kind(408, "request_timeout", "The request took too long to arrive.", close=True)
+BODY_TOO_LARGE: Final = Kind(413, "body_too_large", "The request's body is too large.", close=True)
 TARGET_TOO_LONG: Final = Kind(414, "target_too_long", "The address is too long.", close=True)
 MISDIRECTED: Final = Kind(421, "misdirected", "This connection was made for another domain.", close=True)
 HEAD_TOO_LARGE: Final = Kind(431, "head_too_large", "The request's header fields are too large.", close=True)

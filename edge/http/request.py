@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import httptools
@@ -27,7 +28,7 @@ from edge.http.refusals import (
 
 
 class Limits(NamedTuple):
-    """What a head may measure. Apache and nginx stand at 8 KB a line and 100 fields; cookies make heads large."""
+    """What a head may measure (`common.settings` says why these)."""
 
     fields: int = 100
     head_bytes: int = 32_768
@@ -154,6 +155,7 @@ def _authority(minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, by
     return absolute[1], rest if rest[:1] == b"/" else b"/" + rest
 
 
+@lru_cache(maxsize=4096)
 def parse_host(authority: bytes) -> tuple[str, int | None]:
     """A Host as ``(name in lower case without trailing dot, port or None)``.
 

@@ -105,7 +105,7 @@ class LeaseDesk:
         except asyncio.CancelledError:
             self._forget(origin)
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 - a task's root: it logs, and the applicant hears
             _log.exception("connecting failed in a way nobody foresaw", origin=origin.authority.decode())
             self._tasks.pop(applicant, None)
             self._forget(origin)

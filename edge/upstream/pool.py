@@ -48,9 +48,9 @@ class _OriginState(Generic[C, W]):
 
 
 class Pool(Generic[C, W]):
-    """One a worker. Bounds are per origin; defaults: 1,024 connections, as many waiters."""
+    """One a worker. Bounds are per origin."""
 
-    def __init__(self, *, max_open: int = 1024, max_waiters: int = 1024) -> None:
+    def __init__(self, *, max_open: int, max_waiters: int) -> None:
         self._max_open = max_open
         self._max_waiters = max_waiters
         self._origins: dict[Origin, _OriginState[C, W]] = {}

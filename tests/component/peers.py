@@ -196,5 +196,5 @@ async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncI
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something to become true, within the patience of a test."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - the condition is somebody else's state
+        while not condition():
             await asyncio.sleep(0.005)

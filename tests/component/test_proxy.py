@@ -22,9 +22,7 @@ async def test_a_request_reaches_the_origin_with_our_fields_and_without_forged_o
 
     async with origin(script) as there, edge(tmp_path) as proxy:
         envelope = proxy.keyring.seal(b"token-1", "application/app/service-auth")
-        proxy.replica.enrol(
-            "shop.example.com", there.url + "/base", service_auth=base64.encodebytes(envelope).decode()
-        )
+        proxy.replica.enrol("shop.example.com", there.url + "/base", service_auth=base64.encodebytes(envelope).decode())
         proxy.change()
         client = await proxy.connect()
         await client.send(
@@ -351,7 +349,9 @@ async def test_an_early_answer_ends_the_upload_and_reaches_the_client(tmp_path: 
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         client = await proxy.connect()
-        await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 50_000)
+        await client.send(
+            b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 50_000
+        )
         head, body = await client.response()
         assert head.startswith(b"HTTP/1.1 413 ")
         assert b"\r\nConnection: close\r\n" in head
@@ -393,7 +393,10 @@ async def test_refused_requests_never_reach_the_origin_and_close(tmp_path: Path)
         proxy.change()
         for raw, status in (
             (b"GET / HTTP/1.1\nHost: shop.example.com\n\n", b"400"),
-            (b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+            (
+                b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                b"400",
+            ),
             (b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nX: " + b"y" * 40_000, b"431"),
             (b"GET /" + b"y" * 40_000, b"414"),
             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"505"),
@@ -404,6 +407,22 @@ async def test_refused_requests_never_reach_the_origin_and_close(tmp_path: Path)
             assert received.startswith(b"HTTP/1.1 " + status)
             assert b"\r\nConnection: close\r\n" in received
         assert not there.connections
+
+
+@pytest.mark.parametrize(
+    "upload",
+    [
+        b"Content-Length: 1001\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 1000 + b"\r\n3e8\r\n" + b"x" * 1000,
+    ],
+)
+async def test_a_body_beyond_the_limit_is_refused(tmp_path: Path, upload: bytes) -> None:
+    async with origin(Wire.rest) as there, edge(tmp_path, FRONTAGE_EDGE_MAX_BODY_BYTES="1000") as proxy:  # type: ignore[arg-type]
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\n" + upload)
+        assert (await client.rest()).startswith(b"HTTP/1.1 413 ")
 
 
 async def test_an_upload_whose_coding_breaks_is_refused_and_cut_off_at_the_origin(tmp_path: Path) -> None:
@@ -417,7 +436,9 @@ async def test_an_upload_whose_coding_breaks_is_refused_and_cut_off_at_the_origi
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         client = await proxy.connect()
-        await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await client.send(
+            b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+        )
         await until(lambda: bool(there.connections))
         await client.send(b"zz\r\n")
         assert (await client.rest()).startswith(b"HTTP/1.1 400 ")

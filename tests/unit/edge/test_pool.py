@@ -18,7 +18,7 @@ class Connection:
 
 
 def test_idle_connections_serve_again_last_in_first_out() -> None:
-    pool: Pool[Connection, str] = Pool()
+    pool: Pool[Connection, str] = Pool(max_open=9, max_waiters=9)
     first, second = Connection(), Connection()
     for waiter, connection in (("a", first), ("b", second)):
         assert pool.request(ORIGIN, waiter) is Decision.OPEN
@@ -30,7 +30,7 @@ def test_idle_connections_serve_again_last_in_first_out() -> None:
 
 
 def test_closed_connections_are_passed_over() -> None:
-    pool: Pool[Connection, str] = Pool()
+    pool: Pool[Connection, str] = Pool(max_open=9, max_waiters=9)
     connection = Connection()
     pool.request(ORIGIN, "a")
     pool.give_back(ORIGIN, connection, 1.0)
@@ -49,7 +49,7 @@ def test_waiters_are_served_in_order_and_bounded() -> None:
 
 
 def test_a_waiter_that_withdraws_is_passed_over() -> None:
-    pool: Pool[Connection, str] = Pool(max_open=1)
+    pool: Pool[Connection, str] = Pool(max_open=1, max_waiters=9)
     for waiter in "abc":
         pool.request(ORIGIN, waiter)
     pool.withdraw(ORIGIN, "b")
@@ -57,7 +57,7 @@ def test_a_waiter_that_withdraws_is_passed_over() -> None:
 
 
 def test_old_idle_connections_are_taken_out() -> None:
-    pool: Pool[Connection, str] = Pool()
+    pool: Pool[Connection, str] = Pool(max_open=9, max_waiters=9)
     old, young = Connection(), Connection()
     for connection, now in ((old, 1.0), (young, 5.0)):
         pool.request(ORIGIN, "x")

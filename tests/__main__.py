@@ -1,0 +1,72 @@
+"""The test command, ``python -m tests``: Debian packages, style, types, import directions, then every test.
+
+Standard library only until the checks themselves run, so that it can say clearly what is missing.
+Arguments go to pytest: ``python -m tests tests/unit -k paths`` runs only the tests named.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# What tests drive as a user would: package -> the command that shows it is there.
+DEBIAN_PACKAGES = {"curl": "curl", "openssl": "openssl", "pgbouncer": "pgbouncer"}
+
+
+def main(arguments: list[str]) -> int:
+    os.chdir(ROOT)
+    install_debian_packages()
+    python = sys.executable
+    steps = (
+        []
+        if arguments
+        else [
+            ("format", [python, "-m", "ruff", "format", "--check", "--quiet", "."]),
+            ("lint", [python, "-m", "ruff", "check", "--quiet", "."]),
+            ("types", [python, "-m", "mypy"]),
+            ("import directions", [str(Path(python).with_name("lint-imports")), "--no-cache"]),
+        ]
+    )
+    steps.append(("tests", [python, "-m", "pytest", *arguments]))
+    failed = [
+        name for number, (name, command) in enumerate(steps, 1) if not passes(f"{number}/{len(steps)} {name}", command)
+    ]
+    print(f"\n{'failed: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
+    return 1 if failed else 0
+
+
+def passes(title: str, command: list[str]) -> bool:
+    print(f"\n== {title}", flush=True)
+    began = time.monotonic()
+    done = subprocess.run(command, check=False)
+    print(f"-- {title}: {'ok' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - began:.1f} s", flush=True)
+    return done.returncode == 0
+
+
+def install_debian_packages() -> None:
+    """Install what is missing, as root or through sudo; without either, say so and let those tests skip."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+    missing = [package for package, command in DEBIAN_PACKAGES.items() if not shutil.which(command, path=path)]
+    if not missing:
+        return
+    prefix = [] if os.geteuid() == 0 else ["sudo", "-n"] if shutil.which("sudo") else None
+    if prefix is None or not shutil.which("apt-get"):
+        print(f"Without these Debian packages some tests are skipped: {' '.join(missing)}", flush=True)
+        return
+    print(f"== Debian packages: {' '.join(missing)}", flush=True)
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (
+        ["apt-get", "update", "-qq"],
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing],
+    ):
+        if subprocess.run([*prefix, *command], check=False, env=quiet, stdout=subprocess.DEVNULL).returncode != 0:
+            print(f"   {' '.join(command)} failed; the tests that need it are skipped", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
