@@ -1,0 +1,126 @@
+"""The bounded cache of SSL contexts, and the budget for building them.
+
+It owns which certificate a domain presents right now. It must not know handshakes or sockets.
+
+- A context stands for one domain and one record: when the replica's generation moves, the record is read
+  again at the next handshake, and another digest means another context. Live connections keep theirs.
+- Only names with a record get a context; a record that cannot be used is remembered as such until it changes.
+- An expired certificate is presented like any other: the client's own warning says more than an alert from us.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ssl
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from common.errors import SecretUnreadable
+from common.logs import get_logger
+from common.secrets import Keyring
+from edge.tls.contexts import build_context
+
+_log = get_logger(__name__)
+
+
+class Reader(Protocol):
+    """What TLS needs of the replica; `edge.replica.reader.ReplicaReader` is one."""
+
+    def generation(self) -> int: ...
+
+    def get(self, kind: str, key: str) -> dict[str, Any] | None: ...
+
+
+class Missing(Enum):
+    """Why there is no context at hand."""
+
+    ABSENT = "the replica has no certificate for this name"
+    UNBUILT = "there is a certificate; `build` makes its context"
+    UNUSABLE = "there is a certificate, and it or its key cannot be used"
+
+
+@dataclass(slots=True)
+class _Entry:
+    context: ssl.SSLContext | None  # none: unusable
+    digest: bytes
+    generation: int
+
+
+class CertificateCache:
+    """Least recently used contexts by domain. Created by `TlsShared`; holds keys in memory while it lives."""
+
+    def __init__(self, reader: Reader, keyring: Keyring, *, capacity: int) -> None:
+        self._reader = reader
+        self._keyring = keyring
+        self._capacity = capacity
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, domain: str) -> ssl.SSLContext | Missing:
+        """The context to present now, without building one."""
+        generation = self._reader.generation()  # before the record: a change in between is seen next time
+        entry = self._entries.get(domain)
+        if entry is None or entry.generation != generation:
+            record = self._reader.get("certificate", domain)
+            if record is None:
+                self.discard(domain)
+                return Missing.ABSENT
+            if entry is None or entry.digest != _digest(record):
+                return Missing.UNBUILT
+            entry.generation = generation
+        self._entries.move_to_end(domain)
+        return entry.context or Missing.UNUSABLE
+
+    def build(self, domain: str) -> ssl.SSLContext | Missing:
+        """Build and keep the context (about a millisecond: ask the `BuildBudget` first)."""
+        generation = self._reader.generation()
+        record = self._reader.get("certificate", domain)
+        if record is None:
+            self.discard(domain)
+            return Missing.ABSENT
+        entry = _Entry(self._try_build(domain, record), _digest(record), generation)
+        self._entries[domain] = entry
+        self._entries.move_to_end(domain)
+        if len(self._entries) > self._capacity:
+            self._entries.popitem(last=False)
+        return entry.context or Missing.UNUSABLE
+
+    def discard(self, domain: str) -> None:
+        self._entries.pop(domain, None)
+
+    def _try_build(self, domain: str, record: dict[str, Any]) -> ssl.SSLContext | None:
+        try:
+            # Postgres breaks base64 into lines, so it is not decoded strictly; the envelope proves itself.
+            envelope = base64.b64decode(record["private_key"])
+            key = self._keyring.open(envelope, f"certificate/{domain}/private-key")
+            return build_context(record["chain"], key)
+        except (SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
+            _log.error("certificate cannot be used", domain=domain, error=type(error).__name__)
+            return None
+
+
+class BuildBudget:
+    """So many builds a second, a burst of them at once; kept as the time when all builds so far are paid for."""
+
+    def __init__(self, *, per_second: float, burst: int) -> None:
+        self._seconds_each = 1 / per_second
+        self._credit_seconds = burst * self._seconds_each
+        self._paid_at = 0.0
+
+    def take(self, now: float) -> float:
+        """0.0: build now. Otherwise the seconds to wait before asking again."""
+        paid_at = max(self._paid_at, now) + self._seconds_each
+        wait = paid_at - now - self._credit_seconds
+        if wait > 1e-9:
+            return wait
+        self._paid_at = paid_at
+        return 0.0
+
+
+def _digest(record: dict[str, Any]) -> bytes:
+    return hashlib.sha256(f"{record['chain']}\n{record['private_key']}".encode()).digest()

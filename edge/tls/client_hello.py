@@ -1,0 +1,224 @@
+"""The peek: reads a ClientHello off the wire without consuming it, before any SSL object exists. Pure.
+
+It owns which hellos we take up at all. It must not know certificates, sockets or OpenSSL.
+
+The rules (RFC 8446 §4.1.2, §5.1; RFC 6066 §3)
+    - The message may be split over any number of records and segments, but ends with a record.
+    - Everything up to its end fits in 16 KB, record headers included.
+    - Every length must come out exactly; no extension comes twice.
+    - The answer depends on the bytes alone, never on how they were split.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from edge.tls.failures import Failure
+
+MAX_HELLO_BYTES = 16 * 1024
+
+_HANDSHAKE_RECORD = 22
+_CLIENT_HELLO = 1
+_RECORD_HEADER_BYTES = 5
+_MESSAGE_HEADER_BYTES = 4
+_TLS12 = 0x0303
+_TLS13 = 0x0304
+_SERVER_NAME, _ALPN, _SUPPORTED_VERSIONS = 0, 16, 43
+
+_HTTP_METHOD = re.compile(rb"[A-Z]{3,8} ")
+_LONGEST_METHOD_BYTES = 9
+# Host names as the replica knows them; the last label is not all digits, so that no address passes.
+_HOST_NAME = re.compile(
+    r"(?=.{1,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?![0-9]+\Z)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientHello:
+    """What decides the certificate and the protocol; nothing else of the message is kept."""
+
+    server_name: str | None  # lower case, no trailing dot; None when the client named no host
+    alpn: tuple[bytes, ...]
+    offers_tls12: bool
+    offers_tls13: bool
+
+
+class _Malformed(Exception):
+    """A length or a value that the grammar does not allow."""
+
+
+class ClientHelloPeek:
+    """Fed the connection's first bytes, in any portions, until it answers. One a connection, then dropped."""
+
+    __slots__ = ("_message", "_seen_bytes", "_unparsed")
+
+    def __init__(self) -> None:
+        self._unparsed = b""
+        self._message = b""
+        self._seen_bytes = 0  # of whole records
+
+    def feed(self, data: bytes) -> ClientHello | Failure | None:
+        """None: more bytes are needed. Must not be fed after it has answered."""
+        # Nothing beyond the limit is looked at, however much a segment brings.
+        unparsed = (self._unparsed + data)[: MAX_HELLO_BYTES + _RECORD_HEADER_BYTES]
+        while unparsed:
+            failure = self._judge_header(unparsed)
+            if failure is not None:
+                return failure
+            end = _RECORD_HEADER_BYTES + int.from_bytes(unparsed[3:5])
+            if len(unparsed) < _RECORD_HEADER_BYTES or len(unparsed) < end:
+                break
+            self._message += unparsed[_RECORD_HEADER_BYTES:end]
+            self._seen_bytes += end
+            unparsed = unparsed[end:]
+            answer = self._judge_message()
+            if answer is not None:
+                return answer
+        self._unparsed = unparsed
+        return None
+
+    def _judge_header(self, start: bytes) -> Failure | None:
+        """Judge a record header as far as it is there; NOT_TLS can only be said of the very first bytes."""
+        if start[0] != _HANDSHAKE_RECORD:
+            return Failure.MALFORMED if self._seen_bytes else _judge_foreign(start)
+        if len(start) > 1 and start[1] != _TLS12 >> 8:
+            return Failure.MALFORMED if self._seen_bytes else Failure.NOT_TLS
+        if len(start) >= _RECORD_HEADER_BYTES:
+            length = int.from_bytes(start[3:5])
+            if length == 0:
+                return Failure.MALFORMED
+            if self._seen_bytes + _RECORD_HEADER_BYTES + length > MAX_HELLO_BYTES:
+                return Failure.TOO_LARGE
+        return None
+
+    def _judge_message(self) -> ClientHello | Failure | None:
+        message = self._message
+        if message[0] != _CLIENT_HELLO:
+            return Failure.MALFORMED
+        if len(message) < _MESSAGE_HEADER_BYTES:
+            return None
+        end = _MESSAGE_HEADER_BYTES + int.from_bytes(message[1:4])
+        if end > MAX_HELLO_BYTES:
+            return Failure.TOO_LARGE
+        if len(message) < end:
+            return None
+        if len(message) > end:
+            return Failure.MALFORMED
+        try:
+            return _parse(message)
+        except _Malformed:
+            return Failure.MALFORMED
+
+
+def _judge_foreign(start: bytes) -> Failure | None:
+    """Not a handshake record: perhaps somebody speaks plain HTTP to us.
+
+    Split-independence: a method's letters are waited for only while the bytes so far could still be one.
+    """
+    if _HTTP_METHOD.match(start):
+        return Failure.PLAIN_HTTP
+    if len(start) < _LONGEST_METHOD_BYTES and start.isalpha() and start.isupper():
+        return None
+    return Failure.NOT_TLS
+
+
+def _parse(message: bytes) -> ClientHello | Failure:
+    at = _MESSAGE_HEADER_BYTES
+    legacy_version = int.from_bytes(message[at : at + 2])
+    at += 2 + 32  # the version and the random
+    session_id, at = _vector(message, at, 1)
+    ciphers, at = _vector(message, at, 2)
+    compressions, at = _vector(message, at, 1)
+    if len(session_id) > 32 or not ciphers or len(ciphers) % 2 or not compressions:
+        raise _Malformed
+    extensions: dict[int, bytes] = {}
+    if at < len(message):  # RFC 5246 §7.4.1.2: a hello may end here
+        extensions, at = _extensions(message, at)
+    if at != len(message):
+        raise _Malformed
+    return _summarise(legacy_version, extensions)
+
+
+def _summarise(legacy_version: int, extensions: dict[int, bytes]) -> ClientHello | Failure:
+    alpn = _parse_alpn(extensions[_ALPN]) if _ALPN in extensions else ()
+    name = _parse_server_name(extensions[_SERVER_NAME]) if _SERVER_NAME in extensions else None
+    if _SUPPORTED_VERSIONS in extensions:
+        versions = _parse_versions(extensions[_SUPPORTED_VERSIONS])
+        offers_tls12, offers_tls13 = _TLS12 in versions, _TLS13 in versions
+    else:
+        offers_tls12, offers_tls13 = legacy_version >= _TLS12, False
+    if not (offers_tls12 or offers_tls13):
+        return Failure.OLD_VERSION
+    server_name = None
+    if name is not None:
+        server_name = normalise(name)
+        if server_name is None:
+            return Failure.BAD_NAME
+    return ClientHello(server_name, alpn, offers_tls12, offers_tls13)
+
+
+def normalise(name: bytes) -> str | None:
+    """A host name in lower case without trailing dot; None for anything that is no host name (or an address)."""
+    try:
+        text = name.decode("ascii").lower().removesuffix(".")
+    except UnicodeDecodeError:
+        return None
+    return text if _HOST_NAME.fullmatch(text) else None
+
+
+def _vector(data: bytes, at: int, prefix_bytes: int) -> tuple[bytes, int]:
+    """A length-prefixed vector (RFC 8446 §3.4) at `at`, and where it ends."""
+    start = at + prefix_bytes
+    end = start + int.from_bytes(data[at:start])
+    if start > len(data) or end > len(data):
+        raise _Malformed
+    return data[start:end], end
+
+
+def _only_vector(data: bytes, prefix_bytes: int) -> bytes:
+    body, end = _vector(data, 0, prefix_bytes)
+    if end != len(data) or not body:
+        raise _Malformed
+    return body
+
+
+def _extensions(message: bytes, at: int) -> tuple[dict[int, bytes], int]:
+    block, end = _vector(message, at, 2)
+    extensions: dict[int, bytes] = {}
+    at = 0
+    while at < len(block):
+        kind = int.from_bytes(block[at : at + 2])
+        body, at = _vector(block, at + 2, 2)
+        if kind in extensions:
+            raise _Malformed
+        extensions[kind] = body
+    return extensions, end
+
+
+def _parse_server_name(body: bytes) -> bytes:
+    """RFC 6066 §3: a list of names, never two of one type; host_name (0) is the only type there is."""
+    names = _only_vector(body, 2)
+    name = _only_vector(names[1:], 2)
+    if names[0] != 0:
+        raise _Malformed
+    return name
+
+
+def _parse_alpn(body: bytes) -> tuple[bytes, ...]:
+    names = _only_vector(body, 2)
+    protocols: list[bytes] = []
+    at = 0
+    while at < len(names):
+        protocol, at = _vector(names, at, 1)
+        if not protocol:
+            raise _Malformed
+        protocols.append(protocol)
+    return tuple(protocols)
+
+
+def _parse_versions(body: bytes) -> set[int]:
+    versions = _only_vector(body, 1)
+    if len(versions) % 2:
+        raise _Malformed
+    return {int.from_bytes(versions[at : at + 2]) for at in range(0, len(versions), 2)}

@@ -1,0 +1,94 @@
+"""Who is held: handshakes that wait for a certificate while its order runs.
+
+Pure bookkeeping with three caps, so that names being set up cannot tie up a worker: per domain, per client
+(an IPv4 address or an IPv6 /64) and in all. It decides no outcome and owns no timer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+
+class Holdable(Protocol):
+    """What holding must know of a handshake."""
+
+    @property
+    def server_name(self) -> str: ...
+
+    @property
+    def client(self) -> str:
+        """As `client_key` makes it."""
+
+
+H = TypeVar("H", bound=Holdable)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldCaps:
+    per_domain: int = 64
+    per_client: int = 32
+    in_all: int = 1024
+
+
+class Held(Generic[H]):
+    """The handshakes held now. Owned by `TlsShared`; empty again when every one of them was removed."""
+
+    def __init__(self, caps: HoldCaps) -> None:
+        self._caps = caps
+        self._by_domain: dict[str, dict[H, None]] = {}  # a dict for its order: first come, first served
+        self._by_client: Counter[str] = Counter()
+        self._total = 0
+
+    def __len__(self) -> int:
+        return self._total
+
+    def __contains__(self, handshake: H) -> bool:
+        return handshake in self._by_domain.get(handshake.server_name, ())
+
+    def add(self, handshake: H) -> bool:
+        """False: a cap is reached. Must not be held already."""
+        caps = self._caps
+        here = self._by_domain.get(handshake.server_name, {})
+        if (
+            self._total >= caps.in_all
+            or len(here) >= caps.per_domain
+            or self._by_client[handshake.client] >= caps.per_client
+        ):
+            return False
+        self._by_domain.setdefault(handshake.server_name, {})[handshake] = None
+        self._by_client[handshake.client] += 1
+        self._total += 1
+        return True
+
+    def remove(self, handshake: H) -> None:
+        """Does nothing for one that is not held."""
+        if handshake not in self:
+            return
+        here = self._by_domain[handshake.server_name]
+        del here[handshake]
+        if not here:
+            del self._by_domain[handshake.server_name]
+        self._by_client[handshake.client] -= 1
+        if not self._by_client[handshake.client]:
+            del self._by_client[handshake.client]
+        self._total -= 1
+
+    def domains(self) -> list[str]:
+        return list(self._by_domain)
+
+    def of(self, domain: str) -> list[H]:
+        return list(self._by_domain.get(domain, ()))
+
+
+def client_key(peername: object) -> str:
+    """Whom a connection counts against, from the transport's peername."""
+    host = str(peername[0]) if isinstance(peername, tuple) and peername else ""
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return address.packed[:8].hex()

@@ -1,0 +1,190 @@
+"""The handshake: an asyncio protocol on the raw socket, from its first byte to an established `TlsStream`.
+
+    peek -> decide (perhaps wait) -> shake hands -> hand over to the stream
+
+The hello is read before OpenSSL sees it, so that the SSL object is made from the domain's own context, once:
+no SNI callback, no switch between contexts (both cost the same, measured; this is one mechanism less), and
+nothing is built for names we do not know. A handshake raises one exception, OpenSSL's "want read" between
+the two flights.
+
+It owns its deadline and tells `TlsShared` when it is over, exactly once. It must not decide about names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek
+from edge.tls.contexts import PROTOCOLS
+from edge.tls.failures import Failure, answer_to
+from edge.tls.holding import client_key
+from edge.tls.lingering import linger
+from edge.tls.shared import TlsShared
+from edge.tls.stream import SLICE_BYTES, TlsStream
+
+_PROTOCOLS = frozenset(protocol.encode() for protocol in PROTOCOLS)
+_MAX_EARLY_BYTES = 2 * MAX_HELLO_BYTES  # a hello, and what no client we could serve sends right behind it
+
+
+class TlsLayer(asyncio.Protocol):
+    """One a connection. Bytes read before (a PROXY header's rest) may be fed through `data_received` first."""
+
+    __slots__ = (
+        "_deadline",
+        "_incoming",
+        "_inner_factory",
+        "_is_held",
+        "_is_over",
+        "_outgoing",
+        "_peek",
+        "_raw",
+        "_received",
+        "_sslobj",
+        "_tls",
+        "server_name",
+    )
+
+    def __init__(self, tls: TlsShared, inner_factory: Callable[[], asyncio.Protocol]) -> None:
+        self._tls = tls
+        self._inner_factory = inner_factory
+        self._peek: ClientHelloPeek | None = ClientHelloPeek()  # none: the hello is known
+        self._received = b""  # what OpenSSL is yet to see
+        self._sslobj: ssl.SSLObject | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_held = False
+        self._is_over = False
+        self.server_name = ""
+
+    @property
+    def client(self) -> str:
+        return client_key(self._raw.get_extra_info("peername"))
+
+    # The raw transport's protocol --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._raw = cast("asyncio.Transport", transport)
+        self._tls.counters.handshaking += 1
+        self._set_deadline(self._tls.limits.handshake_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        if self._sslobj is not None:
+            self._shake(data)
+            return
+        self._received += data
+        if self._peek is None:
+            if len(self._received) > _MAX_EARLY_BYTES:
+                self.refuse(Failure.TOO_LARGE)
+            return
+        answer = self._peek.feed(data)
+        if isinstance(answer, ClientHello):
+            self._peek = None
+            self._judge(answer)
+        elif answer is not None:
+            self.refuse(answer)
+
+    def eof_received(self) -> bool:
+        return False  # the raw transport closes; without a stream there is nobody to answer
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._is_over:
+            self._finish(Failure.CLIENT_LEFT)
+
+    # The way through ---------------------------------------------------------------------------------------
+
+    def _judge(self, hello: ClientHello) -> None:
+        if len(self._received) > _MAX_EARLY_BYTES:
+            self.refuse(Failure.TOO_LARGE)
+        elif hello.alpn and _PROTOCOLS.isdisjoint(hello.alpn):  # RFC 7301 §3.2: SHALL be refused
+            self.refuse(Failure.NO_PROTOCOL)
+        elif hello.server_name is None:
+            self.refuse(Failure.NO_NAME)
+        else:
+            self.server_name = hello.server_name
+            self._tls.arrive(self)
+
+    def wait(self, seconds: float) -> None:
+        self._is_held = True
+        self._set_deadline(seconds)
+
+    def start(self, context: ssl.SSLContext) -> None:
+        self._tls.leave(self)
+        if self._is_held:
+            self._is_held = False
+            self._set_deadline(self._tls.limits.handshake_seconds)
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._sslobj = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        received, self._received = self._received, b""
+        self._shake(received)
+
+    def _shake(self, data: bytes) -> None:
+        """Feed the engine; what comes behind the client's last flight is the stream's."""
+        assert self._sslobj is not None
+        for end in range(SLICE_BYTES, len(data) + SLICE_BYTES, SLICE_BYTES):
+            self._incoming.write(data[end - SLICE_BYTES : end])
+            try:
+                self._sslobj.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+            except ssl.SSLError:
+                self._flush()
+                self._finish(Failure.ENGINE)
+                self._part()
+                return
+            else:
+                self._hand_over(self._sslobj, memoryview(data)[end:])
+                return
+
+    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> None:
+        self._flush()
+        self._finish(None)
+        self._tls.completed(self.server_name, sslobj)
+        stream = TlsStream(self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name)
+        self._raw.set_protocol(stream)
+        stream.begin(self._inner_factory(), rest)
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._raw.write(self._outgoing.read())
+
+    # The end -----------------------------------------------------------------------------------------------
+
+    def refuse(self, failure: Failure) -> None:
+        self._finish(failure)
+        answer = answer_to(failure)
+        if answer:
+            self._raw.write(answer)
+            self._part()
+        else:
+            self._raw.abort()
+
+    def _part(self) -> None:
+        linger(self._tls.loop, self._raw, _forget)
+
+    def _finish(self, failure: Failure | None) -> None:
+        """The handshake is over, with a stream or a failure; every path comes through here once."""
+        self._is_over = True
+        self._cancel_deadline()
+        self._tls.leave(self)
+        counters = self._tls.counters
+        counters.handshaking -= 1
+        if failure is not None:
+            counters.failed[failure] += 1
+
+    def _set_deadline(self, seconds: float) -> None:
+        self._cancel_deadline()
+        self._deadline = self._tls.loop.call_later(seconds, self._on_deadline)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _on_deadline(self) -> None:
+        self.refuse(Failure.HOLD_TIMEOUT if self._is_held else Failure.TIMEOUT)
+
+
+def _forget(_: Exception | None) -> None:
+    """Nobody is to be told."""

@@ -1,0 +1,184 @@
+"""What a worker's TLS connections share: certificates, who is held, who waits for a build, and the counters.
+
+It owns every decision about a *name*: which context, whether to wait, or why not. It must not touch sockets
+or SSL objects; a handshake is told to `start`, `wait` or be refused, exactly one of start and refusal, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from common.clock import Clock
+from common.secrets import Keyring
+from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
+from edge.tls.contexts import holds_too_many_sessions
+from edge.tls.failures import Failure
+from edge.tls.holding import Held, Holdable, HoldCaps
+
+# A handshake costs a third of a millisecond: releasing more of them in one turn would stall the others.
+_RELEASES_PER_TURN = 8
+
+
+class Handshake(Holdable, Protocol):
+    """The side of `TlsLayer` that decisions are told to."""
+
+    def start(self, context: ssl.SSLContext) -> None: ...
+
+    def refuse(self, failure: Failure) -> None: ...
+
+    def wait(self, seconds: float) -> None:
+        """Held: for no longer than this. Said again, it counts from then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    handshake_seconds: float = 10.0
+    hold_seconds: float = 60.0  # however far away an order's `hold_until` is
+    hold_caps: HoldCaps = field(default_factory=HoldCaps)
+    contexts: int = 4096  # 20 KB each
+    builds_per_second: float = 400.0  # 0.7-1 ms each: a third of a core at most
+    build_burst: int = 16
+    waiting_for_build: int = 1024
+
+
+@dataclass(slots=True)
+class Counters:
+    """Since the worker's start, except `handshaking`."""
+
+    handshaking: int = 0  # connections now without a stream
+    handshakes: int = 0  # succeeded
+    held: int = 0
+    cache_hits: int = 0
+    context_builds: int = 0
+    failed: dict[Failure, int] = field(default_factory=lambda: dict.fromkeys(Failure, 0))
+
+
+class TlsShared:
+    """One a worker, created by it. `on_replica_change` is called after each change of the replica."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        keyring: Keyring,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        limits: Limits | None = None,
+    ) -> None:
+        self.loop = loop
+        self.limits = limits or Limits()
+        self.counters = Counters()
+        self._clock = clock
+        self._reader = reader
+        self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts)
+        self._budget = BuildBudget(per_second=self.limits.builds_per_second, burst=self.limits.build_burst)
+        self._held: Held[Handshake] = Held(self.limits.hold_caps)
+        self._queue: dict[Handshake, None] = {}  # to be decided (again), in order
+        self._pump: asyncio.TimerHandle | None = None
+
+    @property
+    def held_now(self) -> int:
+        return len(self._held)
+
+    @property
+    def cached_contexts(self) -> int:
+        return len(self._certificates)
+
+    # Called by handshakes ----------------------------------------------------------------------------------
+
+    def arrive(self, handshake: Handshake) -> None:
+        """The name is known: decide now, or queue behind those who wait for a build."""
+        wait = self._decide(handshake, may_build=not self._queue)
+        if not wait:
+            return
+        if len(self._queue) >= self.limits.waiting_for_build:
+            handshake.refuse(Failure.BUSY)
+            return
+        self._queue[handshake] = None
+        self._schedule_pump(wait)
+
+    def leave(self, handshake: Handshake) -> None:
+        """The handshake is over, or under way: nothing more is to be told to it."""
+        self._held.remove(handshake)
+        self._queue.pop(handshake, None)
+
+    def completed(self, server_name: str, established: ssl.SSLObject) -> None:
+        """Count it; and keep the sessions OpenSSL remembers for TLS 1.2 clients bounded."""
+        self.counters.handshakes += 1
+        if established.version() == "TLSv1.2" and holds_too_many_sessions(established.context):
+            self._certificates.discard(server_name)
+
+    # Called by the worker ----------------------------------------------------------------------------------
+
+    def on_replica_change(self) -> None:
+        """Look again at the names that handshakes are held for.
+
+        Replaced certificates need nothing here: the cache compares generations at each handshake.
+        """
+        for domain in self._held.domains():
+            if self._certificates.find(domain) is not Missing.ABSENT or self._hold_seconds(domain) <= 0:
+                self._queue.update(dict.fromkeys(self._held.of(domain)))
+        if self._queue:
+            self._schedule_pump(0)
+
+    # Decisions ---------------------------------------------------------------------------------------------
+
+    def _decide(self, handshake: Handshake, *, may_build: bool) -> float:
+        """Tell the handshake how it goes on. Not 0.0: it must wait so many seconds for a build instead."""
+        domain = handshake.server_name
+        found = self._certificates.find(domain)
+        if found is Missing.UNBUILT:
+            wait = self._budget.take(self.loop.time()) if may_build else 1 / self.limits.builds_per_second
+            if wait:
+                return wait
+            found = self._certificates.build(domain)
+            self.counters.context_builds += 1
+        elif isinstance(found, ssl.SSLContext):
+            self.counters.cache_hits += 1
+        if isinstance(found, ssl.SSLContext):
+            handshake.start(found)
+        elif found is Missing.UNUSABLE:
+            handshake.refuse(Failure.UNUSABLE_CERTIFICATE)
+        else:
+            self._hold(handshake)
+        return 0.0
+
+    def _hold(self, handshake: Handshake) -> None:
+        seconds = self._hold_seconds(handshake.server_name)
+        if seconds <= 0:
+            handshake.refuse(Failure.UNKNOWN_NAME)
+        elif handshake in self._held:
+            handshake.wait(seconds)
+        elif self._held.add(handshake):
+            self.counters.held += 1
+            handshake.wait(seconds)
+        else:
+            handshake.refuse(Failure.HOLD_LIMIT)
+
+    def _hold_seconds(self, domain: str) -> float:
+        """How long a handshake for this name may still be held; not above 0 when no order runs."""
+        order = self._reader.get("order", domain)
+        if order is None:
+            return 0.0
+        remaining = float(order["hold_until"]) - self._clock.now().timestamp()
+        return min(remaining, self.limits.hold_seconds)
+
+    # The queue ---------------------------------------------------------------------------------------------
+
+    def _schedule_pump(self, seconds: float) -> None:
+        if self._pump is None:
+            self._pump = self.loop.call_later(seconds, self._run_pump)
+
+    def _run_pump(self) -> None:
+        self._pump = None
+        for handshake in list(islice(self._queue, _RELEASES_PER_TURN)):
+            wait = self._decide(handshake, may_build=True)
+            if wait:
+                self._schedule_pump(wait)
+                return
+            self._queue.pop(handshake, None)
+        if self._queue:
+            self._schedule_pump(0)
