@@ -1,4 +1,4 @@
-"""Processes: how a role runs, and how a child is started so that it cannot outlive its parent.
+"""Processes: how a role runs, how a child is started that cannot outlive its parent, and the group of them `up` keeps.
 
 The kernel signals a child when its parent dies (``PR_SET_PDEATHSIG``), so that nothing stays behind after a
 kill -9 either. A child has a session of its own: Ctrl-C reaches the parent alone, which then ends its
@@ -23,9 +23,13 @@ from common.errors import FrontageError
 from common.settings import PREFIX, Settings, load
 
 _PR_SET_PDEATHSIG = 1
-_prctl = ctypes.CDLL(
-    None, use_errno=True
-).prctl  # looked up here: between fork and exec only plain calls are safe
+_prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up here: between fork and exec only plain calls are safe
+
+_SERVING_SECONDS = 60  # an edge may be copying a million routes
+_STOP_SECONDS = 20
+_FIRST_PAUSE_SECONDS = 0.2
+_LAST_PAUSE_SECONDS = 10.0
+_STEADY_SECONDS = 30  # who lived that long did not crash at its start
 
 SECRET_VARIABLES = (PREFIX + "DATABASE_URL",)
 
@@ -53,7 +57,7 @@ def run_role(role: str, serve: Callable[[Settings, asyncio.Event], Awaitable[Non
         for name in SECRET_VARIABLES:
             os.environ.pop(name, None)
         logs.configure(role)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve_until_stopped(settings, serve))
     except FrontageError as error:
         print(f"frontage {role}: {error}", file=sys.stderr)  # noqa: T201 - the contract: one line, no traceback
@@ -66,9 +70,7 @@ def announce_ready() -> None:
     print("ready", flush=True)  # noqa: T201 - read by `Group`
 
 
-async def _serve_until_stopped(
-    settings: Settings, serve: Callable[[Settings, asyncio.Event], Awaitable[None]]
-) -> None:
+async def _serve_until_stopped(settings: Settings, serve: Callable[[Settings, asyncio.Event], Awaitable[None]]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -76,7 +78,7 @@ async def _serve_until_stopped(
     await serve(settings, stop)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop's where it is installed; plain asyncio runs the same code."""
     try:
         import uvloop  # noqa: PLC0415 - optional
@@ -146,3 +148,92 @@ async def exited(process: subprocess.Popen[bytes]) -> int:
         loop.remove_reader(descriptor)
         os.close(descriptor)
     return process.wait()
+
+
+def role_argv(role: str) -> list[str]:
+    """How a role is started: by module name, and never from a directory of the same name we happen to stand in."""
+    return [sys.executable, "-P", "-m", role]
+
+
+# Children that belong together -----------------------------------------------------------------------------
+
+
+class ChildFailed(FrontageError):
+    """A child ended before it served; it has said why on standard error itself, unless a signal ended it."""
+
+
+class Group:
+    """The children of `up`: started, restarted when they crash, ended together.
+
+    Created by whoever runs them, who must call `stop` whatever happens. A child says ``ready`` on its standard
+    output when it serves.
+    """
+
+    def __init__(self) -> None:
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._log = logs.get_logger(__name__)
+
+    async def start(self, name: str, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        """Start a child and wait until it serves.
+
+        Raises: ChildFailed when it ends first, or does not serve in time.
+        """
+        process = spawn(argv, env=env, stdout=subprocess.PIPE)
+        self._processes[name] = process
+        try:
+            async with asyncio.timeout(_SERVING_SECONDS):
+                is_serving = await _says_ready(process)
+        except TimeoutError:
+            raise ChildFailed(f"the {name} does not serve after {_SERVING_SECONDS} seconds") from None
+        if not is_serving:
+            raise ChildFailed(_obituary(name, await exited(process)))
+
+    async def keep(self, name: str, argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+        """Restart the child each time it ends, at growing intervals while it ends soon. Runs until cancelled."""
+        loop = asyncio.get_running_loop()
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            since = loop.time()
+            status = await exited(self._processes[name])
+            if loop.time() - since > _STEADY_SECONDS:
+                pause = _FIRST_PAUSE_SECONDS
+            self._log.error("a role has ended and is started again", name=name, status=status, pause_seconds=pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE_SECONDS)
+            try:
+                await self.start(name, argv, env)
+            except ChildFailed as error:
+                self._log.error("a role does not start", name=name, reason=str(error))
+                self._processes[name].kill()
+
+    async def stop(self) -> None:
+        """End all children, politely within bounds; cancelling it (a second Ctrl-C) ends them at once."""
+        running = [process for process in self._processes.values() if process.poll() is None]
+        try:
+            for process in running:
+                process.terminate()
+            async with asyncio.timeout(_STOP_SECONDS):
+                for process in running:
+                    await exited(process)
+        except TimeoutError:
+            self._log.error("a role did not stop in time and is killed")
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+
+
+async def _says_ready(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the child serves; False when it closes its output, as it does at its end."""
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), process.stdout
+    )
+    try:
+        return (await reader.readline()).startswith(b"ready")
+    finally:
+        transport.close()
+
+
+def _obituary(name: str, status: int) -> str:
+    return f"the {name} was ended by {signal.Signals(-status).name}" if status < 0 else f"the {name} did not start"

@@ -1,0 +1,38 @@
+"""`frontage`: the command line's root. Assembles the commands and renders errors; decides nothing itself.
+
+Commands import what they need when they run, so that `--help` and completion stay quick.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from common.cli import applications, database, doctor, roles, up
+from common.errors import FrontageError
+
+_HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("up")(up.up)
+app.command("edge")(roles.edge)
+app.command("api")(roles.api)
+app.command("monitor")(roles.monitor)
+app.command("migrate")(database.migrate)
+app.command("doctor")(doctor.doctor)
+app.command("token")(applications.token)
+app.add_typer(applications.app, name="app")
+
+
+def main() -> None:
+    """Exit status 1 and one line for what the operator can put right; 2 for a command line nobody understands."""
+    try:
+        app(prog_name="frontage")
+    except FrontageError as error:
+        print(f"frontage: {error}", file=sys.stderr)  # noqa: T201 - the command line's own voice
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

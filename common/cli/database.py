@@ -1,0 +1,72 @@
+"""The command line's way to Postgres: bringing it up to date, and doing one piece of work in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+
+    from common.secrets import Keyring
+    from common.settings import Settings
+
+T = TypeVar("T")
+
+
+def migrate() -> None:
+    """Bring the database's schema up to date; makes the master key when there is none."""
+    from common.secrets import load_keyring
+    from common.settings import load
+
+    settings = load(os.environ)
+    asyncio.run(prepare(settings, load_keyring(settings.key_file, create=True)))
+    typer.echo("the database is up to date")
+
+
+async def prepare(settings: Settings, keyring: Keyring) -> None:
+    """The newest schema, and proof that `keyring` opens what is sealed in it.
+
+    Raises: OperatorError, DatabaseUnavailable.
+    """
+    from common.db.migrate import migrate as bring_up_to_date
+    from common.db.pool import open_pool, resolve_dsn
+    from common.db.secrets_canary import ensure_canary
+
+    dsn = resolve_dsn(settings)
+    await bring_up_to_date(dsn)
+    async with (
+        open_pool(dsn, size=1, application_name="frontage migrate") as database,
+        database.transaction() as connection,
+    ):
+        await ensure_canary(connection, keyring)
+
+
+def run_in_database(work: Callable[[Connection[Record], Keyring], Awaitable[T]]) -> T:
+    """Do `work` in one transaction, with keys that are known to open what the database holds.
+
+    Raises: OperatorError, DatabaseUnavailable, and what `work` raises.
+    """
+    from common.secrets import load_keyring
+    from common.settings import load
+
+    settings = load(os.environ)
+    return asyncio.run(_run(settings, load_keyring(settings.key_file), work))
+
+
+async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection[Record], Keyring], Awaitable[T]]) -> T:
+    from common.db.migrate import check_schema
+    from common.db.pool import open_pool, resolve_dsn
+    from common.db.secrets_canary import ensure_canary
+
+    async with (
+        open_pool(resolve_dsn(settings), size=1, application_name="frontage") as database,
+        database.transaction() as connection,
+    ):
+        await check_schema(connection)
+        await ensure_canary(connection, keyring)
+        return await work(connection, keyring)

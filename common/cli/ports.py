@@ -1,0 +1,71 @@
+"""Are the ports free that the roles will listen on? Asked before anything starts, so that the answer names a setting.
+
+A role may still lose the race for its port; this is for people, not a reservation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import time
+
+from common.errors import OperatorError
+from common.settings import PREFIX, HostPort, Settings
+
+LISTENERS = ("edge_http", "edge_https", "edge_admin", "api_listen")
+
+_PATIENCE_SECONDS = 2.0  # processes of an `up` that was killed may be leaving
+_POLL_SECONDS = 0.05
+
+
+def require_free(settings: Settings) -> None:
+    """Raises: OperatorError naming the first variable whose address cannot be listened on."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while (problem := find_problem(settings)) is not None:
+        if time.monotonic() > deadline:
+            raise OperatorError(problem)
+        time.sleep(_POLL_SECONDS)
+
+
+def find_problem(settings: Settings) -> str | None:
+    """What keeps the first of the listeners from its address; all are held at once, so that equal ones show too."""
+    with contextlib.ExitStack() as held:
+        for field in LISTENERS:
+            address: HostPort = getattr(settings, field)
+            try:
+                held.enter_context(bind(address))
+            except OSError as error:
+                return f"{PREFIX}{field.upper()}: {_explain(address, error)}"
+    return None
+
+
+def bind(address: HostPort) -> socket.socket:
+    """A socket bound to `address`, listening to nobody. Raises: OSError."""
+    family, kind, protocol, _, resolved = socket.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(resolved)
+        bound.listen(1)  # two sockets may be bound to one port; only one may listen
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def _explain(address: HostPort, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"{address} is in use: end what listens there, or choose another port"
+        case errno.EACCES:
+            return f"{address} needs more rights: choose a port above 1023, or grant CAP_NET_BIND_SERVICE"
+        case errno.EADDRNOTAVAIL:
+            return f"{address} is no address of this machine"
+        case None:
+            return f"cannot listen on {address}: {error}"
+        case number:
+            return f"cannot listen on {address}: {os.strerror(number) if number > 0 else error.strerror}"

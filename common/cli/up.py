@@ -1,0 +1,143 @@
+"""`frontage up`: everything on one machine, as children of one process that ends them all.
+
+The order is: refuse what cannot work (settings, a second `up`, ports), then key, database, schema, then the roles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.postgres import EmbeddedPostgres
+    from common.postgres.locks import FileLock
+    from common.settings import Settings
+
+_ROLES = ("api", "monitor", "edge")
+_RESTART_SECONDS = 1.0
+
+
+def up() -> None:
+    """Run everything on this machine: database, API, monitor and edge. Ctrl-C ends it.
+
+    Prints one line beginning "ready" when every role serves.
+    """
+    from common import logs
+    from common.settings import load
+
+    settings = load(os.environ)
+    logs.configure("up")
+    asyncio.run(_until_signalled(settings))
+
+
+async def _until_signalled(settings: Settings) -> None:
+    """A first signal ends `everything` in order, a second one at once."""
+    from common.processes import ChildFailed
+
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        async with everything(settings, os.environ):
+            typer.echo(ready_line(settings))
+            await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        return
+    except ChildFailed as error:  # the child has given the reason
+        typer.echo(f"frontage: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def ready_line(settings: Settings) -> str:
+    return (
+        f"ready: http://{settings.edge_http} and https://{settings.edge_https} (edge),"
+        f" {settings.base_url} (API), state in {settings.state_dir}"
+    )
+
+
+@contextlib.asynccontextmanager
+async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[None]:
+    """All roles, and the embedded Postgres unless a database is set, serving until the block is left.
+
+    Raises: OperatorError, ChildFailed.
+    """
+    from common.cli import ports
+    from common.cli.database import prepare
+    from common.postgres import EmbeddedPostgres
+    from common.postgres.layout import ensure_state_dir
+    from common.processes import Group, role_argv
+    from common.secrets import load_keyring
+
+    ensure_state_dir(settings.state_dir)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(_hold_state_dir(settings).release)
+        ports.require_free(settings)
+        keyring = load_keyring(settings.key_file, create=True)
+        postgres = None
+        if settings.database_url is None:
+            postgres = EmbeddedPostgres(settings.state_dir)
+            stack.callback(postgres.stop)
+            postgres.start()
+        await prepare(settings, keyring)
+        group = Group()
+        stack.push_async_callback(group.stop)
+        argvs = {role: role_argv(role) for role in _ROLES}
+        await asyncio.gather(*(group.start(role, argv, environ) for role, argv in argvs.items()))
+        keepers: list[Coroutine[None, None, NoReturn]] = [
+            group.keep(role, argv, environ) for role, argv in argvs.items()
+        ]
+        if postgres is not None:
+            keepers.append(_keep(postgres))
+        await stack.enter_async_context(_running(keepers))  # the first to end: what stops must not be restarted
+        yield
+
+
+def _hold_state_dir(settings: Settings) -> FileLock:
+    """Raises: OperatorError when another `up` holds it."""
+    from common.postgres.locks import FileLock, taker
+
+    path = settings.state_dir / "up.lock"
+    lock = FileLock.try_acquire(path)
+    if lock is None:
+        first = taker(path)
+        raise OperatorError(
+            f"`frontage up` already runs on {settings.state_dir}{f' (process {first.pid})' if first else ''}: "
+            "stop it first, or set FRONTAGE_STATE_DIR to another directory"
+        )
+    return lock
+
+
+async def _keep(postgres: EmbeddedPostgres) -> NoReturn:
+    """Bring the database back when it dies by itself, under the same DSN; the roles find it again by themselves."""
+    from common.logs import get_logger
+    from common.processes import exited
+
+    log = get_logger(__name__)
+    while True:
+        status = await exited(postgres.process)
+        log.error("the embedded Postgres has ended and is started again", status=status)
+        await asyncio.sleep(_RESTART_SECONDS)
+        try:
+            postgres.launch()
+        except OperatorError as error:
+            log.error("the embedded Postgres does not start", reason=str(error))
+
+
+@contextlib.asynccontextmanager
+async def _running(keepers: Iterable[Coroutine[None, None, NoReturn]]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(keeper, name="keep") for keeper in keepers]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
