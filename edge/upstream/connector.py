@@ -46,12 +46,7 @@ class Connector:
         """Raises: `ConnectFailed`."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                sock = await self._dial(origin)
-                try:
-                    return await self._speak(origin, sock, on_lost)
-                except BaseException:
-                    sock.close()
-                    raise
+                return await self._speak(origin, await self._dial(origin), on_lost)
         except TimeoutError as error:
             raise ConnectTimedOut(origin.host) from error
         except (OSError, ssl.SSLError, ssl.CertificateError, Unresolvable, AddressRefused) as error:
@@ -70,16 +65,21 @@ class Connector:
     async def _speak(
         self, origin: Origin, sock: socket.socket, on_lost: Callable[[UpstreamConnection], None]
     ) -> UpstreamConnection:
-        loop = asyncio.get_running_loop()
-        if origin.scheme == "http":
-            _, connection = await loop.create_connection(lambda: UpstreamConnection(origin, on_lost), sock=sock)
-        else:
-            _, connection = await loop.create_connection(
-                lambda: UpstreamConnection(origin, on_lost),
+        connection = UpstreamConnection(origin, on_lost)
+        context = self._verifying if origin.verify else self._trusting
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
                 sock=sock,
-                ssl=self._verifying if origin.verify else self._trusting,
-                server_hostname=origin.server_name,
+                ssl=context if origin.scheme == "https" else None,
+                server_hostname=origin.server_name if origin.scheme == "https" else None,
             )
+        except BaseException:
+            # Cancelled or failed half-way: whoever holds the socket by now lets it go.
+            if connection.transport is not None:
+                connection.transport.abort()
+            sock.close()
+            raise
         return connection
 
 

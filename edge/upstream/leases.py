@@ -62,7 +62,8 @@ class LeaseDesk:
         if task is None:
             self._pool.withdraw(origin, applicant)
         else:
-            task.cancel()
+            task.cancel()  # it may not even have begun: the place is given up here, not there
+            self._forget(origin)
 
     def give_back(self, connection: UpstreamConnection) -> None:
         """The exchange is over and the connection can serve another."""
@@ -102,9 +103,6 @@ class LeaseDesk:
             self._tasks.pop(applicant, None)
             self._forget(origin)
             applicant.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN)
-        except asyncio.CancelledError:
-            self._forget(origin)
-            raise
         except Exception:  # noqa: BLE001 - a task's root: it logs, and the applicant hears
             _log.exception("connecting failed in a way nobody foresaw", origin=origin.authority.decode())
             self._tasks.pop(applicant, None)
