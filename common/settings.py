@@ -168,7 +168,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         if name not in known:
             raise OperatorError(f"{name} is not a setting of Frontage: remove it, or see README for the names")
     # An empty value means "not set", as in most environment files.
-    values = {known[name]: value for name, value in given.items() if value.strip()}
+    values: dict[str, Any] = {known[name]: value for name, value in given.items() if value.strip()}
     try:
         return Settings(**values)
     except ValidationError as error:
