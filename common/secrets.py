@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import base64
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from common.errors import OperatorError, SecretUnreadable
 
@@ -32,6 +34,11 @@ class Keyring:
 
     current: bytes
     keys: dict[bytes, AESGCM]
+    current_key: bytes = field(repr=False)
+
+    def derive(self, purpose: str) -> bytes:
+        """32 bytes for one purpose, the same in every process that has this key (HKDF, RFC 5869)."""
+        return HKDF(SHA256(), 32, salt=None, info=purpose.encode()).derive(self.current_key)
 
     def seal(self, secret: bytes, identity: str) -> bytes:
         """An envelope that opens only with the same `identity`, e.g. ``"application/ab12/client-secret"``."""
@@ -66,16 +73,18 @@ def load_keyring(path: Path, *, create: bool = False) -> Keyring:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise OperatorError(f"cannot read the master key file {path}: {error}") from error
-    keys: dict[bytes, AESGCM] = {}
+    keys: dict[bytes, bytes] = {}
     try:
         for line in filter(None, map(str.strip, lines)):
             key_id, key = line.split()
-            keys[_parse_key_id(key_id)] = AESGCM(base64.b64decode(key, validate=True))
+            keys[_parse_key_id(key_id)] = base64.b64decode(key, validate=True)
+        ciphers = {key_id: AESGCM(key) for key_id, key in keys.items()}
     except ValueError as error:
         raise OperatorError(f"the master key file {path} is damaged: restore it from your backup") from error
     if not keys:
         raise OperatorError(f"the master key file {path} is empty: restore it from your backup")
-    return Keyring(next(iter(keys)), keys)
+    current, current_key = next(iter(keys.items()))
+    return Keyring(current, ciphers, current_key)
 
 
 def _parse_key_id(text: str) -> bytes:

@@ -1,0 +1,29 @@
+"""The edge probe: how the API learns that requests for a domain arrive at our edge, through whatever CDN.
+
+The API asks ``http://<domain>/.well-known/frontage-probe/<nonce>`` with a random nonce; the edge answers with an
+HMAC over both, which only a process with the master key can make. The answer proves that the request reached an
+edge under that host name, and nothing else: it says nothing about who owns the domain. Pure.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+
+from common.secrets import Keyring
+
+PROBE_PATH = "/.well-known/frontage-probe/"
+_NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+
+
+def new_nonce() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def probe_answer(keyring: Keyring, domain: str, nonce: str) -> bytes | None:
+    """The body that answers for `domain` (canonical form); none when `nonce` is not one of ours."""
+    if not _NONCE.fullmatch(nonce):
+        return None
+    message = f"{nonce}.{domain}".encode()
+    return hmac.new(keyring.derive("edge-probe"), message, "sha256").hexdigest().encode()

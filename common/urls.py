@@ -1,0 +1,73 @@
+"""The applicationUrl: one strict grammar (RFC 3986 without userinfo, query and fragment), parsed once.
+
+Pure. Whether its address may be dialled is the address policy's business (`common.addresses`), asked about
+`ApplicationUrl.address` when the URL is accepted and about every address again when it is dialled.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from typing import Literal, cast
+
+from common.errors import FrontageError, InvalidName
+from common.names import parse_host_name
+from common.settings import IPAddress
+
+MAX_URL_CHARACTERS = 2048
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# The host is matched loosely here and parsed strictly after. A path is RFC 3986's path-abempty.
+_URL = re.compile(
+    r"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\x00-\x20/:@?#\[\]\\\x7f]+)"
+    r"(?::(?P<port>[0-9]{0,5}))?"
+    r"(?P<path>(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})*)*)"
+)
+
+
+class InvalidUrl(FrontageError):
+    """Text that is no applicationUrl."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationUrl:
+    """`host` is an A-label name or an IP literal without brackets; `path` is as written, often empty."""
+
+    scheme: Literal["http", "https"]
+    host: str
+    port: int
+    path: str
+
+    @property
+    def address(self) -> IPAddress | None:
+        """The address, where the host is a literal one."""
+        try:
+            return ip_address(self.host)
+        except ValueError:
+            return None
+
+
+def parse_application_url(text: str) -> ApplicationUrl:
+    """Raises: `InvalidUrl`."""
+    match = _URL.fullmatch(text) if len(text) <= MAX_URL_CHARACTERS else None
+    if match is None:
+        raise InvalidUrl("expected http:// or https://, a host, and no userinfo, query or fragment")
+    scheme = cast("Literal['http', 'https']", match["scheme"].lower())
+    port = int(match["port"] or _DEFAULT_PORTS[scheme])
+    if not 0 < port < 65536:
+        raise InvalidUrl("a port is from 1 to 65535")
+    return ApplicationUrl(scheme, _parse_host(match["host"]), port, match["path"])
+
+
+def _parse_host(text: str) -> str:
+    """Raises: `InvalidUrl`."""
+    try:
+        if text.startswith("["):
+            return str(IPv6Address(text[1:-1]))
+        if re.fullmatch(r"[0-9.]+", text):
+            return str(ip_address(text))
+        return parse_host_name(text)
+    except (ValueError, InvalidName) as error:
+        raise InvalidUrl(f"the host is not valid: {error}") from error

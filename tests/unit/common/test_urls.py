@@ -1,0 +1,75 @@
+import pytest
+
+from common.urls import ApplicationUrl, InvalidUrl, parse_application_url
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("https://app.example.com", ("https", "app.example.com", 443, "")),
+        ("HTTP://App.Example.com./", ("http", "app.example.com", 80, "/")),
+        ("http://app.example.com:8080/a/b/", ("http", "app.example.com", 8080, "/a/b/")),
+        ("http://app.example.com:/a", ("http", "app.example.com", 80, "/a")),
+        ("http://app.example.com/%2e/a%2Fb//c;d=1", ("http", "app.example.com", 80, "/%2e/a%2Fb//c;d=1")),
+        ("https://bücher.example", ("https", "xn--bcher-kva.example", 443, "")),
+        ("http://127.0.0.1:9000", ("http", "127.0.0.1", 9000, "")),
+        ("http://[2001:DB8::1]:9000/x", ("http", "2001:db8::1", 9000, "/x")),
+        ("http://localhost:3000", ("http", "localhost", 3000, "")),
+    ],
+)
+def test_an_application_url_is_taken_apart(text: str, parsed: tuple[str, str, int, str]) -> None:
+    url = parse_application_url(text)
+
+    assert (url.scheme, url.host, url.port, url.path) == parsed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "app.example.com",
+        "//app.example.com",
+        "ftp://app.example.com",
+        "javascript:alert(1)",
+        "http://",
+        "http:///path",
+        "http://:80/",
+        "http:/app.example.com",
+        "http://user@app.example.com",
+        "http://user:secret@app.example.com",
+        "http://@app.example.com",
+        "http://app.example.com?",
+        "http://app.example.com/?a=b",
+        "http://app.example.com/#",
+        "http://app.example.com/a b",
+        " http://app.example.com",
+        "http://app.example.com\n",
+        "http://app.example.com/\r\nX-Injected: 1",
+        "http://app.example.com/\x00",
+        "http://app.example.com\\@evil.example",
+        "http://app.example.com/a\\b",
+        "http://app.example.com/%zz",
+        "http://app.example.com/é",
+        "http://app.example.com:0/",
+        "http://app.example.com:65536/",
+        "http://app.example.com:8O",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0177.0.0.1/",
+        "http://[::1/",
+        "http://[::1%25eth0]/",
+        "http://[1.2.3.4]/",
+        "http://a..b/",
+        "http://%61pp.example.com/",
+        "http://app.example.com/" + "a" * 2048,
+    ],
+)
+def test_what_is_no_application_url_is_refused(text: str) -> None:
+    with pytest.raises(InvalidUrl):
+        parse_application_url(text)
+
+
+def test_a_literal_address_can_be_shown_to_the_policy() -> None:
+    assert str(ApplicationUrl("http", "10.0.0.1", 80, "").address) == "10.0.0.1"
+    assert ApplicationUrl("http", "app.example.com", 80, "").address is None
