@@ -16,9 +16,10 @@ from common.addresses import AddressPolicy
 from common.probe import probe_answer
 
 from common.clock import SystemClock
-from common.logs import get_logger
+from common.metrics import Family
 from common.secrets import Keyring
 from common.settings import Settings
+from edge.counters import Counters
 from edge.http import request
 from edge.http.forwarded import Client
 from edge.http.framing import CHUNKED
@@ -51,36 +52,10 @@ MAX_LINGER_BYTES: Final = 262_144
 # After the client's FIN: it may have half-closed and still read, or be gone; a short while tells.
 HALF_CLOSED_SECONDS: Final = 2.0
 TICK_SECONDS: Final = 0.5
-_LATENCY_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-
-_log = get_logger("edge.downstream")
 
 
 class ReplicaView(Reader, Protocol):
     def generation(self) -> int: ...
-
-
-class Counters:
-    """Plain numbers since the worker's start, for the admin port."""
-
-    __slots__ = ("by_status", "connections", "exchanges", "latency", "latency_sum", "refusals")
-
-    def __init__(self) -> None:
-        self.connections = 0
-        self.exchanges = 0
-        self.by_status = [0] * 600
-        self.refusals: dict[str, int] = {}
-        self.latency = [0] * (len(_LATENCY_BOUNDS) + 1)
-        self.latency_sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.latency_sum += seconds
-        bucket = 0
-        for bound in _LATENCY_BOUNDS:
-            if seconds <= bound:
-                break
-            bucket += 1
-        self.latency[bucket] += 1
 
 
 class Serving:
@@ -130,10 +105,14 @@ class Serving:
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()
 
-    @property
     def is_idle(self) -> bool:
         """No exchange is under way."""
         return not any(connection.exchange for connection in self.connections)
+
+    def measurements(self) -> list[Family]:
+        return self.counters.families(
+            open_connections=len(self.connections), upstream_connections=self._desk.open_count
+        )
 
     @property
     def upstream_count(self) -> int:
@@ -163,10 +142,7 @@ class Serving:
         self._desk.close_idle(now - self.upstream_idle_seconds)
 
     def _record(self, exchange: Exchange) -> None:
-        counters = self.counters
-        counters.exchanges += 1
-        counters.by_status[exchange.status] += 1
-        counters.observe(self.loop.time() - exchange.started_at)
+        self.counters.exchange(exchange.status, self.loop.time() - exchange.started_at)
 
 
 class _Repeat:
@@ -230,7 +206,7 @@ class Downstream(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         serving = self._serving
         serving.connections.add(self)
-        serving.counters.connections += 1
+        serving.counters.accepted += 1
         peer = transport.get_extra_info("peername")
         self._client = Client(peer[0] if peer else "", secure=self._secure, trusted_proxies=serving.trusted_proxies)
         self._server_name = (transport.get_extra_info("server_name") or "") if self._secure else ""
@@ -493,8 +469,7 @@ class Downstream(asyncio.Protocol):
 
     def _refuse(self, kind: Kind, head: RequestHead | None, raw: bytes, *, whole: bool | None = None) -> None:
         """`head` is None when the request could not be read; `raw` is what is there of it."""
-        counters = self._serving.counters
-        counters.refusals[kind.code] = counters.refusals.get(kind.code, 0) + 1
+        self._serving.counters.refusal(kind.code)
         if whole is None:
             whole = head is not None and head.body == 0
         close = kind.close or not whole or not self._may_stay(head)

@@ -475,7 +475,7 @@ async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
         await until(lambda: bool(there.connections) and len(proxy.serving.connections) == 2)
         proxy.serving.drain()
         assert await idle.rest() == b""
-        assert not proxy.serving.is_idle
+        assert not proxy.serving.is_idle()
         go.set()
         assert (await busy.rest()).endswith(b"ok")
-        assert proxy.serving.is_idle
+        assert proxy.serving.is_idle()
