@@ -9,12 +9,13 @@ import sys
 
 import typer
 
-from common.cli import applications, database, doctor, roles, up
+from common.cli import applications, database, demo, doctor, roles, up
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("demo")(demo.demo)
 app.command("up")(up.up)
 app.command("edge")(roles.edge)
 app.command("api")(roles.api)

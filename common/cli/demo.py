@@ -1,0 +1,148 @@
+"""`frontage demo`: everything on one machine, with a lab for a world, and a walk through it.
+
+This module presents; `stage` starts and ends the processes, `walk` does the steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shlex
+import signal
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from common.cli.stage import Stage
+    from common.cli.walk import Tell, Walk
+
+_DOMAIN = "shop"
+
+
+def demo(
+    check: Annotated[bool, typer.Option("--check", help="Walk by itself, then exit 0, or 1 if a step failed.")] = False,
+) -> None:
+    """Show the main job on this machine, with no network: a partner's page on a customer's domain, over HTTPS."""
+    try:
+        asyncio.run(_until_signalled(check=check))
+    except asyncio.CancelledError:
+        raise typer.Exit(1 if check else 0) from None  # a check that was ended has shown nothing
+
+
+async def _until_signalled(*, check: bool) -> None:
+    """A first signal ends everything in order, a second one at once."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    await _run(check=check)
+
+
+async def _run(*, check: bool) -> None:
+    from rich.console import Console
+
+    from common.cli.stage import set_up, state_directory
+
+    console, start = Console(soft_wrap=True, highlight=False), time.perf_counter()
+    tell = _teller(console)
+    with state_directory(os.environ) as state_dir:
+        async with set_up(os.environ, state_dir) as stage:
+            tell("lab, database, API, monitor, edge", time.perf_counter() - start, "ready")
+            await _walk(stage, tell, check=check)
+            seconds = time.perf_counter() - start
+            if check:
+                console.print(f"[bold green]All steps passed[/] in {seconds:.2f} s.")
+                return
+            domain = _domain(check=False)
+            with stage.described(domain).announced(state_dir):
+                _present(console, stage, domain, seconds, is_kept="FRONTAGE_STATE_DIR" in os.environ)
+                await asyncio.Event().wait()
+
+
+async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
+    from common.cli.walk import Partner, Visitor, Walk
+
+    visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
+    async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
+        walk = Walk(partner, visitor, _domain(check=check), stage.lab.origin, tell)
+        await walk.sign_in(stage.client_secret)
+        if check:
+            await _check(walk)
+            return
+        if not await walk.is_powered():  # it is on a kept state directory
+            await walk.find_eligible()
+        await walk.power()
+        await walk.serve()
+
+
+async def _check(walk: Walk) -> None:
+    await walk.find_eligible()
+    await walk.power()
+    await walk.serve()
+    await walk.check_forwarding()
+    await walk.check_root_path()
+    await walk.check_status()
+    await walk.move()
+    await walk.remove()
+
+
+def _domain(*, check: bool) -> str:
+    """A fresh name for a check: powering one name is limited to five times a day."""
+    from common.cli.stage import CUSTOMER
+
+    return f"{_DOMAIN}-{secrets.token_hex(4)}.{CUSTOMER}" if check else f"{_DOMAIN}.{CUSTOMER}"
+
+
+# What people read ----------------------------------------------------------------------------------------
+
+
+def _teller(console: Console) -> Tell:
+    def tell(step: str, seconds: float, seen: str) -> None:
+        console.print(f"[green]✓[/] {step:<36}{_duration(seconds):>9}  [dim]{seen}[/]")
+
+    return tell
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
+def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+    settings = stage.settings
+    url = f"https://{domain}:{settings.edge_https.port}/"
+    here = f"FRONTAGE_STATE_DIR={shlex.quote(str(settings.state_dir))}"
+    console.print(f"\n[bold]Ready[/] in {seconds:.1f} s: {stage.lab.origin}/a, rendered on [bold]{domain}[/].\n")
+    for title, text in (
+        ("Try it", curl_line(stage.edge_https_host, settings.edge_https.port, domain, stage.ca_file)),
+        ("In a browser", url),
+        ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
+        ("The API", f"{settings.base_url}  applicationId: {stage.application_id}"),
+        ("A token for it", f"{here} frontage token {stage.application_id}"),
+        ("Load", f"{here} locust -f bench/"),
+    ):
+        console.print(f"[bold]{title}[/]")
+        console.print(f"  {text}", markup=False)
+    note = "stays for the next demo" if is_kept else "goes with it; set FRONTAGE_STATE_DIR to keep it"
+    console.print(f"\nCtrl-C ends everything; the state in {settings.state_dir} {note}.", markup=False)
+
+
+def curl_line(host: str, port: int, domain: str, ca_file: Path) -> str:
+    """curl leads names under localhost to loopback by itself; any other address it must be told."""
+    is_loopback = host in ("127.0.0.1", "::1", "localhost")
+    resolve = [] if is_loopback else ["--resolve", f"{domain}:{port}:{host}"]
+    return shlex.join(["curl", "--cacert", str(ca_file), *resolve, f"https://{domain}:{port}/"])
+
+
+def _trust(ca_file: Path) -> str:
+    return (
+        f"{ca_file}\n"
+        "  browsers: import it under Settings → Certificates → Authorities; Debian and Ubuntu, as root:\n"
+        f"  cp {shlex.quote(str(ca_file))} /usr/local/share/ca-certificates/frontage.crt && update-ca-certificates"
+    )

@@ -1,0 +1,212 @@
+"""The stage: the lab and everything `frontage up` runs, as child processes, with an application to play with.
+
+Used by the demo and by the benchmarks. The lab is started by its name as a program: the command line imports
+neither a role nor the lab. What the children write to standard error goes to ``<state_dir>/demo.log``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from common import logs
+from common.cli.running_demo import RunningDemo
+from common.errors import OperatorError
+from common.settings import PREFIX, Settings, load
+
+CNAME_TARGET = "apps.partner.localhost"
+CUSTOMER = "customer.localhost"  # every name beneath it leads to the application
+APPLICATION_NAME = "Demo"
+LOG_NAME = "demo.log"
+_LAB_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LabAddresses:
+    """`origin` and `sink` are base URLs, `dns` is host:port."""
+
+    origin: str
+    dns: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What runs, and the application on it."""
+
+    settings: Settings
+    lab: LabAddresses
+    application_id: str
+    client_secret: str
+
+    @property
+    def ca_file(self) -> Path:
+        """The internal issuer's root, for clients to trust."""
+        return self.settings.state_dir / "ca" / "root.pem"
+
+    @property
+    def edge_https_host(self) -> str:
+        """Where a client on this machine connects to."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(  # noqa: S104 - compared, not bound
+            self.settings.edge_https.host, self.settings.edge_https.host
+        )
+
+    def described(self, domain: str) -> RunningDemo:
+        host = f"[{self.edge_https_host}]" if ":" in self.edge_https_host else self.edge_https_host
+        return RunningDemo(
+            domain=domain,
+            edge_https=f"{host}:{self.settings.edge_https.port}",
+            ca_file=str(self.ca_file),
+            api=self.settings.base_url,
+            application_id=self.application_id,
+            client_secret=self.client_secret,
+            origin=self.lab.origin,
+        )
+
+
+@contextlib.contextmanager
+def state_directory(environ: Mapping[str, str]) -> Iterator[Path]:
+    """FRONTAGE_STATE_DIR where it is set, else a temporary one that ends with the block."""
+    if given := environ.get(PREFIX + "STATE_DIR"):
+        yield Path(given).absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="frontage-demo-", ignore_cleanup_errors=True) as fresh:
+        yield Path(fresh)
+
+
+@contextlib.asynccontextmanager
+async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[Stage]:
+    """Everything serves within the block and is gone after it. The user's own settings win over the stage's.
+
+    Raises: OperatorError, with the reason a child gave.
+    """
+    settings = load(_environment(environ, state_dir, dns="127.0.0.1:53"))
+    argv = [sys.executable, "-P", "-m", "bench.lab", *_records(settings)]
+    with _standard_error_in(state_dir / LOG_NAME), contextlib.ExitStack() as lab_process:
+        process = lab_process.enter_context(_running(argv))
+        from common.cli.up import everything  # while the lab starts: these imports take as long as it does
+        from common.processes import ChildFailed
+
+        lab = await _addresses(process)
+        child_environ = _environment(environ, state_dir, dns=lab.dns)
+        settings = load(child_environ)
+        logs.configure("demo")
+        try:
+            async with everything(settings, child_environ):
+                application_id, client_secret = await _ensure_application(settings)
+                yield Stage(settings, lab, application_id, client_secret)
+        except ChildFailed as error:
+            raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
+
+
+def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str) -> dict[str, str]:
+    stage = {
+        "DNS_SERVERS": dns,
+        "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
+        "SERVICE_SERVERS": "127.0.0.1",
+    }
+    defaults = {PREFIX + name: value for name, value in stage.items()}
+    own = {name: value for name, value in environ.items() if value or not name.startswith(PREFIX)}
+    return defaults | own | {PREFIX + "STATE_DIR": str(state_dir)}
+
+
+def _records(settings: Settings) -> Iterator[str]:
+    for record in (
+        f"*.{CUSTOMER} CNAME {CNAME_TARGET}",
+        f"{CNAME_TARGET} CNAME {settings.power_target}",
+        f"{settings.power_target} A {settings.service_servers[0]}",
+    ):
+        yield "--record"
+        yield record
+
+
+@contextlib.contextmanager
+def _running(argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    from common.processes import spawn
+
+    process = spawn(argv, env=os.environ, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()  # the lab keeps nothing
+        process.communicate()
+
+
+async def _addresses(process: subprocess.Popen[bytes]) -> LabAddresses:
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_LAB_SECONDS):
+            line = await asyncio.to_thread(process.stdout.readline)
+        return LabAddresses(**json.loads(line))
+    except (TimeoutError, ValueError, TypeError) as error:
+        raise OperatorError("the lab did not start: is the `frontage` distribution installed whole?") from error
+
+
+async def _ensure_application(settings: Settings) -> tuple[str, str]:
+    """The demo's application: found by its cname target on a kept state directory, else made. Id and client secret."""
+    from common import applications as minting
+    from common.db import applications as db
+    from common.db.pool import open_pool, resolve_dsn
+    from common.secrets import load_keyring
+
+    keyring = load_keyring(settings.key_file)
+    async with (
+        open_pool(resolve_dsn(settings), size=1, application_name="frontage demo") as database,
+        database.transaction() as connection,
+    ):
+        for application in await db.list_applications(connection):
+            if application.cname_target == CNAME_TARGET:
+                secret = keyring.open(application.client_secret, db.client_secret_identity(application.id))
+                return application.id, secret.decode()
+        new_id, client_secret = minting.mint_id(), minting.mint_client_secret()
+        webhook_secret = minting.mint_webhook_secret()
+        await db.create_application(
+            connection,
+            db.NewApplication(
+                id=new_id,
+                name=APPLICATION_NAME,
+                cname_target=CNAME_TARGET,
+                client_secret=keyring.seal(client_secret.encode(), db.client_secret_identity(new_id)),
+                webhook_secret=keyring.seal(webhook_secret.encode(), db.webhook_secret_identity(new_id)),
+            ),
+        )
+    return new_id, client_secret
+
+
+# What children say ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _standard_error_in(path: Path) -> Iterator[None]:
+    """Ours too, within the block: children inherit it, and their logs would tear up what the demo prints."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise OperatorError(
+            f"cannot write to the state directory {path.parent} ({error.strerror}): "
+            "make it writable, or set FRONTAGE_STATE_DIR to another"
+        ) from error
+    own = os.dup(2)
+    os.dup2(log, 2)
+    os.close(log)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(own, 2)
+        os.close(own)
+
+
+def _last_words(log: Path) -> str:
+    """The last line a child wrote for people (``frontage role: reason``)."""
+    said = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("frontage ")]
+    return said[-1].partition(": ")[2] if said else ""

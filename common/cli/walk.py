@@ -1,0 +1,285 @@
+"""The walk: what a partner and a customer's visitor do, step by step, each step checked and timed.
+
+A `Partner` speaks to the API, a `Visitor` to the edge as a browser would: the certificate verified against the
+root and the name, nothing trusted that is not in the answer. Knows addresses only; starts nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Self
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from common.errors import OperatorError
+
+_REQUEST_SECONDS = 10.0
+_SEEN_SECONDS = 10.0
+_POLL_SECONDS = 0.01
+P = ParamSpec("P")
+
+_FORGED = "203.0.113.9"  # an address the visitor pretends to come from
+
+
+class WalkFailed(OperatorError):
+    """A step did not end as it must; says what came instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise WalkFailed(f"expected JSON, got {self.body[:80]!r} (status {self.status})") from None
+
+
+# Who walks -----------------------------------------------------------------------------------------------
+
+
+class Partner:
+    """The API's client, with a token of its own. Made by `Partner.at`, which also closes it."""
+
+    def __init__(self, session: aiohttp.ClientSession, application_id: str) -> None:
+        self._session = session
+        self._headers = {"applicationId": application_id}
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def at(cls, base_url: str, application_id: str) -> AsyncIterator[Self]:
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+        async with aiohttp.ClientSession(base_url, timeout=timeout) as session:
+            yield cls(session, application_id)
+
+    async def sign_in(self, client_secret: str) -> None:
+        """Get a token with the application's secret, as a partner without a JWT library does."""
+        body = {"applicationId": self._headers["applicationId"], "secret": client_secret}
+        self._headers["Authorization"] = f"Bearer {(await self._ask('POST', '/token', body))['auth_token']}"
+
+    async def eligibility(self, domain: str) -> dict[str, Any]:
+        return await self._ask("GET", f"/power?domain={domain}")
+
+    async def power(self, domain: str, application_url: str, root_paths: list[str] | None = None) -> str:
+        body = {"domain": domain, "applicationUrl": application_url}
+        return await self._change("POST", body | ({"powerRootPathAccess": root_paths} if root_paths else {}))
+
+    async def move(self, domain: str, application_url: str) -> str:
+        return await self._change("PUT", {"domain": domain, "applicationUrl": application_url})
+
+    async def unpower(self, domain: str) -> str:
+        return await self._change("DELETE", {"domain": domain})
+
+    async def _change(self, method: str, body: dict[str, Any]) -> str:
+        return str((await self._ask(method, "/power", body))["message"])
+
+    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            async with self._session.request(method, path, json=body, headers=self._headers) as response:
+                answer = Answer(response.status, dict(response.headers), await response.read())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise WalkFailed(f"the API did not answer {method} {path}: {error}") from error
+        said: dict[str, Any] = answer.json()
+        if answer.status != 200:
+            raise WalkFailed(f"{method} {path.partition('?')[0]} said {answer.status}: {said.get('message')}")
+        return said
+
+
+class Visitor:
+    """A browser of sorts: connects to the edge whatever the domain, a new connection each time."""
+
+    def __init__(self, host: str, port: int, ca_file: Path) -> None:
+        self._host = host
+        self._port = port
+        self._ca_file = ca_file
+
+    async def get(self, domain: str, path: str = "/") -> Answer:
+        """Raises: `WalkFailed` when there is no answer, or no certificate for `domain` that the root vouches for."""
+        try:
+            async with self._session() as session, session.get(f"https://{domain}:{self._port}{path}") as response:
+                return Answer(response.status, dict(response.headers), await response.read())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise WalkFailed(f"no answer from https://{domain}:{self._port}{path}: {error}") from error
+
+    def _session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            resolver=_To(self._host), ssl=_trusting(self._ca_file), force_close=True, use_dns_cache=False
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=_REQUEST_SECONDS),
+            headers={"X-Forwarded-For": _FORGED},
+            requote_redirect_url=False,
+        )
+
+
+class _To(AbstractResolver):
+    """Leads every name to one address."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        return [
+            ResolveResult(
+                hostname=host, host=self._host, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST
+            )
+        ]
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+def _trusting(ca_file: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:
+        raise WalkFailed(f"the CA's root at {ca_file} cannot be read: {error}") from error
+
+
+# The steps -----------------------------------------------------------------------------------------------
+
+Tell = Callable[[str, float, str], None]
+"""Called after each step with its name, its seconds, and what was seen."""
+
+
+def _step(
+    name: str,
+) -> Callable[[Callable[Concatenate[Walk, P], Awaitable[str]]], Callable[Concatenate[Walk, P], Awaitable[None]]]:
+    """Makes a method that returns what it saw into a step that tells its name, its time and that."""
+
+    def timed(
+        method: Callable[Concatenate[Walk, P], Awaitable[str]],
+    ) -> Callable[Concatenate[Walk, P], Awaitable[None]]:
+        @functools.wraps(method)
+        async def step(walk: Walk, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            start = time.perf_counter()
+            try:
+                seen = await method(walk, *args, **kwargs)
+            except WalkFailed as error:
+                raise WalkFailed(f"{name}: {error}") from error
+            walk.tell(name, time.perf_counter() - start, seen)
+
+        return step
+
+    return timed
+
+
+class Walk:
+    """One domain's way through the service; `origin` is the lab's base URL. Steps raise `WalkFailed`."""
+
+    def __init__(self, partner: Partner, visitor: Visitor, domain: str, origin: str, tell: Tell) -> None:
+        self.tell = tell
+        self._partner = partner
+        self._visitor = visitor
+        self._domain = domain
+        self._origin = origin
+
+    async def is_powered(self) -> bool:
+        """Whether an earlier walk powered the domain for this application."""
+        return bool((await self._partner.eligibility(self._domain))["powerStatus"] == "active")
+
+    @_step("token")
+    async def sign_in(self, client_secret: str) -> str:
+        await self._partner.sign_in(client_secret)
+        return "POST /token"
+
+    @_step("eligibility")
+    async def find_eligible(self) -> str:
+        found = await self._partner.eligibility(self._domain)
+        if found["eligible"] is not True or found["powerStatus"] != "inactive":
+            raise WalkFailed(f"{self._domain} is not eligible: {json.dumps(found)}")
+        return f"CNAME to {found['cnameTarget']}"
+
+    @_step("POST /power")
+    async def power(self) -> str:
+        if await self.is_powered():  # on a kept state directory, where the origin was another
+            return await self._partner.move(self._domain, f"{self._origin}/a")
+        return await self._partner.power(self._domain, f"{self._origin}/a", ["/static"])
+
+    @_step("first HTTPS response")
+    async def serve(self) -> str:
+        await self._seen("Version A of the application")
+        return "certificate verified"
+
+    @_step("forwarded headers and path")
+    async def check_forwarding(self) -> str:
+        answer = await self._visitor.get(self._domain, "/echo?a=1%2F2&b=x+y")
+        seen = answer.json()
+        _expect("path", seen["path"], "/a/echo")
+        _expect("query", seen["query"], "a=1%2F2&b=x+y")
+        headers: dict[str, list[str]] = {}
+        for name, value in seen["headers"]:
+            headers.setdefault(name.lower(), []).append(value)
+        _expect("x-service-forwarded-host", headers.get("x-service-forwarded-host"), [self._domain])
+        _expect("x-forwarded-proto", headers.get("x-forwarded-proto"), ["https"])
+        forwarded_host = headers.get("x-forwarded-host", [""])
+        _expect("x-forwarded-host", [host.partition(":")[0] for host in forwarded_host], [self._domain])
+        if not headers.get("x-forwarded-for") or any(_FORGED in value for value in headers["x-forwarded-for"]):
+            raise WalkFailed(f"x-forwarded-for: a forged value came through: {headers.get('x-forwarded-for')}")
+        return f"{self._domain} from {headers['x-forwarded-for'][0]}"
+
+    @_step("root path")
+    async def check_root_path(self) -> str:
+        answer = await self._visitor.get(self._domain, "/static/mark.svg")
+        _expect("content type", answer.headers.get("Content-Type"), "image/svg+xml")
+        return "/static/mark.svg from the origin's root"
+
+    @_step("status")
+    async def check_status(self) -> str:
+        found = await self._partner.eligibility(self._domain)
+        _expect("eligible", found["eligible"], expected=False)
+        _expect("powerStatus", found["powerStatus"], "active")
+        return "active, no longer eligible"
+
+    @_step("PUT /power, seen at the edge")
+    async def move(self) -> str:
+        message = await self._partner.move(self._domain, f"{self._origin}/b")
+        await self._seen("Version B of the application")
+        return message
+
+    @_step("DELETE /power, gone at the edge")
+    async def remove(self) -> str:
+        message = await self._partner.unpower(self._domain)
+        deadline = time.monotonic() + _SEEN_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                await self._visitor.get(self._domain)
+            except WalkFailed:
+                return message
+            await asyncio.sleep(_POLL_SECONDS)
+        raise WalkFailed(f"{self._domain} is still served {_SEEN_SECONDS:.0f} seconds after DELETE /power")
+
+    async def _seen(self, text: str) -> None:
+        """Wait until the edge serves a page with `text`: edges learn of a commit within milliseconds, not at once."""
+        deadline = time.monotonic() + _SEEN_SECONDS
+        while True:
+            answer = await self._visitor.get(self._domain)
+            if answer.status == 200 and text in answer.body.decode("utf-8", "replace"):
+                return
+            if time.monotonic() > deadline:
+                raise WalkFailed(
+                    f'expected "{text}" at {self._domain}, got status {answer.status}: {answer.body[:80]!r}'
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _expect(what: str, seen: object, expected: object) -> None:
+    if seen != expected:
+        raise WalkFailed(f"{what} is {seen!r}, expected {expected!r}")
