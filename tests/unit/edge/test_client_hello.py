@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import itertools
+import ssl
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek, normalise
+from edge.tls.failures import Failure
+from tests.tls_parts import client_hello, in_records
+
+HELLO = client_hello("a.example", alpn=("h2", "http/1.1"))
+MESSAGE = HELLO[5:]
+
+
+def peek(data: bytes, cuts: list[int] | None = None) -> ClientHello | Failure | None:
+    """Feed `data` cut at these places; stop at the first answer."""
+    reader = ClientHelloPeek()
+    places = [0, *sorted(cuts or []), len(data)]
+    for start, end in itertools.pairwise(places):
+        answer = reader.feed(data[start:end])
+        if answer is not None:
+            return answer
+    return None
+
+
+def message_of(extensions: bytes, *, version: bytes = b"\x03\x03", ciphers: bytes = b"\x13\x01") -> bytes:
+    body = version + bytes(32) + b"\0" + len(ciphers).to_bytes(2) + ciphers + b"\x01\0"
+    body += len(extensions).to_bytes(2) + extensions
+    return b"\x01" + len(body).to_bytes(3) + body
+
+
+def extension(kind: int, body: bytes) -> bytes:
+    return kind.to_bytes(2) + len(body).to_bytes(2) + body
+
+
+def server_name(name: bytes) -> bytes:
+    entry = b"\0" + len(name).to_bytes(2) + name
+    return extension(0, len(entry).to_bytes(2) + entry)
+
+
+def test_reads_what_the_real_client_says() -> None:
+    assert peek(HELLO) == ClientHello("a.example", (b"h2", b"http/1.1"), offers_tls12=True, offers_tls13=True)
+
+
+def test_a_client_without_name_and_with_tls12_only() -> None:
+    hello = client_hello(None, maximum_version=ssl.TLSVersion.TLSv1_2)
+    assert peek(hello) == ClientHello(None, (), offers_tls12=True, offers_tls13=False)
+
+
+def test_every_single_cut_gives_the_same_answer() -> None:
+    whole = peek(HELLO)
+    assert all(peek(HELLO, [cut]) == whole for cut in range(len(HELLO)))
+    assert peek(HELLO, list(range(len(HELLO)))) == whole
+
+
+@given(st.lists(st.integers(1, len(MESSAGE)), max_size=8), st.lists(st.integers(0, len(HELLO)), max_size=12))
+def test_any_split_over_records_and_segments_gives_the_same_answer(sizes: list[int], cuts: list[int]) -> None:
+    assert peek(in_records(MESSAGE, *sizes), cuts) == peek(HELLO)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(HELLO) - 1), st.integers(0, 255)), min_size=1, max_size=6),
+    st.integers(0, len(HELLO)),
+    st.lists(st.integers(0, len(HELLO)), max_size=6),
+)
+@settings(max_examples=400)
+def test_mutated_hellos_get_one_answer_however_split(
+    changes: list[tuple[int, int]], length: int, cuts: list[int]
+) -> None:
+    mutated = bytearray(HELLO)
+    for place, value in changes:
+        mutated[place] = value
+    for data in (bytes(mutated), bytes(mutated[:length])):
+        assert peek(data, cuts) == peek(data) == peek(data, list(range(len(data))))
+
+
+@given(st.binary(max_size=64), st.lists(st.integers(0, 64), max_size=6))
+@settings(max_examples=300)
+def test_arbitrary_bytes_get_one_answer_however_split(data: bytes, cuts: list[int]) -> None:
+    assert peek(data, cuts) == peek(data)
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=300)
+def test_arbitrary_extensions_never_crash(extensions: bytes) -> None:
+    assert isinstance(peek(in_records(message_of(extensions))), ClientHello | Failure)
+
+
+@pytest.mark.parametrize("start", [b"GET / HTTP/1.1\r\n", b"POST /x HTTP/1.1\r\n", b"OPTIONS * HTTP/1.1\r\n"])
+def test_plain_http_is_recognised(start: bytes) -> None:
+    assert peek(start) is Failure.PLAIN_HTTP
+    assert peek(start, list(range(len(start)))) is Failure.PLAIN_HTTP
+
+
+@pytest.mark.parametrize("junk", [b"\x80\x2e\x01", b"\0", b"SSH-2.0-x", b"get / ", b"\x16\x02", b"ABCDEFGHIJ"])
+def test_junk_is_recognised(junk: bytes) -> None:
+    assert peek(junk) is Failure.NOT_TLS
+
+
+def test_waits_for_more() -> None:
+    assert peek(b"GE") is None
+    assert peek(HELLO[:-1]) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\x02" + MESSAGE[1:],  # not a ClientHello
+        MESSAGE + b"\0",  # something behind it
+        message_of(b"\0"),
+        message_of(server_name(b"a.example") * 2),
+        message_of(extension(0, b"")),
+        message_of(extension(0, b"\0\x04\x01\0\x01a")),  # a name type nobody defined
+        message_of(extension(0, b"\0\x08\0\0\x01a\0\0\x01b")),  # two names
+        message_of(extension(16, b"\0\x01\0")),  # an empty protocol
+        message_of(extension(43, b"\x03\x03\x04\x03")),  # half a version
+        message_of(b"", ciphers=b"\x13"),
+        message_of(b"", ciphers=b""),
+    ],
+)
+def test_wrong_lengths_and_repetitions_are_malformed(message: bytes) -> None:
+    assert peek(in_records(message)) is Failure.MALFORMED
+
+
+def test_records_that_break_the_rules_in_the_middle() -> None:
+    assert peek(in_records(MESSAGE, 10)[:15] + b"\x17\x03\x03\0\x01x") is Failure.MALFORMED
+    assert peek(b"\x16\x03\x01\0\0") is Failure.MALFORMED
+
+
+def test_no_more_than_16_kilobytes_whatever_way_they_come() -> None:
+    big = message_of(extension(21, bytes(MAX_HELLO_BYTES)))
+    assert peek(in_records(big, 8000)) is Failure.TOO_LARGE
+    assert peek(b"\x16\x03\x01\x40\x01") is Failure.TOO_LARGE
+    fits = message_of(extension(21, bytes(MAX_HELLO_BYTES - 60)))
+    assert isinstance(peek(in_records(fits)), ClientHello)
+    assert peek(in_records(fits, *[1] * len(fits))) is Failure.TOO_LARGE  # headers count
+
+
+def test_old_versions_are_refused_before_anything_is_looked_up() -> None:
+    assert peek(in_records(message_of(server_name(b"a.example"), version=b"\x03\x02"))) is Failure.OLD_VERSION
+    assert peek(in_records(message_of(extension(43, b"\x02\x03\x02")))) is Failure.OLD_VERSION
+
+
+def test_a_hello_may_end_without_extensions() -> None:
+    message = message_of(b"")[:-2]
+    message = b"\x01" + (len(message) - 4).to_bytes(3) + message[4:]
+    assert peek(in_records(message)) == ClientHello(None, (), offers_tls12=True, offers_tls13=False)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "normal"),
+    [
+        (b"A.Example", "a.example"),
+        (b"a.example.", "a.example"),
+        (b"xn--bcher-kva.example", "xn--bcher-kva.example"),
+        (b"_dmarc.a.example", "_dmarc.a.example"),
+        (b"localhost", "localhost"),
+        (b"127.0.0.1", None),
+        (b"::1", None),
+        (b"a..example", None),
+        (b".", None),
+        (b"a.example..", None),
+        (b"*.example", None),
+        (b"-a.example", None),
+        (b"a.example\0.b", None),
+        ("bücher.example".encode(), None),
+        (b"a" * 64 + b".example", None),
+        (b"a." * 127 + b"a", None),
+    ],
+)
+def test_names_are_normalised_or_refused(given_name: bytes, normal: str | None) -> None:
+    assert normalise(given_name) == normal
+    answer = peek(in_records(message_of(server_name(given_name))))
+    assert answer is Failure.BAD_NAME if normal is None else isinstance(answer, ClientHello)

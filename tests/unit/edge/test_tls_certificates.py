@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import os
+import ssl
+
+from edge.tls.certificates import BuildBudget, CertificateCache, Missing
+from edge.tls.failures import Failure, answer_to
+from tests.tls_parts import MemoryReplica, keyring, the_ca
+
+
+def cache_over(replica: MemoryReplica, capacity: int = 8) -> CertificateCache:
+    return CertificateCache(replica, keyring(), capacity=capacity)
+
+
+def test_an_unknown_name_never_builds() -> None:
+    cache = cache_over(MemoryReplica())
+    assert cache.find("a.example") is Missing.ABSENT
+    assert cache.build("a.example") is Missing.ABSENT
+    assert len(cache) == 0
+
+
+def test_a_context_is_kept_over_changes_that_are_not_its_own() -> None:
+    replica = MemoryReplica()
+    replica.put_certificate("a.example")
+    cache = cache_over(replica)
+    assert cache.find("a.example") is Missing.UNBUILT
+    context = cache.build("a.example")
+    replica.put_certificate("b.example")
+    assert isinstance(context, ssl.SSLContext)
+    assert cache.find("a.example") is context
+
+
+def test_another_record_needs_another_context_and_a_removed_one_none() -> None:
+    replica = MemoryReplica()
+    replica.put_certificate("a.example")
+    cache = cache_over(replica)
+    old = cache.build("a.example")
+    replica.put_certificate("a.example")
+    assert cache.find("a.example") is Missing.UNBUILT
+    assert cache.build("a.example") is not old
+    replica.remove("certificate", "a.example")
+    assert cache.find("a.example") is Missing.ABSENT
+    assert len(cache) == 0
+
+
+def test_the_least_recently_used_context_goes_first() -> None:
+    replica = MemoryReplica()
+    cache = cache_over(replica, capacity=2)
+    for domain in ("a.example", "b.example", "c.example"):
+        replica.put_certificate(domain)
+        cache.build(domain)
+        cache.find("a.example")
+    assert len(cache) == 2
+    assert isinstance(cache.find("a.example"), ssl.SSLContext)
+    assert cache.find("b.example") is Missing.UNBUILT
+
+
+def test_a_record_that_cannot_be_used_is_remembered_until_it_changes() -> None:
+    replica = MemoryReplica()
+    cache = cache_over(replica)
+    chain, _ = the_ca().issue("a.example")
+    _, foreign_key = the_ca().issue("a.example")
+    replica.put_certificate_of("a.example", chain, foreign_key)
+    assert cache.build("a.example") is Missing.UNUSABLE
+    assert cache.find("a.example") is Missing.UNUSABLE
+    replica.put_certificate("a.example")
+    assert isinstance(cache.build("a.example"), ssl.SSLContext)
+
+
+def test_a_key_sealed_for_another_name_does_not_open() -> None:
+    replica = MemoryReplica()
+    replica.put_certificate("b.example")
+    row = replica.get("certificate", "b.example")
+    assert row is not None
+    replica.put("certificate", "a.example", row)
+    assert cache_over(replica).build("a.example") is Missing.UNUSABLE
+
+
+def test_building_leaves_no_descriptor_open() -> None:
+    replica = MemoryReplica()
+    replica.put_certificate("a.example")
+    cache = cache_over(replica)
+    cache.build("a.example")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        cache.build("a.example")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_budget_allows_a_burst_then_a_steady_rate() -> None:
+    budget = BuildBudget(per_second=100, burst=3)
+    assert [budget.take(50.0) for _ in range(3)] == [0.0, 0.0, 0.0]
+    wait = budget.take(50.0)
+    assert 0 < wait <= 0.0101
+    assert budget.take(50.0 + wait) == 0.0
+    assert budget.take(50.0 + wait) > 0
+    assert [budget.take(60.0) for _ in range(4)][:3] == [0.0, 0.0, 0.0]
+
+
+def test_every_failure_about_a_name_gets_the_same_answer() -> None:
+    names = (
+        Failure.NO_NAME,
+        Failure.BAD_NAME,
+        Failure.UNKNOWN_NAME,
+        Failure.HOLD_LIMIT,
+        Failure.HOLD_TIMEOUT,
+    )
+    assert {answer_to(failure) for failure in names} == {b"\x15\x03\x03\x00\x02\x02\x70"}
