@@ -138,14 +138,10 @@ async def exited(process: subprocess.Popen[bytes]) -> int:
     """Wait for a child's end; its exit status, negative for a signal."""
     if (status := process.poll()) is not None:
         return status
-    loop = asyncio.get_running_loop()
-    gone = asyncio.Event()
     descriptor = os.pidfd_open(process.pid)
-    loop.add_reader(descriptor, gone.set)
     try:
-        await gone.wait()
+        await _until_readable(descriptor)
     finally:
-        loop.remove_reader(descriptor)
         os.close(descriptor)
     return process.wait()
 
@@ -225,14 +221,25 @@ class Group:
 
 async def _says_ready(process: subprocess.Popen[bytes]) -> bool:
     """Whether the child serves; False when it closes its output, as it does at its end."""
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), process.stdout
-    )
+    assert process.stdout is not None
+    said = b""
+    with process.stdout as output:
+        while b"\n" not in said:
+            await _until_readable(output.fileno())
+            if not (chunk := os.read(output.fileno(), 256)):
+                break
+            said += chunk
+    return said.startswith(b"ready")
+
+
+async def _until_readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
     try:
-        return (await reader.readline()).startswith(b"ready")
+        await readable.wait()
     finally:
-        transport.close()
+        loop.remove_reader(descriptor)
 
 
 def _obituary(name: str, status: int) -> str:
