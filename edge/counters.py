@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from common.metrics import Family
+from common.metrics import Family, Labels
 
 # Seconds; wide enough for a page from memory and for a long poll.
 LATENCY_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -35,9 +35,11 @@ class Counters:
         self._refusals[code] = self._refusals.get(code, 0) + 1
 
     def families(self, *, open_connections: int, upstream_connections: int) -> list[Family]:
-        statuses = {(str(status or "none"),): [float(n)] for status, n in enumerate(self._by_status) if n}
-        refusals = {(code,): [float(n)] for code, n in self._refusals.items()}
-        latency = {(): [*map(float, self._latency), self._latency_sum]}
+        statuses: dict[Labels, list[float]] = {
+            (str(status or "none"),): [float(n)] for status, n in enumerate(self._by_status) if n
+        }
+        refusals: dict[Labels, list[float]] = {(code,): [float(n)] for code, n in self._refusals.items()}
+        latency: dict[Labels, list[float]] = {(): [*map(float, self._latency), self._latency_sum]}
         return [
             Family("frontage_edge_accepted", "Connections accepted.", "counter", samples={(): [float(self.accepted)]}),
             Family.of("frontage_edge_connections", "Connections open now.", "gauge", open_connections),

@@ -13,10 +13,9 @@ import secrets
 from typing import Final, Protocol, cast
 
 from common.addresses import AddressPolicy
-from common.probe import probe_answer
-
 from common.clock import SystemClock
 from common.metrics import Family
+from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
 from edge.counters import Counters
@@ -178,12 +177,14 @@ class Downstream(asyncio.Protocol):
         "_transport",
         "deadline",
         "exchange",
+        "scheme",
     )
 
     def __init__(self, serving: Serving, *, secure: bool) -> None:
         # the worker's
         self._serving = serving
         self._secure = secure
+        self.scheme = b"https" if secure else b"http"
         # the connection's
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._client: Client = cast("Client", None)

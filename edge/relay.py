@@ -23,6 +23,7 @@ from edge.http.framing import CHUNKED, UNTIL_CLOSE
 from edge.http.refusals import ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_SLOW, REQUEST_TIMEOUT, Kind, Refused
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
+from edge.routing import mapping
 from edge.routing.route import Route
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.leases import LeaseDesk
@@ -56,6 +57,8 @@ class Timeouts(NamedTuple):
 
 class ClientSide(Protocol):
     """The downstream connection, as its exchange sees it."""
+
+    scheme: bytes  # how the client speaks to the domain: b"http" or b"https"
 
     def write(self, data: bytes) -> None: ...
     def pause_reading(self) -> None: ...
@@ -250,8 +253,13 @@ class Exchange:
                     if data:
                         continue
                     return
+                has_addresses = mapping.has_addresses(answer.kept)
+                if has_addresses:
+                    answer = answer._replace(
+                        kept=mapping.map_back(self.route, answer.kept, self._client.scheme, self.head.host_as_received)
+                    )
                 sent = self._compose(answer)
-                if self._is_plain and answer.status != 101:
+                if self._is_plain and answer.status != 101 and not has_addresses:
                     upstream.last_answer = (raw, for_head, answer, sent)
             self._answer(answer, sent, data)
             return

@@ -57,6 +57,27 @@ async def test_pipelined_requests_are_answered_in_order_over_one_upstream_connec
         assert len(there.connections) == 1
 
 
+async def test_redirects_of_the_origin_stay_on_the_customers_domain(tmp_path: Path) -> None:
+    async def script(wire: Wire) -> None:
+        while True:
+            await wire.head()
+            await wire.send(
+                b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/base/in\r\n" % there.port
+                + b"Set-Cookie: a=b; Path=/base\r\nContent-Length: 0\r\n\r\n"
+            )
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        for domain in ("shop.example.com", "store.example.com"):  # which share the upstream connection
+            proxy.replica.enrol(domain, there.url + "/base")
+        proxy.change()
+        client = await proxy.connect()
+        for domain in (b"shop.example.com", b"store.example.com"):
+            await client.send(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % domain)
+            assert (await client.head()).startswith(
+                b"HTTP/1.1 302 Found\r\nLocation: https://%b/in\r\nSet-Cookie: a=b; Path=/\r\n" % domain
+            )
+
+
 async def test_a_change_of_origin_is_seen_by_the_next_request_of_the_same_connection(tmp_path: Path) -> None:
     def named(name: bytes) -> object:
         return lambda wire: answer_each(wire, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + name)
