@@ -1,0 +1,123 @@
+"""Measurements: counted where the work is done, added up over processes, shown in Prometheus' text form.
+
+A process counts in plain numbers and hands them out as `Family` values; `Aggregate` adds up those of several
+processes and keeps what a process had counted when it ends, so that a restart never turns a counter back.
+This module must not count anything itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Literal
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Kind = Literal["counter", "gauge", "histogram"]
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One measurement with all its label values.
+
+    `samples` maps label values to numbers that add up place by place: one number for counters and gauges; for
+    a histogram the count of each bucket (not cumulative, the last one unbounded) and then the sum.
+    `name` is without Prometheus' suffixes (``_total``, ``_bucket``); `bounds` are a histogram's upper bounds.
+    """
+
+    name: str
+    help: str
+    kind: Kind
+    label_names: Labels = ()
+    bounds: tuple[float, ...] = ()
+    samples: dict[Labels, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, help_text: str, kind: Literal["counter", "gauge"], value: float) -> Family:
+        """A family without labels."""
+        return cls(name, help_text, kind, samples={(): [value]})
+
+    def to_plain(self) -> list[Any]:
+        """JSON's types only; `from_plain` turns it back."""
+        samples = [[labels, numbers] for labels, numbers in self.samples.items()]
+        return [self.name, self.help, self.kind, self.label_names, self.bounds, samples]
+
+    @classmethod
+    def from_plain(cls, plain: Sequence[Any]) -> Family:
+        name, help_text, kind, label_names, bounds, samples = plain
+        by_labels = {tuple(labels): list(numbers) for labels, numbers in samples}
+        return cls(name, help_text, kind, tuple(label_names), tuple(bounds), by_labels)
+
+
+class Aggregate:
+    """Families of several processes, added up. Created and fed by whoever runs the processes."""
+
+    def __init__(self) -> None:
+        self._living: dict[int, list[Family]] = {}
+        self._departed: list[Family] = []
+
+    def report(self, process: int, families: list[Family]) -> None:
+        """What `process` has counted so far; replaces what it reported before."""
+        self._living[process] = families
+
+    def retire(self, process: int) -> None:
+        """`process` has ended: its counts stay, its gauges go."""
+        last = [family for family in self._living.pop(process, []) if family.kind != "gauge"]
+        self._departed = add_up([*self._departed, *last])
+
+    def families(self) -> list[Family]:
+        living = [family for families in self._living.values() for family in families]
+        return add_up([*self._departed, *living])
+
+
+def add_up(families: Iterable[Family]) -> list[Family]:
+    """One family a name, in order of first appearance; the given ones are left as they are."""
+    totals: dict[str, Family] = {}
+    for family in families:
+        total = totals.get(family.name)
+        if total is None:
+            total = totals[family.name] = Family(
+                family.name, family.help, family.kind, family.label_names, family.bounds
+            )
+        for labels, numbers in family.samples.items():
+            held = total.samples.get(labels)
+            total.samples[labels] = (
+                list(numbers) if held is None else [a + b for a, b in zip(held, numbers, strict=True)]
+            )
+    return list(totals.values())
+
+
+def render(families: Iterable[Family]) -> bytes:
+    """Prometheus' text format, to be sent as `CONTENT_TYPE`."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Given(list(families)))
+    return generate_latest(registry)
+
+
+class _Given(Collector):
+    def __init__(self, families: list[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        return map(_to_prometheus, self._families)
+
+
+def _to_prometheus(family: Family) -> Metric:
+    if family.kind == "histogram":
+        histogram = HistogramMetricFamily(family.name, family.help, labels=family.label_names)
+        bounds = [*(repr(float(bound)) for bound in family.bounds), "+Inf"]
+        for labels, (*counts, total) in family.samples.items():
+            buckets = list(zip(bounds, accumulate(counts), strict=True))
+            histogram.add_metric(labels, buckets, total)
+        return histogram
+    single_number = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
+    metric = single_number(family.name, family.help, labels=family.label_names)
+    for labels, (number,) in family.samples.items():
+        metric.add_metric(labels, number)
+    return metric
