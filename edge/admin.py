@@ -1,0 +1,80 @@
+"""The edge's admin port, for probes, Prometheus and the operator; on loopback, without authentication.
+
+It shows what the supervisor knows and passes on the one thing an operator may order here. It decides nothing.
+A browser may be made to send requests to loopback by any page, so orders that come from one are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from common.metrics import CONTENT_TYPE, Family, render
+from common.settings import HostPort
+from edge.listeners import cannot_listen
+from edge.supervisor_health import Health
+
+
+class AdminPort:
+    """The handlers; created by `listening`, with the supervisor's answers."""
+
+    def __init__(
+        self,
+        health: Callable[[], Health],
+        measurements: Callable[[], list[Family]],
+        accept_held_copy: Callable[[], bool],
+    ) -> None:
+        self._health = health
+        self._measurements = measurements
+        self._accept_held_copy = accept_held_copy
+
+    def build_app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/healthz", self.healthz)
+        app.router.add_get("/readyz", self.readyz)
+        app.router.add_get("/metrics", self.metrics)
+        app.router.add_post("/replica/accept", self.accept)
+        return app
+
+    async def healthz(self, _request: web.Request) -> web.Response:
+        return _json(200, {"message": "alive"})
+
+    async def readyz(self, _request: web.Request) -> web.Response:
+        health = self._health()
+        message = "ready" if health.is_ready else "not ready"
+        return _json(200 if health.is_ready else 503, {"message": message, **health.details})
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(body=render(self._measurements()), headers={"Content-Type": CONTENT_TYPE})
+
+    async def accept(self, request: web.Request) -> web.Response:
+        if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
+            return _json(403, {"message": "Not from a web page."})
+        if not self._accept_held_copy():
+            return _json(409, {"message": "No copy is held."})
+        return _json(200, {"message": "The held copy will be applied."})
+
+
+@asynccontextmanager
+async def listening(address: HostPort, port: AdminPort) -> AsyncIterator[None]:
+    """Raises: `OperatorError` when the address cannot be had."""
+    runner = web.AppRunner(port.build_app(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, address.host, address.port).start()
+        except OSError as error:
+            raise cannot_listen(address, "FRONTAGE_EDGE_ADMIN", error) from error
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _json(status: int, body: dict[str, Any]) -> web.Response:
+    return web.Response(
+        status=status, body=orjson.dumps(body, default=str), content_type="application/json", charset="utf-8"
+    )

@@ -1,0 +1,206 @@
+"""A worker process: accepts from its gate, serves, beats, and does what the supervisor says.
+
+Started as ``python -m edge.worker <gate> <control descriptor>`` by `edge.worker_process`; everything else comes
+over the control channel. It must not outlive its supervisor: end of file there is its end. What it serves is
+composed by the function that the first message names (`edge.worker_service.compose` in production).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from common import logs
+from common.errors import FrontageError
+from common.processes import loop_factory
+from common.settings import Settings
+from edge.listeners import BACKLOG
+from edge.worker_control import (
+    LINE_LIMIT_BYTES,
+    Adopt,
+    Beat,
+    Begin,
+    Drain,
+    Finish,
+    Order,
+    Ready,
+    Release,
+    Wake,
+    decode_order,
+    encode,
+)
+from edge.worker_service import Service
+
+BEAT_SECONDS = 0.25
+# An accepted connection says nothing yet for a moment; only then does silence mean that all is done.
+QUIET_SECONDS = 0.2
+QUIET_POLL_SECONDS = 0.02
+
+log = logs.get_logger("edge.worker")
+
+
+class Worker:
+    """One a process. Owns the service and what it accepts from; ends when told to finish."""
+
+    def __init__(self, begin: Begin, service: Service, writer: asyncio.StreamWriter) -> None:
+        self._begin = begin
+        self._service = service
+        self._writer = writer
+        self._accepting: dict[int, list[asyncio.Server]] = {}
+        self._finishing: asyncio.Task[None] | None = None
+        self.finished = asyncio.Event()
+
+    async def start(self) -> None:
+        await self._accept(self._begin.gate)
+        self._writer.write(encode(Ready()))
+
+    async def beat(self) -> None:
+        """Tell the supervisor, for ever, that this loop turns."""
+        while True:
+            # A supervisor that stands still must not find an hour of beats when it comes back.
+            if not self._writer.transport.get_write_buffer_size():
+                self._writer.write(encode(Beat(self._service.is_idle(), self._service.measurements())))
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def obey(self, reader: asyncio.StreamReader) -> None:
+        """Until the supervisor is gone."""
+        while (line := await reader.readline()).endswith(b"\n"):
+            await self._do(decode_order(line))
+
+    async def _do(self, order: Order) -> None:
+        match order:
+            case Wake():
+                self._service.on_replica_change()
+            case Adopt(gate):
+                await self._accept(gate)
+            case Release(gate):
+                self._let_go(gate)
+            case Drain():
+                self._service.drain()
+            case Finish(grace_seconds):
+                self._stop_accepting()
+                self._finishing = asyncio.create_task(self._finish(grace_seconds), name="finish")
+            case Begin():
+                raise ValueError("already begun")
+
+    # Accepting -------------------------------------------------------------------------------------------
+
+    async def _accept(self, index: int) -> None:
+        if index in self._accepting:
+            return
+        gate = self._begin.gates[index]
+        self._accepting[index] = [
+            await _accept_from(gate.http, self._service.plain_protocol),
+            await _accept_from(gate.https, self._service.secure_protocol),
+        ]
+
+    def _let_go(self, index: int) -> None:
+        """Accept no more from there; who is queued stays queued, and what was accepted stays ours."""
+        for server in self._accepting.pop(index, ()):
+            server.close()
+
+    def _stop_accepting(self) -> None:
+        for index in list(self._accepting):
+            self._let_go(index)
+        for gate in self._begin.gates:
+            # Inherited: while one process holds a socket, clients go on queueing there.
+            os.close(gate.http)
+            os.close(gate.https)
+
+    async def _finish(self, grace_seconds: float) -> None:
+        self._service.drain()
+        try:
+            async with asyncio.timeout(grace_seconds):
+                await self._become_quiet()
+        except TimeoutError:
+            log.warning("exchanges were cut off", grace_seconds=grace_seconds)
+        finally:
+            self.finished.set()
+
+    async def _become_quiet(self) -> None:
+        quiet_polls = 0
+        while quiet_polls * QUIET_POLL_SECONDS < QUIET_SECONDS:
+            await asyncio.sleep(QUIET_POLL_SECONDS)
+            quiet_polls = quiet_polls + 1 if self._service.is_idle() else 0
+
+
+async def _accept_from(descriptor: int, protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
+    """Accept through a duplicate, so that letting go closes the duplicate and never the socket."""
+    listener = socket.socket(fileno=os.dup(descriptor))
+    try:
+        return await asyncio.get_running_loop().create_server(protocol, sock=listener, backlog=BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+
+
+# The process ---------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[2]))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # sent to the whole group at times; only the supervisor decides
+    logs.configure(f"edge worker {sys.argv[1]}")
+    _raise_descriptor_limit()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_work(control))
+    except FrontageError as error:
+        log.error("cannot serve", error=str(error))
+        sys.exit(1)
+
+
+async def _work(control: socket.socket) -> None:
+    reader, writer = await asyncio.open_unix_connection(sock=control, limit=LINE_LIMIT_BYTES)
+    first = await reader.readline()
+    if not first:
+        return
+    begin = decode_order(first)
+    if not isinstance(begin, Begin):
+        raise ValueError("the first message is Begin")
+    service = compose(begin.service, begin.settings)
+    worker = Worker(begin, service, writer)
+    await worker.start()
+    _settle_garbage_collector()
+    obeying = asyncio.create_task(worker.obey(reader), name="obey")
+    beating = asyncio.create_task(worker.beat(), name="beat")
+    finished = asyncio.create_task(worker.finished.wait(), name="finished")
+    done, _ = await asyncio.wait({obeying, beating, finished}, return_when=asyncio.FIRST_COMPLETED)
+    if finished not in done:
+        # The supervisor is gone, or this worker is broken: another one serves better.
+        for task in done:
+            if error := task.exception():
+                log.error("worker broke", error=repr(error))
+        os._exit(1)
+    service.close()
+
+
+def compose(name: str, settings: Settings) -> Service:
+    """What ``module:function`` makes of the settings, inside the running loop."""
+    module, _, function = name.partition(":")
+    service: Service = getattr(importlib.import_module(module), function)(settings)
+    return service
+
+
+def _raise_descriptor_limit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _settle_garbage_collector() -> None:
+    """What is there now stays for ever; connections make few cycles, so look for them seldom."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What a supervisor and a worker say to each other, over the socketpair between them: pure encoding.
+
+One message a line, JSON; an empty line is `Wake`, so that waking a worker costs a byte. The supervisor's first
+message is `Begin`. No secret is ever said here: a worker reads the master key from its file by itself.
+End of file means that the other side is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import orjson
+
+from common.metrics import Family
+from common.settings import Settings
+
+LINE_LIMIT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The two listening sockets that one worker accepts from, as descriptors every worker inherits."""
+
+    http: int
+    https: int
+
+
+# From the supervisor -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Who you are: compose `service` (``module:function``) and accept from gate `gate`."""
+
+    service: str
+    settings: Settings
+    gate: int
+    gates: tuple[Gate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """The replica has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Accept from this gate too: the worker it belongs to is gone or hangs."""
+
+    gate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let the adopted gate go: its own worker is there again."""
+
+    gate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """No more keep-alive; go on accepting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Accept no more, let go of every listening socket, and exit once idle, at the latest after this time."""
+
+    grace_seconds: float
+
+
+Order = Begin | Wake | Adopt | Release | Drain | Finish
+
+
+# From a worker -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """It accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Its loop turns. `idle`: no exchange runs. `families`: what it has measured since it started."""
+
+    idle: bool
+    families: list[Family] = field(default_factory=list)
+
+
+Report = Ready | Beat
+
+
+def encode(message: Order | Report) -> bytes:
+    match message:
+        case Wake():
+            return b"\n"
+        case Begin():
+            # The database's address carries a password, and a worker has no business with the database.
+            settings = message.settings.model_dump(mode="json", exclude={"database_url"})
+            said: dict[str, Any] = {
+                "service": message.service,
+                "settings": settings,
+                "gate": message.gate,
+                "gates": [asdict(gate) for gate in message.gates],
+            }
+        case Beat():
+            said = {"idle": message.idle, "families": [family.to_plain() for family in message.families]}
+        case _:
+            said = asdict(message)
+    return orjson.dumps({"say": type(message).__name__, **said}) + b"\n"
+
+
+def decode_order(line: bytes) -> Order:
+    """What the supervisor says. Raises: ValueError for what no supervisor of this version says."""
+    if line == b"\n":
+        return Wake()
+    said = orjson.loads(line)
+    match said.pop("say"):
+        case "Begin":
+            gates = tuple(Gate(**gate) for gate in said["gates"])
+            return Begin(said["service"], Settings(**said["settings"]), said["gate"], gates)
+        case "Adopt":
+            return Adopt(**said)
+        case "Release":
+            return Release(**said)
+        case "Drain":
+            return Drain()
+        case "Finish":
+            return Finish(**said)
+        case other:
+            raise ValueError(f"not an order: {other}")
+
+
+def decode_report(line: bytes) -> Report:
+    """What a worker says. Raises: ValueError for what no worker of this version says."""
+    said = orjson.loads(line)
+    match said.pop("say"):
+        case "Ready":
+            return Ready()
+        case "Beat":
+            return Beat(said["idle"], [Family.from_plain(plain) for plain in said["families"]])
+        case other:
+            raise ValueError(f"not a report: {other}")

@@ -1,0 +1,181 @@
+"""An edge under test: started as a process of its own, asked over its ports, gone at the end of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_SECONDS = 30.0
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+async def eventually(condition: Callable[[], Any], *, seconds: float = DEADLINE_SECONDS) -> Any:
+    """The first truthy answer of `condition`, asked again and again."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"never came true: {condition}"
+        await asyncio.sleep(0.02)
+    return answer
+
+
+def is_alive(pid: int) -> bool:
+    """Neither gone nor a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def ask(port: int, path: str = "/", method: str = "GET") -> str:
+    """The body of one answer, over a connection of its own. Raises: OSError, EOFError."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        return await exchange(reader, writer, path, method)
+    finally:
+        writer.close()
+
+
+async def exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str = "/", method: str = "GET"
+) -> str:
+    """One exchange on a connection. Raises: EOFError when it breaks off."""
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:] if line)
+    body = await reader.readexactly(int(lines["Content-Length"]))
+    if lines.get("Connection") == "close":
+        writer.close()
+    return body.decode()
+
+
+def _without_uvloop(directory: Path) -> list[str]:
+    """What keeps a process from finding uvloop, where the test itself runs on plain asyncio."""
+    if isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop):
+        (directory / "uvloop.py").write_text("raise ImportError")
+        return [str(directory)]
+    return []
+
+
+class EdgeProcess:
+    """An edge with `workers` workers, run as `python -m module`. Whoever creates it must `end` it."""
+
+    def __init__(self, state_dir: Path, *, workers: int, module: str) -> None:
+        self.state_dir = state_dir
+        self.http, self.https, self.admin = free_ports(3)
+        self._env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([*_without_uvloop(state_dir), str(ROOT)]),
+            "FRONTAGE_STATE_DIR": str(state_dir),
+            "FRONTAGE_EDGE_HTTP": f"127.0.0.1:{self.http}",
+            "FRONTAGE_EDGE_HTTPS": f"127.0.0.1:{self.https}",
+            "FRONTAGE_EDGE_ADMIN": f"127.0.0.1:{self.admin}",
+            "FRONTAGE_EDGE_WORKERS": str(workers),
+        }
+        self._module = module
+        self.process: subprocess.Popen[bytes]
+        self._seen: set[int] = set()
+
+    def launch(self, **env: str) -> None:
+        with (self.state_dir / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                env={**self._env, **env},
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self._seen.add(self.process.pid)
+
+    async def start(self, **env: str) -> None:
+        """Returns when it has said ``ready``."""
+        self.launch(**env)
+        assert self.process.stdout
+        os.set_blocking(self.process.stdout.fileno(), False)
+        said = b""
+
+        def is_ready() -> bool:
+            nonlocal said
+            assert self.process.stdout
+            assert self.process.poll() is None, self.log()
+            said += self.process.stdout.read() or b""
+            return said.endswith(b"\n")
+
+        await eventually(is_ready)
+        assert said == b"ready\n"
+
+    def log(self) -> str:
+        return (self.state_dir / "log").read_text()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Its exit status; the moment it ends."""
+        await eventually(lambda: self.process.poll() is not None)
+        return self.process.returncode
+
+    async def admin_json(self, path: str, method: str = "GET") -> dict[str, Any]:
+        answer: dict[str, Any] = orjson.loads(await ask(self.admin, path, method))
+        return answer
+
+    async def metrics(self) -> str:
+        return await ask(self.admin, "/metrics")
+
+    async def metrics_with(self, line: str) -> None:
+        """Returns when the metrics show this."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while line not in await self.metrics():
+                await asyncio.sleep(0.05)
+
+    async def workers(self) -> dict[int, int]:
+        """The serving workers: gate to pid."""
+        workers = (await self.admin_json("/readyz"))["workers"]
+        self._seen.update(worker["pid"] for worker in workers)
+        return {worker["gate"]: worker["pid"] for worker in workers if worker["state"] == "serving"}
+
+    async def workers_when(self, condition: Callable[[dict[int, int]], bool]) -> dict[int, int]:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition(workers := await self.workers()):
+            assert time.monotonic() < deadline, f"{workers}\n{self.log()}"
+            await asyncio.sleep(0.05)
+        return workers
+
+    def living(self) -> set[int]:
+        """Processes of this edge that were ever seen and still live."""
+        return set(filter(is_alive, self._seen))
+
+    def queued_connections(self) -> int:
+        """Connections the kernel holds for this edge that no worker has accepted (proc(5), rx_queue of LISTEN)."""
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        ports = {f"{port:04X}" for port in (self.http, self.https)}
+        return sum(
+            int(row[4].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[1].partition(":")[2] in ports
+        )
+
+    def end(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+        for pid in self.living():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,144 @@
+"""An edge whose data path is a stand-in: the real supervisor and workers around a service that answers its pid.
+
+Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory.
+``GET /``, ``/slow/<seconds>`` (part of the answer first, the rest later) and ``/hang`` (blocks the loop).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from common.errors import OperatorError
+from common.metrics import Family
+from common.processes import run_role
+from common.settings import Settings
+
+SERVICE = "tests.component.stand_in_edge:compose"
+
+
+class FileReplica:
+    connected = False
+    age_seconds: float | None = None
+    held_copy: int | None = 7
+
+    def __init__(self, path: Path, on_applied: Callable[[int], None]) -> None:
+        self._path = path
+        self._on_applied = on_applied
+        self.version: int | None = read_version(path)
+
+    async def run(self) -> None:
+        if self._path.with_name("refusal").exists():
+            raise OperatorError("the stand-in refuses")
+        while True:
+            await asyncio.sleep(0.01)
+            if (version := read_version(self._path)) != self.version and version is not None:
+                self.version = version
+                self._on_applied(version)
+
+    def accept_held_copy(self) -> bool:
+        held, self.held_copy = self.held_copy, None
+        return held is not None
+
+    def check_readers(self) -> None:
+        pass
+
+
+def read_version(path: Path) -> int | None:
+    try:
+        return int(path.read_text() or 0)
+    except FileNotFoundError:
+        return None
+
+
+class Answers:
+    """The service: a tiny HTTP/1.1 server that tells which process and version answered."""
+
+    def __init__(self, settings: Settings) -> None:
+        if (settings.state_dir / "crash").exists():
+            raise SystemExit(3)
+        self._path = settings.state_dir / "version"
+        self.version = read_version(self._path)
+        self.running = 0
+        self.answered = 0
+        self.is_draining = False
+
+    def plain_protocol(self) -> asyncio.Protocol:
+        return AnswerProtocol(self)
+
+    secure_protocol = plain_protocol
+
+    def on_replica_change(self) -> None:
+        self.version = read_version(self._path)
+
+    def drain(self) -> None:
+        self.is_draining = True
+
+    def is_idle(self) -> bool:
+        return self.running == 0
+
+    def measurements(self) -> list[Family]:
+        return [
+            Family.of("stand_in_answers", "Answers.", "counter", self.answered),
+            Family.of("stand_in_running", "Exchanges that run.", "gauge", self.running),
+        ]
+
+    def close(self) -> None:
+        pass
+
+
+def compose(settings: Settings) -> Answers:
+    return Answers(settings)
+
+
+class AnswerProtocol(asyncio.Protocol):
+    def __init__(self, service: Answers) -> None:
+        self._service = service
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by class
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while b"\r\n\r\n" in self._buffer:
+            head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+            path = head.split()[1].decode()
+            service = self._service
+            service.running += 1
+            body = f"{os.getpid()} {service.version}\n".encode()
+            if path == "/hang":
+                time.sleep(60)
+            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
+            delay = float(path.removeprefix("/slow/")) if path.startswith("/slow/") else 0.0
+            if delay:
+                asyncio.get_running_loop().call_later(delay, self._end, body)
+            else:
+                self._end(body)
+
+    def _end(self, body: bytes) -> None:
+        service = self._service
+        service.running -= 1
+        service.answered += 1
+        self._transport.write((b"Connection: close\r\n" if service.is_draining else b"") + b"\r\n" + body)
+        if service.is_draining:
+            self._transport.close()
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    from edge.supervisor_role import supervise
+
+    await supervise(
+        settings,
+        stop,
+        service=SERVICE,
+        replica=lambda on_applied: FileReplica(settings.state_dir / "version", on_applied),
+    )
+
+
+if __name__ == "__main__":
+    run_role("edge", serve)

@@ -1,0 +1,270 @@
+"""The edge's processes under deaths, hangs, renewals and stops, with a stand-in for what they serve.
+
+The edge runs on the same kind of loop as the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.component.edge_process import EdgeProcess, ask, eventually, exchange
+
+STAND_IN = "tests.component.stand_in_edge"
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
+    process = EdgeProcess(tmp_path, workers=2, module=STAND_IN)
+    (tmp_path / "version").write_text("1")
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+class Load:
+    """Clients that ask without pause, each over its own keep-alive connection; counts what broke."""
+
+    def __init__(self, port: int, clients: int = 8) -> None:
+        self.answers: list[int] = []  # pids
+        self.broken: list[int | None] = []  # the pid that last answered on the broken connection
+        self._stop = False
+        self._tasks = [asyncio.create_task(self._ask_on(port)) for _ in range(clients)]
+
+    async def _ask_on(self, port: int) -> None:
+        while not self._stop:
+            pid = None
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                while not self._stop and not writer.is_closing():
+                    pid = int((await exchange(reader, writer)).split()[0])
+                    self.answers.append(pid)
+                    await asyncio.sleep(0.002)
+            except (OSError, EOFError):
+                self.broken.append(pid)
+            finally:
+                writer.close()
+
+    async def answered_by(self, pid: int) -> None:
+        before = len(self.answers)
+        await eventually(lambda: pid in self.answers[before:])
+
+    async def end(self) -> None:
+        self._stop = True
+        await asyncio.wait_for(asyncio.gather(*self._tasks), 30)
+
+
+async def queue_behind(edge: EdgeProcess, stopped: int) -> list[asyncio.Task[str]]:
+    """Clients of which the kernel holds some for a worker that is stopped."""
+    os.kill(stopped, signal.SIGSTOP)
+    clients = [asyncio.create_task(ask(edge.http)) for _ in range(24)]
+    await eventually(edge.queued_connections)
+    return clients
+
+
+async def test_killed_worker_breaks_only_its_own_connections_and_is_replaced(edge: EdgeProcess) -> None:
+    await edge.start()
+    before = await edge.workers()
+    load = Load(edge.http)
+    for pid in before.values():
+        await load.answered_by(pid)
+
+    os.kill(before[0], signal.SIGKILL)
+
+    after = await edge.workers_when(lambda workers: len(workers) == 2 and workers[0] != before[0])
+    await load.answered_by(after[1])
+    await load.end()
+    assert after[1] == before[1]
+    assert set(load.broken) <= {before[0]}
+
+
+async def test_connections_queued_at_a_killed_worker_are_answered(edge: EdgeProcess) -> None:
+    await edge.start()
+    workers = await edge.workers()
+    clients = await queue_behind(edge, workers[0])
+    assert edge.queued_connections() > 0
+
+    os.kill(workers[0], signal.SIGKILL)
+
+    answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
+    assert len(answers) == len(clients)
+    assert str(workers[0]) not in {answer.split()[0] for answer in answers}
+    await eventually(lambda: edge.queued_connections() == 0)
+
+
+async def test_queue_of_a_hung_worker_is_served_by_another_and_the_worker_replaced(edge: EdgeProcess) -> None:
+    await edge.start()
+    before = await edge.workers()
+    clients = await queue_behind(edge, before[1])
+
+    answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
+
+    assert {answer.split()[0] for answer in answers} >= {str(before[0])}
+    assert str(before[1]) not in {answer.split()[0] for answer in answers}
+    after = await edge.workers_when(lambda workers: len(workers) == 2 and workers[1] != before[1])
+    assert after[0] == before[0]
+    assert before[1] not in edge.living()
+
+
+async def test_worker_with_a_blocked_loop_is_replaced(edge: EdgeProcess) -> None:
+    await edge.start()
+    before = await edge.workers()
+    with pytest.raises((OSError, EOFError)):
+        await asyncio.wait_for(ask(edge.http, "/hang"), 30)
+    after = await edge.workers_when(lambda workers: len(workers) == 2 and workers != before)
+    assert len(set(after.values()) & set(before.values())) == 1
+
+
+async def test_single_worker_s_queue_waits_for_its_replacement(tmp_path: Path) -> None:
+    (tmp_path / "version").write_text("1")
+    edge = EdgeProcess(tmp_path, workers=1, module=STAND_IN)
+    try:
+        await edge.start()
+        before = await edge.workers()
+        clients = await queue_behind(edge, before[0])
+        os.kill(before[0], signal.SIGKILL)
+        answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
+        assert {answer.split()[0] for answer in answers} == {str((await edge.workers())[0])}
+    finally:
+        edge.end()
+
+
+async def test_sighup_renews_every_worker_and_loses_no_request(edge: EdgeProcess) -> None:
+    await edge.start()
+    before = await edge.workers()
+    load = Load(edge.http)
+
+    edge.signal(signal.SIGHUP)
+
+    after = await edge.workers_when(
+        lambda workers: len(workers) == 2 and not set(workers.values()) & set(before.values())
+    )
+    for pid in after.values():
+        await load.answered_by(pid)
+    await eventually(lambda: not edge.living() & set(before.values()))
+    await load.end()
+    assert load.broken == []
+    assert set(before.values()) & set(load.answers)
+
+
+async def test_sigterm_lets_a_slow_exchange_finish_and_leaves_no_process(edge: EdgeProcess) -> None:
+    await edge.start()
+    await edge.workers()
+    slow = asyncio.create_task(ask(edge.http, "/slow/1.5"))
+    await edge.metrics_with("stand_in_running 1.0")
+
+    edge.signal(signal.SIGTERM)
+
+    assert await slow
+    assert await edge.ended() == 0
+    assert edge.living() == set()
+
+
+async def test_new_connections_are_served_while_draining(edge: EdgeProcess) -> None:
+    await edge.start()
+    slow = asyncio.create_task(ask(edge.http, "/slow/1.5"))
+    await edge.metrics_with("stand_in_running 1.0")
+    edge.signal(signal.SIGTERM)
+    await eventually(lambda: "Drain()" in edge.log())
+    assert await ask(edge.http)
+    assert await slow
+    assert await edge.ended() == 0
+
+
+async def test_killed_supervisor_leaves_no_worker_and_a_new_one_starts(edge: EdgeProcess) -> None:
+    await edge.start()
+    assert len(await edge.workers()) == 2
+    edge.signal(signal.SIGKILL)
+    await edge.ended()
+    await eventually(lambda: not edge.living())
+    assert edge.process.stdout
+    edge.process.stdout.close()
+    await edge.start()
+    assert await ask(edge.http)
+
+
+async def test_change_is_seen_by_every_worker(edge: EdgeProcess) -> None:
+    await edge.start()
+    before = await edge.workers()
+    answers: dict[str, str] = {}
+    (edge.state_dir / "version").write_text("2")
+
+    async def seen_by_all() -> bool:
+        for _ in range(16):
+            pid, version = (await ask(edge.http)).split()
+            answers[pid] = version
+        return answers == {str(pid): "2" for pid in before.values()}
+
+    async with asyncio.timeout(30):
+        while not await seen_by_all():
+            pass
+
+
+async def test_worker_that_crashes_at_start_is_tried_again_ever_more_slowly(edge: EdgeProcess) -> None:
+    await edge.start()
+    before = await edge.workers()
+    crash = edge.state_dir / "crash"
+    crash.touch()
+    os.kill(before[0], signal.SIGKILL)
+    await eventually(lambda: edge.log().count('"status":3') >= 3)
+    assert await ask(edge.http)
+    assert await ask(edge.http)
+    crash.unlink()
+    after = await edge.workers_when(lambda workers: len(workers) == 2 and workers[0] != before[0])
+    assert after[1] == before[1]
+
+
+@pytest.mark.parametrize("name", ["HTTP", "HTTPS", "ADMIN"])
+async def test_port_in_use_is_one_line_that_names_the_variable(edge: EdgeProcess, name: str) -> None:
+    port = {"HTTP": edge.http, "HTTPS": edge.https, "ADMIN": edge.admin}[name]
+    with socket.create_server(("127.0.0.1", port), reuse_port=True):
+        edge.launch()
+        assert await edge.ended() == 1
+    lines = edge.log().splitlines()
+    assert len(lines) == 1
+    assert f"FRONTAGE_EDGE_{name}" in lines[0]
+
+
+async def test_refusal_of_the_replica_stops_the_start_with_one_line(edge: EdgeProcess) -> None:
+    (edge.state_dir / "refusal").touch()
+    (edge.state_dir / "version").unlink()
+    edge.launch()
+    assert await edge.ended() == 1
+    assert edge.log().splitlines()[-1] == "frontage edge: the stand-in refuses"
+
+
+async def test_no_secret_reaches_a_worker(edge: EdgeProcess) -> None:
+    await edge.start(FRONTAGE_DATABASE_URL="postgresql://frontage:hushhush@127.0.0.1:1/none")
+    for pid in (await edge.workers()).values():
+        seen = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"hushhush" not in seen
+
+
+async def test_admin_port_tells_health_measurements_and_takes_the_operators_word(edge: EdgeProcess) -> None:
+    await edge.start()
+    assert await edge.admin_json("/healthz") == {"message": "alive"}
+    ready = await edge.admin_json("/readyz")
+    assert ready["message"] == "ready"
+    assert ready["replica"] == {"version": 1, "age_seconds": None, "connected": False, "held_copy": 7}
+    assert [worker["state"] for worker in ready["workers"]] == ["serving", "serving"]
+
+    assert (await edge.admin_json("/replica/accept", "POST"))["message"] == "The held copy will be applied."
+    assert (await edge.admin_json("/replica/accept", "POST"))["message"] == "No copy is held."
+
+    for _ in range(5):
+        await ask(edge.http)
+    await edge.metrics_with("stand_in_answers_total 5.0")
+    # What a dead worker had counted stays counted.
+    before = await edge.workers()
+    os.kill(before[0], signal.SIGKILL)
+    await edge.workers_when(lambda workers: len(workers) == 2 and workers[0] != before[0])
+    text = await edge.metrics()
+    assert "stand_in_answers_total 5.0" in text
+    assert "frontage_edge_worker_failures_total 1.0" in text
