@@ -1,0 +1,196 @@
+"""The pool: how a role's requests and jobs reach Postgres.
+
+Everything that waits has a deadline on our side, because a frozen server keeps none: a connection that missed
+one is thrown away, and the next caller opens another. So the pool can be made while Postgres is down and
+heals by itself. At the first connection it is tried out whether sessions stay whole (`refuse_transaction_pooler`).
+
+Query modules take the connection as their first argument; SQL lives in ``common.db`` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from common import postgres
+from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_passing, open_session, unavailable
+from common.errors import DatabaseUnavailable, OperatorError
+from common.settings import Settings
+
+__all__ = ["Connection", "Database", "Patience", "open_pool", "refuse_transaction_pooler", "resolve_dsn"]
+
+_IDLE_SECONDS = 60.0
+_CLOSE_SECONDS = 2.0
+_PROBE_SECONDS = 2.0
+
+
+def resolve_dsn(settings: Settings) -> str:
+    """Where Postgres is: as set, or the embedded one that runs on this state directory.
+
+    Raises: `OperatorError`.
+    """
+    dsn = settings.database_url or postgres.running_dsn(settings.state_dir)
+    if dsn is None:
+        raise OperatorError(
+            f"no database: set FRONTAGE_DATABASE_URL, or start `frontage up` (none runs on {settings.state_dir})"
+        )
+    return dsn
+
+
+class Database:
+    """A role's way to Postgres. Made and closed by `open_pool`; safe to share among tasks."""
+
+    def __init__(self, dsn: str, *, size: int, application_name: str, patience: Patience) -> None:
+        self._dsn = dsn
+        self._application_name = application_name
+        self._patience = patience
+        self._is_tried = False
+        self._trying = asyncio.Lock()
+        self._pool = asyncpg.Pool(
+            dsn,
+            min_size=0,
+            max_size=size,
+            max_queries=50_000,
+            max_inactive_connection_lifetime=_IDLE_SECONDS,
+            connect=cast("Any", self._open),
+            reset=_keep_session,
+            loop=None,
+            connection_class=asyncpg.Connection,
+            record_class=asyncpg.Record,
+        )
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection outside a transaction, for single statements.
+
+        Raises: `DatabaseUnavailable`.
+        """
+        borrowed = await self._acquire()
+        connection = cast("Connection", borrowed)
+        try:
+            with border(connection):
+                yield connection
+        finally:
+            await self._pool.release(borrowed, timeout=self._patience.query_seconds)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A READ COMMITTED transaction: committed at the end of the block, rolled back if it raises.
+
+        Raises: `DatabaseUnavailable`; if it comes from the commit, whether it took effect is unknown.
+        """
+        async with self.connection() as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                yield connection
+            except BaseException as error:
+                if isinstance(error, Exception) and not is_passing(error, connection):
+                    await transaction.rollback()
+                raise
+            await transaction.commit()
+
+    async def open(self) -> None:
+        """Try the server out now if it is there; if it is not, the first connection will.
+
+        Raises: `OperatorError` for a server Frontage cannot work with.
+        """
+        await self._pool
+        with suppress(DatabaseUnavailable):
+            async with self.connection():
+                pass
+
+    async def close(self) -> None:
+        """Wait a moment for borrowed connections, then drop all."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._drain(), _CLOSE_SECONDS)
+
+    async def _drain(self) -> None:
+        await self._pool.close()
+
+    async def _acquire(self) -> PoolConnectionProxy[asyncpg.Record]:
+        try:
+            return await self._pool.acquire(timeout=self._patience.acquire_seconds)
+        except (DatabaseUnavailable, OperatorError):
+            raise
+        except Exception as error:
+            if is_passing(error) or isinstance(error, asyncpg.InterfaceError):  # the latter: the pool is closing
+                raise unavailable(error) from error
+            raise
+
+    async def _open(self, dsn: str, **_: Any) -> Connection:
+        if not self._is_tried:
+            async with self._trying:
+                if not self._is_tried:
+                    await refuse_transaction_pooler(dsn, self._application_name, self._patience)
+                    self._is_tried = True
+        return await open_session(dsn, self._application_name, self._patience)
+
+
+@asynccontextmanager
+async def open_pool(
+    dsn: str, *, size: int, application_name: str, patience: Patience = DEFAULT_PATIENCE
+) -> AsyncIterator[Database]:
+    """At most `size` connections, opened when needed and dropped after a minute's rest.
+
+    Raises: `OperatorError` for a server that is there but that Frontage cannot work with.
+    """
+    database = Database(dsn, size=size, application_name=application_name, patience=patience)
+    try:
+        await database.open()
+        yield database
+    finally:
+        await database.close()
+
+
+async def _keep_session(_: Connection) -> None:
+    """Nothing to reset: sessions are left as they were configured (no code changes them), which saves a round trip."""
+
+
+async def refuse_transaction_pooler(dsn: str, application_name: str, patience: Patience = DEFAULT_PATIENCE) -> None:
+    """Try out that what one session sets and LISTENs to stays with it, as behind a transaction-mode pooler it does not.
+
+    Raises: `OperatorError`, `DatabaseUnavailable`.
+    """
+    mine = await open_session(dsn, application_name, patience)
+    try:
+        theirs = await open_session(dsn, application_name, patience)
+        try:
+            with border(mine), border(theirs):
+                is_whole = await _is_session_whole(mine, theirs)
+        finally:
+            theirs.terminate()
+    except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
+        is_whole = False
+    finally:
+        mine.terminate()
+    if not is_whole:
+        raise OperatorError(
+            "FRONTAGE_DATABASE_URL leads to a pooler in transaction mode, which loses LISTEN and session settings: "
+            "point it at Postgres itself, or at a pool in session mode"
+        )
+
+
+async def _is_session_whole(mine: Connection, theirs: Connection) -> bool:
+    """While `theirs` holds a transaction open, a pooler must serve `mine` by another server connection; and a
+    notification reaches the client that LISTENs only if its server connection is still its own."""
+    token = secrets.token_hex(8)
+    channel = f"frontage_probe_{token}"
+    heard = asyncio.Event()
+    await mine.execute(f"set frontage.probe = '{token}'")
+    await mine.add_listener(channel, lambda *_: heard.set())
+    async with theirs.transaction():
+        await theirs.execute(f"notify {channel}")
+        if await mine.fetchval("select current_setting('frontage.probe', true)") != token:
+            return False
+    try:
+        await asyncio.wait_for(heard.wait(), _PROBE_SECONDS)
+    except TimeoutError:
+        return False
+    return True

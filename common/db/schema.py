@@ -1,0 +1,21 @@
+"""Which schema this code is written for, and whether a database has it."""
+
+from __future__ import annotations
+
+from common.db.session import Connection
+from common.errors import OperatorError
+
+REVISION = "0001"
+
+
+async def check_schema(connection: Connection) -> None:
+    """Raises: `OperatorError` when the database has another schema than this code's, or none."""
+    found = None
+    if await connection.fetchval("select to_regclass('alembic_version')") is not None:
+        found = await connection.fetchval("select version_num from alembic_version")
+    if found is None:
+        raise OperatorError("the database has no schema yet: run `frontage migrate`")
+    if found < REVISION:
+        raise OperatorError(f"the database has schema {found}, older than {REVISION}: run `frontage migrate`")
+    if found > REVISION:
+        raise OperatorError(f"the database has schema {found}, newer than this program's {REVISION}: upgrade Frontage")

@@ -1,0 +1,148 @@
+"""One session with Postgres: opened with every time-out set, and its failures told apart.
+
+Owns the connect parameters, the JSON codecs and the border at which the driver's errors become
+`DatabaseUnavailable`. The pool, the listener and the change feed all open their connections here. Whoever
+opens a session ends it with ``terminate()``, never with a bare ``close()``: saying good-bye to a frozen server
+takes for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import asyncpg
+import orjson
+
+from common.errors import DatabaseUnavailable, OperatorError
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+OLDEST_VERSION = 140_000
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, in seconds. A server that works gives up a little before the client does, and says why."""
+
+    connect_seconds: float = 3.0
+    acquire_seconds: float = 4.0
+    query_seconds: float = 5.0
+    statement_seconds: float = 4.0
+    lock_seconds: float = 3.0
+    idle_in_transaction_seconds: float = 10.0
+
+
+DEFAULT_PATIENCE = Patience()
+
+# Failures of the moment: the same work may succeed later, on another connection.
+_PASSING = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.OperatorInterventionError,  # shutting down, crashed, cancelled by statement_timeout, terminated
+    asyncpg.InsufficientResourcesError,  # too many connections, disk full, out of memory
+    asyncpg.TransactionRollbackError,  # deadlock, serialization
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.ReadOnlySQLTransactionError,  # a standby after a fail-over
+    asyncpg.InternalClientError,  # the stream of messages made no sense: the connection is gone
+)
+
+
+def is_passing(error: BaseException, connection: Connection | None = None) -> bool:
+    """Whether `error` says that Postgres is not there, or not in time, rather than that we asked wrongly."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return connection is not None and is_gone(connection)
+    return isinstance(error, (*_PASSING, TimeoutError, OSError))
+
+
+def is_gone(connection: Connection) -> bool:
+    """Whether the connection has ended; one borrowed from a pool then refuses even the question."""
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:
+        return True
+
+
+def unavailable(error: BaseException) -> DatabaseUnavailable:
+    """`error` in one line; chain it with ``from``."""
+    if isinstance(error, TimeoutError):
+        return DatabaseUnavailable("the database did not answer in time")
+    first_line = str(error).partition("\n")[0]
+    return DatabaseUnavailable(f"the database cannot be reached: {first_line or type(error).__name__}")
+
+
+@contextmanager
+def border(connection: Connection) -> Iterator[None]:
+    """Work on `connection`; a connection that failed in passing, or was left by cancellation in the middle of an
+    answer, is thrown away at once (waiting for it to recover would take as long again).
+
+    Raises: `DatabaseUnavailable`.
+    """
+    try:
+        yield
+    except BaseException as error:
+        passing = is_passing(error, connection)
+        if (passing or not isinstance(error, Exception)) and not is_gone(connection):
+            connection.terminate()
+        if passing:
+            raise unavailable(error) from error
+        raise
+
+
+async def open_session(dsn: str, application_name: str, patience: Patience = DEFAULT_PATIENCE) -> Connection:
+    """A connection of the caller's own, configured.
+
+    Raises: `DatabaseUnavailable`; `OperatorError` for an address that is none or a server too old.
+    """
+    connection = await _connect(dsn, application_name, patience)
+    with border(connection):
+        try:
+            await _configure(connection, patience)
+        except BaseException:
+            connection.terminate()
+            raise
+    return connection
+
+
+async def _connect(dsn: str, application_name: str, patience: Patience) -> Connection:
+    try:
+        return await asyncpg.connect(
+            dsn,
+            timeout=patience.connect_seconds,
+            command_timeout=patience.query_seconds,
+            server_settings={"application_name": application_name},
+        )
+    except (asyncpg.ClientConfigurationError, ValueError) as error:
+        raise OperatorError(f"FRONTAGE_DATABASE_URL is no address of a database: {error}") from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+        raise unavailable(error) from error
+
+
+async def _configure(connection: Connection, patience: Patience) -> None:
+    """Time-outs are set by a statement rather than as start-up parameters, which session poolers refuse."""
+    version = await connection.fetchval(
+        "select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),"
+        " set_config('idle_in_transaction_session_timeout', $3, false), set_config('timezone', 'UTC', false),"
+        " current_setting('server_version_num')::int",
+        _milliseconds(patience.statement_seconds),
+        _milliseconds(patience.lock_seconds),
+        _milliseconds(patience.idle_in_transaction_seconds),
+        column=4,
+    )
+    if version < OLDEST_VERSION:
+        raise OperatorError(
+            f"this Postgres is version {version // 10_000}: Frontage needs {OLDEST_VERSION // 10_000} or later"
+        )
+    for json_type in ("json", "jsonb"):
+        await connection.set_type_codec(json_type, schema="pg_catalog", encoder=_dump, decoder=orjson.loads)
+
+
+def _dump(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"
