@@ -17,9 +17,8 @@ import typer
 from common.errors import InvalidName, OperatorError
 
 if TYPE_CHECKING:
-    from asyncpg import Connection, Record
-
     from common.db.applications import Application, ApplicationChanges
+    from common.db.session import Connection
     from common.secrets import Keyring
 
 T = TypeVar("T")
@@ -107,7 +106,7 @@ def create(
         minting.mint_webhook_secret(),
     )
 
-    async def work(connection: Connection[Record], keyring: Keyring) -> None:
+    async def work(connection: Connection, keyring: Keyring) -> None:
         await db.create_application(
             connection,
             db.NewApplication(
@@ -131,7 +130,7 @@ def list_() -> None:
     """Print all applications, oldest first; no secrets."""
     from common.db import applications as db
 
-    async def work(connection: Connection[Record], _: Keyring) -> list[Application]:
+    async def work(connection: Connection, _: Keyring) -> list[Application]:
         return await db.list_applications(connection)
 
     _print([_shown(application) for application in _in_database(work)])
@@ -141,7 +140,7 @@ def list_() -> None:
 def show(application_id: Id) -> None:
     """Print an application; no secrets."""
 
-    async def work(connection: Connection[Record], _: Keyring) -> Application:
+    async def work(connection: Connection, _: Keyring) -> Application:
         return await _get(connection, application_id)
 
     _print(_shown(_in_database(work)))
@@ -198,7 +197,7 @@ def set_(
         changes["tier"] = tier.value
     fresh_token = minting.mint_service_auth()
 
-    async def work(connection: Connection[Record], keyring: Keyring) -> tuple[Application, bool]:
+    async def work(connection: Connection, keyring: Keyring) -> tuple[Application, bool]:
         before = await _get(connection, application_id)
         mints = service_auth is ServiceAuth.ROTATE or (service_auth is ServiceAuth.ON and before.service_auth is None)
         if mints:
@@ -219,7 +218,7 @@ def rotate_secret(application_id: Id) -> None:
 
     client_secret = minting.mint_client_secret()
 
-    async def work(connection: Connection[Record], keyring: Keyring) -> None:
+    async def work(connection: Connection, keyring: Keyring) -> None:
         sealed = keyring.seal(client_secret.encode(), db.client_secret_identity(application_id))
         if not await db.rotate_client_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME):
             raise _unknown(application_id)
@@ -240,7 +239,7 @@ def token(application_id: Id) -> None:
     from common import applications as minting
     from common.db import applications as db
 
-    async def work(connection: Connection[Record], keyring: Keyring) -> str:
+    async def work(connection: Connection, keyring: Keyring) -> str:
         application = await _get(connection, application_id)
         return keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
 
@@ -250,13 +249,13 @@ def token(application_id: Id) -> None:
 # Parts ---------------------------------------------------------------------------------------------------
 
 
-def _in_database(work: Callable[[Connection[Record], Keyring], Awaitable[T]]) -> T:
+def _in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
     from common.cli.database import run_in_database
 
     return run_in_database(work)
 
 
-async def _get(connection: Connection[Record], application_id: str) -> Application:
+async def _get(connection: Connection, application_id: str) -> Application:
     from common.db.applications import get_application
 
     application = await get_application(connection, application_id)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from asyncpg import Connection, Record
-
+    from common.db.session import Connection
     from common.secrets import Keyring
     from common.settings import Settings
 
@@ -46,7 +45,7 @@ async def prepare(settings: Settings, keyring: Keyring) -> None:
         await ensure_canary(connection, keyring)
 
 
-def run_in_database(work: Callable[[Connection[Record], Keyring], Awaitable[T]]) -> T:
+def run_in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
     """Do `work` in one transaction, with keys that are known to open what the database holds.
 
     Raises: OperatorError, DatabaseUnavailable, and what `work` raises.
@@ -58,9 +57,9 @@ def run_in_database(work: Callable[[Connection[Record], Keyring], Awaitable[T]])
     return asyncio.run(_run(settings, load_keyring(settings.key_file), work))
 
 
-async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection[Record], Keyring], Awaitable[T]]) -> T:
-    from common.db.migrate import check_schema
+async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
     from common.db.pool import open_pool, resolve_dsn
+    from common.db.schema import check_schema
     from common.db.secrets_canary import ensure_canary
 
     async with (

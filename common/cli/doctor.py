@@ -155,8 +155,8 @@ def _accepts(address: HostPort) -> bool:
 
 
 async def _database(settings: Settings) -> list[Finding]:
-    from common.db.migrate import check_schema
     from common.db.pool import open_pool, resolve_dsn
+    from common.db.schema import check_schema
 
     async with open_pool(resolve_dsn(settings), size=1, application_name="frontage doctor") as database:
         async with database.connection() as connection:

@@ -40,8 +40,6 @@ def up() -> None:
 
 async def _until_signalled(settings: Settings) -> None:
     """A first signal ends `everything` in order, a second one at once."""
-    from common.processes import ChildFailed
-
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -52,9 +50,6 @@ async def _until_signalled(settings: Settings) -> None:
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         return
-    except ChildFailed as error:  # the child has given the reason
-        typer.echo(f"frontage: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def ready_line(settings: Settings) -> str:

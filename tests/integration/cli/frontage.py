@@ -1,0 +1,87 @@
+"""The command line as people run it: a process, an environment, what it prints and leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.integration.postgres.running import ROOT, eventually, servers_of
+
+# A role's stand-in: same start, same words, no work. It leaves its pid where the test finds it, and fails when told.
+STAND_IN = """
+import os
+from pathlib import Path
+from common.errors import OperatorError
+from common.processes import announce_ready, run_role
+
+async def serve(settings, stop):
+    (settings.state_dir / "{role}.pid").write_text(str(os.getpid()))
+    if (settings.state_dir / "{role}.fails").exists():
+        raise OperatorError("stand-in told to fail")
+    announce_ready()
+    await stop.wait()
+
+run_role("{role}", serve)
+"""
+ROLES = ("api", "monitor", "edge")
+
+
+def write_stand_ins(directory: Path) -> Path:
+    for role in ROLES:
+        (directory / role).mkdir(parents=True)
+        (directory / role / "__init__.py").touch()
+        (directory / role / "__main__.py").write_text(STAND_IN.format(role=role))
+    return directory
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def environment(state_dir: Path, *, roles: Path | None = None, **settings: str) -> dict[str, str]:
+    """Settings on free ports; `settings` are FRONTAGE_ names without the prefix."""
+    names = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN")
+    listen = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+    given = {"STATE_DIR": str(state_dir), **listen, **settings}
+    path = os.pathsep.join(map(str, filter(None, (roles, ROOT))))
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": path,
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+        **{f"FRONTAGE_{name}": value for name, value in given.items()},
+    }
+
+
+def argv(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "common.cli", *arguments]
+
+
+def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv(*arguments), check=False, env=env, capture_output=True, text=True, timeout=60, cwd="/")
+
+
+@contextlib.contextmanager
+def running_up(state_dir: Path, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """`frontage up`; ended, and seen to leave nothing, when the block is left."""
+    process = subprocess.Popen(argv("up"), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+        eventually(lambda: not servers_of(state_dir), "the database outlived `frontage up`")

@@ -1,0 +1,137 @@
+"""`frontage app …` and `token` against a real database found through the state directory."""
+
+from __future__ import annotations
+
+import json
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from common.postgres import EmbeddedPostgres
+from tests.integration.cli.frontage import environment, run
+
+Frontage = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    state_dir = tmp_path_factory.mktemp("applications") / "state"
+    settings = environment(state_dir)
+    with EmbeddedPostgres(state_dir):
+        migrated = run("migrate", env=settings)
+        assert migrated.returncode == 0, migrated.stderr
+        yield settings
+
+
+@pytest.fixture
+def frontage(env: dict[str, str]) -> Frontage:
+    """Run a command that must succeed; what it printed, read as JSON."""
+
+    def command(*arguments: str) -> Any:
+        result = run(*arguments, env=env)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return command
+
+
+def create(frontage: Frontage, target: str, *more: str) -> dict[str, str]:
+    return frontage("app", "create", "--name", "Shop", "--cname-target", target, *more)
+
+
+def test_create_prints_id_and_secrets_once_and_show_never(env: dict[str, str], frontage: Frontage) -> None:
+    made = create(frontage, "Create.Partner.Example.", "--application-url", "https://origin.example/shop")
+    assert made.keys() == {"applicationId", "clientSecret", "webhookSecret"}
+    assert made["webhookSecret"].startswith("whsec_")
+    shown = run("app", "show", made["applicationId"], env=env).stdout
+    assert made["clientSecret"] not in shown
+    assert made["webhookSecret"] not in shown
+    application = json.loads(shown)
+    assert application["cnameTarget"] == "create.partner.example"
+    assert application["applicationUrl"] == "https://origin.example/shop"
+    assert application in frontage("app", "list")
+
+
+def test_set_changes_what_is_given_and_an_empty_value_removes(frontage: Frontage) -> None:
+    made = create(frontage, "set.partner.example", "--webhook-url", "https://hooks.example/in")
+    before = frontage("app", "show", made["applicationId"])
+    after = frontage(
+        "app", "set", made["applicationId"], "--webhook-url", "", "--root-path-access", "/static",
+        "--root-path-access", "/img/", "--tier", "enterprise",
+    )  # fmt: skip
+    assert after == before | {"webhookUrl": None, "rootPathAccess": ["/static", "/img/"], "tier": "enterprise"}
+    assert frontage("app", "set", made["applicationId"], "--root-path-access", "")["rootPathAccess"] == []
+
+
+def test_service_auth_token_is_printed_only_when_made(frontage: Frontage) -> None:
+    set_ = ("app", "set", create(frontage, "auth.partner.example")["applicationId"], "--service-auth")
+    first = frontage(*set_, "on")
+    assert first["serviceAuth"] == "on"
+    assert "serviceAuthToken" not in frontage(*set_, "on")
+    assert frontage(*set_, "rotate")["serviceAuthToken"] != first["serviceAuthToken"]
+    assert frontage(*set_, "off")["serviceAuth"] == "off"
+
+
+def test_token_is_signed_with_the_secret_for_an_hour_and_follows_a_rotation(
+    env: dict[str, str], frontage: Frontage
+) -> None:
+    made = create(frontage, "token.partner.example")
+
+    def claims(secret: str) -> dict[str, Any]:
+        token = run("token", made["applicationId"], env=env).stdout.strip()
+        return jwt.decode(token, secret, algorithms=["HS256"], options={"require": ["exp"]})
+
+    assert claims(made["clientSecret"])["exp"] == pytest.approx(time.time() + 3600, abs=30)
+    rotated = frontage("app", "rotate-secret", made["applicationId"])
+    assert claims(rotated["clientSecret"])["applicationId"] == made["applicationId"]
+    assert rotated["previousSecretWorksUntil"]
+    assert frontage("app", "show", made["applicationId"])["previousSecretWorks"] is True
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--cname-target", "not a name"),
+        ("--cname-target", "127.0.0.1"),
+        ("--cname-target", "a.partner.example", "--application-url", "ftp://origin.example"),
+        ("--cname-target", "a.partner.example", "--application-url", "https://user@origin.example"),
+        ("--cname-target", "a.partner.example", "--webhook-url", "https://hooks.example/?key=1"),
+    ],
+)
+def test_bad_values_are_refused_as_usage(env: dict[str, str], arguments: tuple[str, ...]) -> None:
+    result = run("app", "create", "--name", "Shop", *arguments, env=env)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def assert_one_line(result: Any, *words: str) -> None:
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("frontage: ")
+    assert result.stderr.count("\n") == 1
+    assert all(word in result.stderr for word in words), result.stderr
+
+
+def test_a_target_of_another_application_and_an_unknown_id_are_one_line(
+    env: dict[str, str], frontage: Frontage
+) -> None:
+    create(frontage, "taken.partner.example")
+    taken = run("app", "create", "--name", "Other", "--cname-target", "taken.partner.example", env=env)
+    assert_one_line(taken, "taken.partner.example")
+    for command in (["app", "show"], ["app", "set"], ["app", "rotate-secret"], ["token"]):
+        assert_one_line(run(*command, "nosuch", env=env), "nosuch", "app list")
+
+
+def test_a_wrong_master_key_is_refused(env: dict[str, str], tmp_path: Path) -> None:
+    other = tmp_path / "other.key"
+    other.write_text("00000000 " + "A" * 43 + "=\n")
+    assert_one_line(run("app", "list", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
+    assert_one_line(run("migrate", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
+
+
+def test_master_key_is_readable_by_its_owner_alone(env: dict[str, str]) -> None:
+    assert stat.S_IMODE(Path(env["FRONTAGE_STATE_DIR"], "master.key").stat().st_mode) == 0o600

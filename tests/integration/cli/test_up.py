@@ -1,0 +1,120 @@
+"""`frontage up`: one line when it serves, nothing left however it ends. Roles are stand-ins, the database is real."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from common.postgres.locks import ProcessIdentity
+from tests.integration.cli.frontage import ROLES, environment, run, running_up, write_stand_ins
+from tests.integration.postgres.running import eventually, servers_of
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def env(tmp_path: Path, state_dir: Path) -> dict[str, str]:
+    return environment(state_dir, roles=write_stand_ins(tmp_path / "stand-ins"))
+
+
+def pid_of(state_dir: Path, role: str) -> int:
+    return int((state_dir / f"{role}.pid").read_text() or 0)
+
+
+def assert_nothing_runs(state_dir: Path, pids: list[int]) -> None:
+    eventually(lambda: all(ProcessIdentity.of(pid) is None for pid in pids), f"a role of {pids} is left")
+    eventually(lambda: not servers_of(state_dir), "the database is left")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_line_when_everything_serves_and_nothing_left_after_a_signal(
+    state_dir: Path, env: dict[str, str], number: signal.Signals
+) -> None:
+    with running_up(state_dir, env) as up:
+        line = up.stdout.readline()
+        assert line.startswith("ready")
+        assert env["FRONTAGE_EDGE_HTTPS"] in line
+        assert env["FRONTAGE_API_LISTEN"] in line
+        pids = [pid_of(state_dir, role) for role in ROLES]
+        up.send_signal(number)
+        rest, said = up.communicate(timeout=30)
+        assert up.returncode == 0, said
+        assert rest == ""
+        assert_nothing_runs(state_dir, pids)
+        assert list(state_dir.glob("postgres.socket")) == []
+
+
+def test_killing_it_leaves_nothing_and_the_next_one_starts(state_dir: Path, env: dict[str, str]) -> None:
+    with running_up(state_dir, env) as up:
+        assert up.stdout.readline().startswith("ready")
+        pids = [pid_of(state_dir, role) for role in ROLES]
+        up.kill()
+        assert_nothing_runs(state_dir, pids)
+    with running_up(state_dir, env) as up:
+        assert up.stdout.readline().startswith("ready")
+
+
+def test_a_second_one_is_refused_by_the_pid_of_the_first(state_dir: Path, env: dict[str, str]) -> None:
+    with running_up(state_dir, env) as up:
+        assert up.stdout.readline().startswith("ready")
+        second = run("up", env=env)
+        assert (second.returncode, second.stdout) == (1, "")
+        assert second.stderr.count("\n") == 1
+        assert f"process {up.pid}" in second.stderr
+        assert "FRONTAGE_STATE_DIR" in second.stderr
+        assert up.poll() is None
+
+
+@pytest.mark.parametrize("name", ["EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN"])
+def test_a_port_in_use_is_named_by_its_variable_before_anything_starts(
+    state_dir: Path, env: dict[str, str], name: str
+) -> None:
+    host, _, port = env[f"FRONTAGE_{name}"].partition(":")
+    with socket.create_server((host, int(port))):
+        result = run("up", env=env)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"frontage: FRONTAGE_{name}: {host}:{port} is in use")
+    assert result.stderr.count("\n") == 1
+    assert not (state_dir / "postgres").exists()
+
+
+def test_one_port_for_two_listeners_is_refused(env: dict[str, str]) -> None:
+    result = run("up", env=env | {"FRONTAGE_EDGE_ADMIN": env["FRONTAGE_EDGE_HTTP"]})
+    assert result.returncode == 1
+    assert result.stderr.startswith("frontage: FRONTAGE_EDGE_ADMIN:")
+
+
+def test_a_role_that_does_not_start_ends_everything(state_dir: Path, env: dict[str, str]) -> None:
+    state_dir.mkdir(mode=0o700)
+    (state_dir / "monitor.fails").touch()
+    result = run("up", env=env)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "frontage monitor: stand-in told to fail" in result.stderr
+    assert "Traceback" not in result.stderr
+    pids = [pid_of(state_dir, role) for role in ROLES if (state_dir / f"{role}.pid").exists()]
+    assert_nothing_runs(state_dir, pids)
+
+
+def test_a_role_that_crashes_is_started_again(state_dir: Path, env: dict[str, str]) -> None:
+    with running_up(state_dir, env) as up:
+        assert up.stdout.readline().startswith("ready")
+        crashed = pid_of(state_dir, "monitor")
+        os.kill(crashed, signal.SIGKILL)
+        eventually(lambda: pid_of(state_dir, "monitor") != crashed, "the monitor was not started again")
+
+
+def test_a_database_that_dies_comes_back(state_dir: Path, env: dict[str, str]) -> None:
+    with running_up(state_dir, env) as up:
+        assert up.stdout.readline().startswith("ready")
+        postmaster = int((state_dir / "postgres/data/postmaster.pid").read_text().splitlines()[0])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(postmaster, signal.SIGKILL)
+        eventually(lambda: run("app", "list", env=env).returncode == 0, "the database did not come back")
