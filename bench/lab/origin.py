@@ -63,7 +63,7 @@ class Origin:
         self.url = ""
         self.requests = 0
         self._page = Template((resources.files("bench.lab") / "page.html").read_text("utf-8"))
-        self._mark = (resources.files("bench.lab") / "static" / "mark.svg").read_bytes()
+        self._mark = (resources.files("bench.lab") / "mark.svg").read_bytes()
 
     @classmethod
     @contextlib.asynccontextmanager

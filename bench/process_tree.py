@@ -1,0 +1,54 @@
+"""What a process and all its descendants cost in CPU time, and which core they may use. Linux, from /proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """`pid` and every process below it that lives."""
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            below = children.read_text().split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        for child in below:
+            yield from descendants(int(child))
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of the tree, ended and awaited children included."""
+    return sum(map(_cpu_ticks, descendants(pid))) / _TICKS_PER_SECOND
+
+
+def pin(pid: int, core: int) -> None:
+    """Every thread of the tree runs on `core` from now on, as do those it starts."""
+    for process in descendants(pid):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {core})
+
+
+def find_child(pid: int, *argv_tail: str) -> int:
+    """The descendant whose command line ends in `argv_tail`. Raises: LookupError."""
+    for process in descendants(pid):
+        try:
+            argv = Path(f"/proc/{process}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if argv[-len(argv_tail) :] == [part.encode() for part in argv_tail]:
+            return process
+    raise LookupError(f"no process {' '.join(argv_tail)} below {pid}")
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    user, system, children_user, children_system = text.rpartition(")")[2].split()[11:15]
+    return int(user) + int(system) + int(children_user) + int(children_system)
