@@ -179,14 +179,18 @@ class Supervisor:
         life.add_done_callback(self._lives.discard)
 
     async def _live(self, process: WorkerProcess) -> None:
-        status = await process.run()
+        try:
+            status = await process.run()
+        except Exception:
+            log.exception("a worker was lost", worker=process.number)
+            status = -1
         log.info("worker exited", worker=process.number, pid=process.pid, status=status)
         self._failures += status != 0
         del self._processes[process.number]
         self._measured.retire(process.number)
-        self._replica.check_readers()  # a killed reader would pin old pages for ever
         self._roster.exited(process.number, time.monotonic())
         self._news.set()
+        self._replica.check_readers()  # a killed reader would pin old pages for ever
 
     def _on_report(self, number: int, report: Report) -> None:
         now = time.monotonic()

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from common import logs
 from common.errors import FrontageError
@@ -36,7 +37,9 @@ from edge.worker_control import (
     decode_order,
     encode,
 )
-from edge.worker_service import Service
+
+if TYPE_CHECKING:
+    from edge.worker_service import Service  # what is served is named by the supervisor, and imported by `compose`
 
 BEAT_SECONDS = 0.25
 # An accepted connection says nothing yet for a moment; only then does silence mean that all is done.
@@ -54,6 +57,7 @@ class Worker:
         self._service = service
         self._writer = writer
         self._accepting: dict[int, list[asyncio.Server]] = {}
+        self._is_draining = False
         self._finishing: asyncio.Task[None] | None = None
         self.finished = asyncio.Event()
 
@@ -66,7 +70,8 @@ class Worker:
         while True:
             # A supervisor that stands still must not find an hour of beats when it comes back.
             if not self._writer.transport.get_write_buffer_size():
-                self._writer.write(encode(Beat(self._service.is_idle(), self._service.measurements())))
+                is_idle = self._is_draining and self._service.is_idle()  # asks every connection: seldom, then
+                self._writer.write(encode(Beat(is_idle, self._service.measurements())))
             await asyncio.sleep(BEAT_SECONDS)
 
     async def obey(self, reader: asyncio.StreamReader) -> None:
@@ -83,7 +88,7 @@ class Worker:
             case Release(gate):
                 self._let_go(gate)
             case Drain():
-                self._service.drain()
+                self._drain()
             case Finish(grace_seconds):
                 self._stop_accepting()
                 self._finishing = asyncio.create_task(self._finish(grace_seconds), name="finish")
@@ -114,8 +119,12 @@ class Worker:
             os.close(gate.http)
             os.close(gate.https)
 
-    async def _finish(self, grace_seconds: float) -> None:
+    def _drain(self) -> None:
+        self._is_draining = True
         self._service.drain()
+
+    async def _finish(self, grace_seconds: float) -> None:
+        self._drain()
         try:
             async with asyncio.timeout(grace_seconds):
                 await self._become_quiet()
@@ -166,6 +175,7 @@ async def _work(control: socket.socket) -> None:
     begin = decode_order(first)
     if not isinstance(begin, Begin):
         raise ValueError("the first message is Begin")
+    asyncio.get_running_loop().set_exception_handler(_log_unhandled)
     service = compose(begin.service, begin.settings)
     worker = Worker(begin, service, writer)
     await worker.start()
@@ -188,6 +198,11 @@ def compose(name: str, settings: Settings) -> Service:
     module, _, function = name.partition(":")
     service: Service = getattr(importlib.import_module(module), function)(settings)
     return service
+
+
+def _log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A callback broke: its connection is lost, the worker goes on."""
+    log.error("unhandled error", what=context["message"], exc_info=context.get("exception"))
 
 
 def _raise_descriptor_limit() -> None:

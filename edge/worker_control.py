@@ -83,7 +83,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Its loop turns. `idle`: no exchange runs. `families`: what it has measured since it started."""
+    """Its loop turns. `idle`: it drains, and no exchange runs. `families`: what it measured since it started."""
 
     idle: bool
     families: list[Family] = field(default_factory=list)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from common.errors import OperatorError
+from common.settings import HostPort
+from edge.listeners import Listeners, cannot_listen
+
+
+def free_address(host: str = "127.0.0.1") -> HostPort:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as probe:
+        return HostPort(host, probe.getsockname()[1])
+
+
+def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all() -> None:
+    http, https = free_address(), free_address()
+    listeners = Listeners(http, https, 3)
+    try:
+        assert len(listeners.gates) == 3
+        assert len(set(listeners.descriptors)) == 6
+        for gate in listeners.gates:
+            for descriptor, address in ((gate.http, http), (gate.https, https)):
+                with socket.socket(fileno=os.dup(descriptor)) as listener:
+                    assert listener.getsockname() == tuple(address)
+                    assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                assert not os.get_inheritable(descriptor)
+    finally:
+        listeners.close()
+
+
+def test_clients_connect_before_anybody_accepts() -> None:
+    http, https = free_address(), free_address()
+    listeners = Listeners(http, https, 1)
+    try:
+        socket.create_connection(http).close()
+    finally:
+        listeners.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(http)
+
+
+def test_address_is_not_shared_with_another_edge() -> None:
+    http, https = free_address(), free_address()
+    first = Listeners(http, https, 1)
+    try:
+        with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTP: .* is in use"):
+            Listeners(http, free_address(), 1)
+        with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTPS: .* is in use"):
+            Listeners(free_address(), https, 1)
+    finally:
+        first.close()
+
+
+def test_one_address_for_both_ports_is_refused() -> None:
+    address = free_address()
+    with pytest.raises(OperatorError, match="FRONTAGE_EDGE_HTTPS"):
+        Listeners(address, address, 2)
+
+
+def test_address_of_another_machine_names_its_variable() -> None:
+    with pytest.raises(OperatorError, match="FRONTAGE_EDGE_HTTP: "):
+        Listeners(HostPort("192.0.2.1", 8080), free_address(), 1)
+
+
+def test_low_port_without_privilege_says_what_to_do() -> None:
+    error = cannot_listen(HostPort("0.0.0.0", 80), "FRONTAGE_EDGE_HTTP", PermissionError(13, "Permission denied"))
+    assert "above 1023" in str(error)
