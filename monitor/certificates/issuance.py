@@ -12,7 +12,6 @@ from datetime import datetime
 from random import Random
 from typing import Literal
 
-from common.db.pool import Database
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,6 +22,7 @@ from common.clock import Clock
 from common.db import certificates, orders
 from common.db.certificates import Certificate
 from common.db.orders import Order
+from common.db.pool import Database
 from common.logs import get_logger
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed, Issuer

@@ -1,0 +1,29 @@
+"""Retention: what the database may forget, and when. Each function is one bounded statement."""
+
+from __future__ import annotations
+
+from asyncpg import Connection, Record
+
+ENROLMENT_DAYS = 2
+"""SPEC 8 counts enrolments over 24 hours; a day more lets an operator see what was refused."""
+
+
+async def erase_enrolments(connection: Connection[Record], *, most: int = 1000) -> int:
+    """Forget enrolments no limit counts any more; each name's last one stays, to tell a first from a second.
+
+    Returns how many.
+    """
+    rows = await connection.fetch(
+        """
+        delete from enrolments where ctid in (
+            select ctid from enrolments old
+            where enrolled_at < now() - make_interval(days => $1) and exists (
+                select from enrolments later where later.domain = old.domain and later.product = old.product
+                and later.enrolled_at > old.enrolled_at)
+            limit $2)
+        returning domain
+        """,
+        ENROLMENT_DAYS,
+        most,
+    )
+    return len(rows)

@@ -1,0 +1,62 @@
+"""A monitor that kills itself, as kill -9 would, at one step of its first order: arguments dsn, state directory, step.
+
+Steps are the transactions of an order, each just before and just after its commit, and the issuer's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from common.db.pool import Connection, Database, open_pool
+
+from . import parts
+
+STEPS = ("claim", "claimed", "issue", "store", "stored", "record live", "live")
+_BEFORE_COMMIT = {"claim": 1, "store": 2, "record live": 3}
+_AFTER_COMMIT = {"claimed": 1, "stored": 2, "live": 3}
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingDatabase:
+    def __init__(self, database: Database, step: str) -> None:
+        self._database = database
+        self._step = step
+        self._transactions = 0
+        self.connection = database.connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        self._transactions += 1
+        number = self._transactions
+        async with self._database.transaction() as connection:
+            yield connection
+            if number == _BEFORE_COMMIT.get(self._step):
+                die()
+        if number == _AFTER_COMMIT.get(self._step):
+            die()
+
+
+async def run(dsn: str, state_dir: Path, step: str) -> None:
+    async def die_while_issuing() -> None:
+        die()
+
+    issuer = parts.CountingIssuer(state_dir)
+    issuer.before = die_while_issuing if step == "issue" else None
+    async with open_pool(dsn, size=4, application_name="dying") as database:
+        dying = cast("Database", DyingDatabase(database, step))
+        runner = parts.make_runner(dying, issuer, parts.keyring(state_dir), lease_seconds=0.5, poll_seconds=60)
+        await runner.run()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(sys.argv[1], Path(sys.argv[2]), sys.argv[3]))

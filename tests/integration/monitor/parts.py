@@ -1,0 +1,172 @@
+"""What the monitor's tests are made of: an application, its domains, issuers to order, and what became of it all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from cryptography import x509
+
+from common.claims import Runner
+from common.clock import SystemClock
+from common.db import certificates, orders
+from common.db.pool import Database
+from common.errors import DatabaseUnavailable
+from common.secrets import Keyring, load_keyring
+from monitor.certificates.internal import open_internal
+from monitor.certificates.issuance import Issuance
+from monitor.certificates.issuer import IssuanceFailed, Issuer
+from monitor.certificates.phases import Phases
+
+APPLICATION = "app-one"
+OTHER_APPLICATION = "app-two"
+DOMAIN = "shop.customer.example"
+
+
+class CountingIssuer:
+    """The internal issuer, counting; fails its first `failures` orders, and lets `before` do what it will."""
+
+    name = "internal"
+
+    def __init__(self, state_dir: Path, *, failures: int = 0) -> None:
+        self._issuer = open_internal(state_dir, SystemClock())
+        self._failures = failures
+        self.issued: list[str] = []
+        self.before: Callable[[], Awaitable[None]] | None = None
+
+    async def issue(self, domain: str, request: x509.CertificateSigningRequest, phases: Phases) -> str:
+        if self.before is not None:
+            await self.before()
+        if self._failures:
+            self._failures -= 1
+            raise IssuanceFailed("the authority is out to lunch")
+        self.issued.append(domain)
+        return await self._issuer.issue(domain, request, phases)
+
+
+class HastyRandom(Random):
+    """Chance that always chooses the shortest: back-off without the waiting."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.01 * a if a > 0 else a
+
+
+async def add_application(database: Database, application_id: str = APPLICATION) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " values ($1, $1, $1, '', '')",
+            application_id,
+        )
+
+
+async def power(
+    database: Database,
+    domain: str = DOMAIN,
+    application_id: str = APPLICATION,
+    *,
+    product: str = "power",
+    hold_seconds: float = 10.0,
+) -> None:
+    """What the API does in one transaction, and the routing of it."""
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into domains (domain, product, application_id) values ($1, $2, $3)",
+            domain,
+            product,
+            application_id,
+        )
+        await orders.request_order(connection, domain, application_id, hold_seconds=hold_seconds)
+
+
+async def remove(database: Database, domain: str = DOMAIN, *, product: str = "power") -> None:
+    async with database.transaction() as connection:
+        await connection.execute("delete from domains where domain = $1 and product = $2", domain, product)
+        await certificates.release(connection, domain)
+
+
+def keyring(state_dir: Path) -> Keyring:
+    return load_keyring(state_dir / "master.key", create=True)
+
+
+def make_runner(
+    database: Database,
+    issuer: Issuer,
+    keys: Keyring,
+    *,
+    lease_seconds: float = 10.0,
+    poll_seconds: float = 0.1,
+    random: Random | None = None,
+) -> Runner[orders.Order]:
+    random = random or HastyRandom()
+    issuance = Issuance(database, issuer, keys, SystemClock(), random)
+    return Runner(
+        database,
+        orders,
+        issuance.perform,
+        concurrency=4,
+        random=random,
+        lease_seconds=lease_seconds,
+        poll_seconds=poll_seconds,
+    )
+
+
+@asynccontextmanager
+async def running(*runners: Runner[orders.Order]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(runner.run()) for runner in runners]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def fetch(database: Database, statement: str, *values: object) -> list[dict[str, Any]]:
+    async with database.connection() as connection:
+        return [dict(row) for row in await connection.fetch(statement, *values)]
+
+
+async def order_of(database: Database, domain: str = DOMAIN) -> dict[str, Any] | None:
+    rows = await fetch(database, "select * from orders where domain = $1", domain)
+    return rows[0] if rows else None
+
+
+async def certificates_of(database: Database, domain: str = DOMAIN) -> list[dict[str, Any]]:
+    return await fetch(database, "select * from certificates where domain = $1", domain)
+
+
+async def answers(database: Database) -> bool:
+    return bool(await fetch(database, "select 1"))
+
+
+async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 10.0) -> None:
+    """Wait for it; an outage is one more reason it does not hold yet."""
+
+    async def holds() -> bool:
+        with suppress(DatabaseUnavailable):
+            return await condition()
+        return False
+
+    async with asyncio.timeout(seconds):
+        while not await holds():
+            await asyncio.sleep(0.01)
+
+
+async def until_live(database: Database, domain: str = DOMAIN, *, seconds: float = 10.0) -> None:
+    async def is_live() -> bool:
+        rows = await fetch(
+            database,
+            "select 1 from orders join certificates using (domain, application_id) where domain = $1"
+            " and state = 'issued' and lease_until is null and live_at >= issued_at and released_at is null",
+            domain,
+        )
+        return bool(rows)
+
+    await until(is_live, seconds=seconds)
