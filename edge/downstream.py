@@ -37,7 +37,7 @@ from edge.http.refusals import (
 from edge.http.request import Limits, RequestHead
 from edge.relay import Exchange, Phase, Relay, Timeouts
 from edge.replica.routes import Reader, RouteTable
-from edge.routing.decide import PROBE_PREFIX, Ports, Redirect, decide
+from edge.routing.decide import PROBE_PREFIX, PSEUDONYM, Ports, Redirect, decide
 from edge.routing.route import Route
 from edge.upstream.connector import Connector
 from edge.upstream.leases import LeaseDesk
@@ -379,6 +379,10 @@ class Downstream(asyncio.Protocol):
             head.host_as_received,
             b"\r\nx-service-forwarded-host: ",
             head.host.encode(),
+            b"\r\nVia: ",
+            head.via + b", " if head.via else b"",
+            b"1.%d " % head.minor,
+            PSEUDONYM,
         ]
         if route.service_auth:
             parts += (b"\r\nX-Service-Auth: ", route.service_auth)

@@ -38,6 +38,7 @@ ORIGIN_INVALID: Final = Kind(502, "origin_invalid", "The application's answer wa
 BUSY: Final = Kind(503, "busy", "Too many requests are waiting for this application.")
 ORIGIN_SLOW: Final = Kind(504, "origin_slow", "The application took too long to answer.")
 BAD_VERSION: Final = Kind(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)
+LOOP: Final = Kind(508, "loop", "This address leads back to itself.")
 
 RETRY_AFTER_SECONDS: Final = 5
 

@@ -51,6 +51,7 @@ class RequestHead(NamedTuple):
     kept: bytes  # the fields that go on: \r\nName: value …
     forwarded_for: bytes  # as received; to be believed from trusted proxies only
     forwarded_proto: bytes
+    via: bytes  # as received
 
     @property
     def path(self) -> bytes:
@@ -67,7 +68,7 @@ _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](
 # What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens.
 _CUT: Final = fields.splitter(
     rb"host|c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|expect|keep-alive|http2-settings"
-    rb"|proxy-(?:connection|authorization|authenticate|authentication-info)"
+    rb"|via|proxy-(?:connection|authorization|authenticate|authentication-info)"
     rb"|x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth))|forwarded"
 )
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
@@ -113,7 +114,7 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
     kept = b"".join(parts[::3])
     if not cut:
         return RequestHead(
-            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, kept, b"", b""
+            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, kept, b"", b"", b""
         )
     connection = fields.tokens(cut.get(b"connection", ()))
     nominated = [token for token in connection if token not in _HOP_TOKENS]
@@ -134,6 +135,7 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
         kept,
         b", ".join(cut.get(b"x-forwarded-for", ())),
         b", ".join(cut.get(b"x-forwarded-proto", ())),
+        b", ".join(cut.get(b"via", ())),
     )
 
 

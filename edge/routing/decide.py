@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from edge.http.refusals import LOOP, Refused
 from edge.http.request import RequestHead
 from edge.routing import paths
 from edge.routing.route import Route
+
+# RFC 9110 §7.6.3: how we sign a forwarded request, to know it when it comes back.
+PSEUDONYM: Final = b"frontage"
+# An application may itself live on a customer's domain of another application; three times through us is no design.
+MAX_PASSES: Final = 3
 
 PROBE_PREFIX: Final = b"/.well-known/frontage-probe/"
 
@@ -33,7 +39,9 @@ class Ports(NamedTuple):
 def decide(
     route: Route, head: RequestHead, *, secure: bool, redirects_to_https: bool, ports: Ports
 ) -> Forward | Redirect:
-    """Raises: `Refused` for a path that climbs."""
+    """Raises: `Refused` for a path that climbs, and for a request that keeps coming back to us."""
+    if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
+        raise Refused(LOOP)
     if not secure and redirects_to_https:
         return Redirect(_https_location(head, ports))
     return Forward(paths.rewrite(route, head.target))

@@ -37,7 +37,7 @@ async def test_a_request_reaches_the_origin_with_our_fields_and_without_forged_o
             b"GET /base/x?y=%20 HTTP/1.1\r\nHost: 127.0.0.1:" + str(there.port).encode() + b"\r\nAccept: */*\r\n"
             b"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-IP: 127.0.0.1\r\nX-Forwarded-Proto: https\r\n"
             b"X-Forwarded-Host: SHOP.example.com:444\r\nx-service-forwarded-host: shop.example.com\r\n"
-            b"X-Service-Auth: token-1\r\n\r\n"
+            b"Via: 1.1 frontage\r\nX-Service-Auth: token-1\r\n\r\n"
         ]
 
 
@@ -478,6 +478,27 @@ async def test_origins_that_are_down_or_private_are_a_bad_gateway(tmp_path: Path
             assert head.startswith(b"HTTP/1.1 502 ")
             assert b"127.0.0" not in body
         assert not there.connections
+
+
+async def test_a_request_that_keeps_coming_back_is_a_loop(tmp_path: Path) -> None:
+    async with edge(tmp_path) as proxy:
+
+        async def back_to_us(wire: Wire) -> None:
+            # As if the origin's name led to this very edge, which the address policy cannot see through a CDN.
+            head = (await wire.head()).replace(b"Host: 127.0.0.1:%d" % there.port, b"Host: shop.example.com")
+            again = await proxy.connect()
+            await again.send(head)
+            head, body = await again.response()
+            await wire.send(head + body)
+
+        async with origin(back_to_us) as there:
+            proxy.replica.enrol("shop.example.com", there.url)
+            proxy.change()
+            client = await proxy.connect()
+            await client.send(GET)
+            head, _ = await client.response()
+            assert head.startswith(b"HTTP/1.1 508 ")
+            assert len(there.connections) == 3
 
 
 async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
