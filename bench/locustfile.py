@@ -11,12 +11,12 @@ their connection as browsers do. Partners list their domains and check eligibili
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
-from locust import HttpUser, between, tag, task
+from locust import HttpUser, between, events, tag, task
 from locust.env import Environment
-from locust.exception import StopTest
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
@@ -24,6 +24,15 @@ from common.cli.running_demo import RunningDemo, find_running_demo
 from common.settings import parse_host_port
 
 _TOKEN_SECONDS = 50 * 60  # a little less than it is good for
+
+
+@events.init.add_listener  # type: ignore[untyped-decorator]
+def require_demo(**_: object) -> RunningDemo:
+    """Ends locust, with one line, when there is nothing to drive."""
+    demo = find_running_demo()
+    if demo is None:
+        sys.exit("no demo runs: start `frontage demo`, and give FRONTAGE_STATE_DIR here if it has one")
+    return demo
 
 
 class EdgeAdapter(HTTPAdapter):
@@ -51,12 +60,8 @@ class DemoUser(HttpUser):
     abstract = True
 
     def __init__(self, environment: Environment) -> None:
-        demo = find_running_demo()
-        if demo is None:
-            environment.process_exit_code = 1
-            raise StopTest("no demo runs: start `frontage demo`, and give FRONTAGE_STATE_DIR here if it has one")
-        self.demo = demo
-        self.host = self.base_url(demo)
+        self.demo = require_demo()
+        self.host = self.base_url(self.demo)
         super().__init__(environment)  # type: ignore[no-untyped-call]
         self.client.trust_env = False  # no proxy between us and loopback
 
