@@ -16,7 +16,7 @@ from common.settings import PREFIX, HostPort, Settings
 
 LISTENERS = ("edge_http", "edge_https", "edge_admin", "api_listen")
 
-_PATIENCE_SECONDS = 2.0  # processes of an `up` that was killed may be leaving
+_PATIENCE_SECONDS = 1.0  # processes of an `up` that was killed may be leaving
 _POLL_SECONDS = 0.05
 
 

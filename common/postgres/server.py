@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -250,9 +251,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _socket_base(account: Account | None) -> Path:
-    """A directory with a short name (a socket's path has 107 bytes) that the server's user can walk to."""
+    """A directory with a short and plain name (a socket's path has 107 bytes, and the name becomes part of a
+    setting and of the DSN) that the server's user can walk to."""
     for base in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):  # noqa: S108
-        if base.is_dir() and len(str(base)) < 60 and (account is None or _can_walk_to(base.resolve(), account)):
+        is_plain = re.fullmatch(r"[\w./-]{1,60}", str(base), re.ASCII)
+        is_open = account is None or _can_walk_to(base.resolve(), account)
+        if is_plain and is_open and os.access(base, os.W_OK | os.X_OK):
             return base
     raise OperatorError("no directory for the database's socket: set TMPDIR to a short path open to all users")
 

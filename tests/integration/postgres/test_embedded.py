@@ -247,3 +247,13 @@ def test_a_state_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     with pytest.raises(OperatorError, match="cannot write to the state directory"):
         EmbeddedPostgres(tmp_path / "file" / "state").start()
+
+
+def test_a_temporary_directory_the_server_cannot_use_is_passed_over(
+    state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awkward = tmp_path / "a, directory's name"
+    awkward.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(awkward))
+    with EmbeddedPostgres(state_dir):
+        assert "a, directory" not in (running_dsn(state_dir) or "")
