@@ -179,7 +179,7 @@ async def test_renewal_keeps_the_old_certificate_until_the_new_is_there(
         await parts.power(shop)
         await parts.until_live(shop)
         [old] = await parts.certificates_of(shop)
-        seen_meanwhile = []
+        seen_meanwhile: list[object] = []
 
         async def look() -> None:
             issuer.before = None

@@ -59,11 +59,11 @@ async def test_only_a_certificate_for_our_key_and_domain_is_taken(tmp_path: Path
     key, other_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     chain = await issuer.issue(ORDER.domain, signing_request(ORDER.domain, key), Phases(SystemClock()))
     checked_leaf(chain, ORDER.domain, key)
-    for bad in (
-        lambda: checked_leaf(chain, ORDER.domain, other_key),
-        lambda: checked_leaf(chain, "other.customer.example", key),
-        lambda: checked_leaf("no certificate", ORDER.domain, key),
-        lambda: checked_leaf(chain[:200], ORDER.domain, key),
+    for text, domain, for_key in (
+        (chain, ORDER.domain, other_key),
+        (chain, "other.customer.example", key),
+        ("no certificate", ORDER.domain, key),
+        (chain[:200], ORDER.domain, key),
     ):
         with pytest.raises(IssuanceFailed):
-            bad()
+            checked_leaf(text, domain, for_key)
