@@ -12,6 +12,7 @@ The rules (RFC 8446 §4.1.2, §5.1; RFC 6066 §3)
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 
 from edge.tls.failures import Failure
@@ -24,6 +25,7 @@ _RECORD_HEADER_BYTES = 5
 _MESSAGE_HEADER_BYTES = 4
 _TLS12 = 0x0303
 _TLS13 = 0x0304
+_EXTENSION_HEADER = struct.Struct(">HH")  # type, length
 _SERVER_NAME, _ALPN, _SUPPORTED_VERSIONS = 0, 16, 43
 
 _HTTP_METHOD = re.compile(rb"[A-Z]{3,8} ")
@@ -132,12 +134,12 @@ def _parse(message: bytes) -> ClientHello | Failure:
     compressions, at = _vector(message, at, 1)
     if len(session_id) > 32 or not ciphers or len(ciphers) % 2 or not compressions:
         raise _Malformed
-    extensions: dict[int, bytes] = {}
-    if at < len(message):  # RFC 5246 §7.4.1.2: a hello may end here
-        extensions, at = _extensions(message, at)
+    if at == len(message):  # RFC 5246 §7.4.1.2: a hello may end here
+        return _summarise(legacy_version, {})
+    block, at = _vector(message, at, 2)
     if at != len(message):
         raise _Malformed
-    return _summarise(legacy_version, extensions)
+    return _summarise(legacy_version, _extensions(block))
 
 
 def _summarise(legacy_version: int, extensions: dict[int, bytes]) -> ClientHello | Failure:
@@ -183,17 +185,20 @@ def _only_vector(data: bytes, prefix_bytes: int) -> bytes:
     return body
 
 
-def _extensions(message: bytes, at: int) -> tuple[dict[int, bytes], int]:
-    block, end = _vector(message, at, 2)
+def _extensions(block: bytes) -> dict[int, bytes]:
+    """By type. Written out flat: a browser sends some fifteen of them with every connection."""
     extensions: dict[int, bytes] = {}
-    at = 0
-    while at < len(block):
-        kind = int.from_bytes(block[at : at + 2])
-        body, at = _vector(block, at + 2, 2)
-        if kind in extensions:
+    at, size = 0, len(block)
+    while at < size:
+        if size - at < _EXTENSION_HEADER.size:
             raise _Malformed
-        extensions[kind] = body
-    return extensions, end
+        kind, length = _EXTENSION_HEADER.unpack_from(block, at)
+        start = at + _EXTENSION_HEADER.size
+        at = start + length
+        if at > size or kind in extensions:
+            raise _Malformed
+        extensions[kind] = block[start:at]
+    return extensions
 
 
 def _parse_server_name(body: bytes) -> bytes:
