@@ -15,9 +15,9 @@ import pytest
 
 from common.postgres.locks import ProcessIdentity
 from common.processes import ChildFailed, Group, exited, spawn
+from tests.children import clean_environment
 
-ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+ENVIRONMENT = clean_environment()
 
 ROLE = """
 import os

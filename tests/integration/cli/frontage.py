@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -11,7 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.integration.postgres.running import ROOT, eventually, servers_of
+from tests.children import clean_environment
+from tests.integration.postgres.running import eventually, servers_of
 
 # A role's stand-in: same start, same words, no work. It leaves its pid where the test finds it, and fails when told.
 STAND_IN = """
@@ -53,14 +53,8 @@ def environment(state_dir: Path, *, roles: Path | None = None, **settings: str) 
     names = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN")
     listen = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
     given = {"STATE_DIR": str(state_dir), **listen, **settings}
-    path = os.pathsep.join(map(str, filter(None, (roles, ROOT))))
-    return {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": path,
-        "COLUMNS": "200",
-        "NO_COLOR": "1",
-        **{f"FRONTAGE_{name}": value for name, value in given.items()},
-    }
+    variables = {f"FRONTAGE_{name}": value for name, value in given.items()}
+    return clean_environment(*([roles] if roles else []), COLUMNS="200", NO_COLOR="1", **variables)
 
 
 def argv(*arguments: str) -> list[str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.children import clean_environment
 
 # Starts a server, says so with its DSN, stops it when its input closes. It changes its user itself, after the
 # imports, because that user may be unable to reach this Python.
@@ -36,7 +36,7 @@ postgres.stop()
 
 
 def environment() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "FRONTAGE_SECRET_CANARY": "must-not-travel"}
+    return clean_environment(FRONTAGE_SECRET_CANARY="must-not-travel")
 
 
 @contextlib.contextmanager
