@@ -132,7 +132,8 @@ def _records(settings: Settings) -> Iterator[str]:
 def _running(argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     from common.processes import spawn
 
-    process = spawn(argv, env=os.environ, stdout=subprocess.PIPE)
+    rest = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    process = spawn(argv, env=rest, stdout=subprocess.PIPE)
     try:
         yield process
     finally:

@@ -1,0 +1,134 @@
+"""The main job from one command, with every process and part real, as a user on a machine without a network runs it."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.private_stage import free_ports
+from tests.acceptance.demo_process import ROOT, Demo, environment, wait_until_gone
+
+STARTED = "lab, database, API, monitor, edge"
+STEPS = (
+    "token",
+    "eligibility",
+    "POST /power",
+    "first HTTPS response",
+    "forwarded headers and path",
+    "root path",
+    "status",
+    "PUT /power, seen at the edge",
+    "DELETE /power, gone at the edge",
+)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """One that stays, for the tests that look at it; with a temporary directory of its own to leave clean."""
+    env = environment(tmp_path_factory.mktemp("unused"))
+    del env["FRONTAGE_STATE_DIR"]
+    env["TMPDIR"] = env["XDG_RUNTIME_DIR"] = str(tmp_path_factory.mktemp("tmp"))
+    with Demo.started(env=env, cwd=tmp_path_factory.mktemp("elsewhere")) as running:
+        running.env = env
+        running.read_until("Ctrl-C ends everything")
+        yield running
+
+
+def test_check_walks_every_step_and_again_on_the_same_state(tmp_path: Path) -> None:
+    env = environment(tmp_path / "state")
+    for _ in range(2):
+        with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+            assert demo.finish() == 0, demo.output
+        reported = [line for line in demo.output.splitlines() if line.startswith("✓")]
+        assert [line[2:38].strip() for line in reported] == [STARTED, *STEPS]
+        assert "All steps passed" in demo.output
+
+
+def test_curl_line_works_as_printed(demo: Demo) -> None:
+    argv = shlex.split(demo.line_after("Try it"))
+    page = subprocess.run([*argv, "--silent", "--show-error"], capture_output=True, text=True, timeout=20, check=False)
+    assert page.returncode == 0, page.stderr
+    assert "Version A of the application" in page.stdout
+    assert "shop.customer.localhost" in page.stdout
+
+
+def test_printed_token_command_opens_the_api(demo: Demo) -> None:
+    printed = shlex.split(demo.line_after("A token for it"))
+    assert printed[1:3] == ["frontage", "token"]
+    name, _, state_dir = printed[0].partition("=")
+    argv = [sys.executable, "-m", "common.cli", *printed[2:]]
+    token = subprocess.run(
+        argv, env=demo.env | {name: state_dir}, capture_output=True, text=True, timeout=20, check=True
+    )
+    api = demo.line_after("The API").split()
+    curl = [
+        "curl",
+        "--silent",
+        "--fail",
+        "-H",
+        f"applicationId: {api[2]}",
+        "-H",
+        f"Authorization: Bearer {token.stdout.strip()}",
+    ]
+    listed = subprocess.run([*curl, f"{api[0]}/power"], capture_output=True, text=True, timeout=20, check=True)
+    assert '"shop.customer.localhost"' in listed.stdout
+
+
+def test_locust_drives_the_demo_through_edge_and_api(demo: Demo) -> None:
+    argv = [sys.executable, "-m", "locust", "-f", f"{ROOT}/bench", "--headless", "-u", "10", "-r", "10", "-t", "3s"]
+    run = subprocess.run(argv, env=demo.env, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "edge: page" in run.stdout + run.stderr
+    assert "api: GET /power, list" in run.stdout + run.stderr
+
+
+def test_sigterm_ends_it_and_leaves_neither_process_nor_file(tmp_path: Path) -> None:
+    env = environment(tmp_path / "unused")
+    del env["FRONTAGE_STATE_DIR"]
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    env["TMPDIR"] = env["XDG_RUNTIME_DIR"] = str(temporary)
+    with Demo.started(env=env, cwd=tmp_path) as demo:
+        demo.read_until("Ctrl-C ends everything")
+        family = demo.family()
+        assert len(family) > 5
+        assert demo.end(signal.SIGTERM) == 0, demo.output
+    wait_until_gone(family)
+    assert list(temporary.iterdir()) == []
+
+
+def test_kill_in_the_middle_leaves_no_process_and_the_next_check_passes(tmp_path: Path) -> None:
+    env = environment(tmp_path / "state")
+    with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+        demo.read_until(STARTED)
+        family = demo.family()
+        assert len(family) > 5
+        demo.end(signal.SIGKILL)
+    wait_until_gone(family)
+    with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+        assert demo.finish() == 0, demo.output
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    env = environment(tmp_path / "state", EDGE_HTTPS=f"127.0.0.1:{port}")
+    with socket.create_server(("127.0.0.1", port)), Demo.started("--check", env=env, cwd=tmp_path) as demo:
+        assert demo.finish() == 1
+    (line,) = demo.output.splitlines()
+    assert "FRONTAGE_EDGE_HTTPS" in line
+    assert str(port) in line
+
+
+def test_a_bad_setting_is_one_clear_line(tmp_path: Path) -> None:
+    env = environment(tmp_path / "state", EDGE_WORKERS="many")
+    with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+        assert demo.finish() == 1
+    (line,) = demo.output.splitlines()
+    assert "FRONTAGE_EDGE_WORKERS" in line

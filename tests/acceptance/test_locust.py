@@ -1,0 +1,30 @@
+"""`locust -f bench/` imports every file of the folder by its bare name, under gevent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.acceptance.demo_process import ROOT
+
+BENCH = f"{ROOT}/bench"
+
+
+def locust(*options: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": ROOT, "FRONTAGE_STATE_DIR": str(tmp_path)}
+    argv = [sys.executable, "-m", "locust", "-f", BENCH, *options]
+    return subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_every_file_is_importable_and_the_users_are_found(tmp_path: Path) -> None:
+    listed = locust("--list", tmp_path=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    assert {line.strip() for line in listed.stdout.splitlines() if line.startswith(" ")} == {"Partner", "Visitor"}
+
+
+def test_without_a_demo_it_says_what_to_start(tmp_path: Path) -> None:
+    run = locust("--headless", "-u", "1", "-t", "1s", tmp_path=tmp_path)
+    assert run.returncode == 1
+    assert "start `frontage demo`" in run.stderr
