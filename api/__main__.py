@@ -1,0 +1,54 @@
+"""``python -m api``: the composition root of the management API."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from api.app import build_app, own_policy
+from common.clock import SystemClock
+from common.db.pool import open_pool, resolve_dsn
+from common.dns import Resolver
+from common.errors import OperatorError
+from common.processes import announce_ready, run_role
+from common.secrets import load_keyring
+from common.settings import Settings
+
+_CONNECTIONS = 10
+_SHUTDOWN_SECONDS = 5.0
+
+
+def main() -> None:
+    run_role("api", serve)
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Serve until `stop`. Raises: `OperatorError`."""
+    keyring = load_keyring(settings.key_file)
+    resolver = Resolver(settings.dns_servers, own_policy(settings))
+    async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
+        app = build_app(settings, database, keyring, resolver, SystemClock())
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await runner.setup()
+        try:
+            await _listen(runner, settings)
+            announce_ready()
+            await stop.wait()
+        finally:
+            await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, settings: Settings) -> None:
+    """Raises: `OperatorError`."""
+    host, port = settings.api_listen
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        raise OperatorError(
+            f"cannot listen on {settings.api_listen}: {error.strerror or error}; set FRONTAGE_API_LISTEN"
+        ) from error
+
+
+if __name__ == "__main__":
+    main()

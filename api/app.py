@@ -1,0 +1,148 @@
+"""The API as an aiohttp application: its routes, and what every request goes through.
+
+answered (counts, renders every failure) → authenticated (all but the open routes) → handler
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
+
+from api import schemas
+from api.auth import Authenticator
+from api.counters import Counters
+from api.errors import Refused, refusal_of_failure, refusal_of_http
+from api.handlers.health import HealthHandlers
+from api.handlers.power import PowerHandlers
+from api.handlers.token import TokenHandler
+from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
+from api.services.edge_probe import HttpEdgeProbe
+from api.services.eligibility import Places
+from api.services.power import PowerService
+from common.addresses import AddressPolicy
+from common.clock import Clock
+from common.db.pool import Database
+from common.dns import Resolver
+from common.errors import DatabaseUnavailable, InvalidName, OperatorError
+from common.logs import get_logger
+from common.names import parse_host_name
+from common.secrets import Keyring
+from common.settings import Settings
+
+_OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/metrics"})
+
+_log = get_logger("api")
+
+
+def build_app(
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    resolver: Resolver,
+    clock: Clock,
+    *,
+    probe_port: int = 80,
+) -> web.Application:
+    """`probe_port`: where edges and the CDNs before them serve plain HTTP to the world.
+
+    Raises: `OperatorError` for a setting that makes no sense.
+    """
+    policy = own_policy(settings)
+    authenticator = Authenticator(database, keyring, clock)
+    counters = Counters()
+    power = PowerHandlers(
+        PowerService(
+            database,
+            resolver,
+            policy,
+            Places.of(_targets(settings), settings.service_servers),
+            HttpEdgeProbe(keyring, policy, port=probe_port),
+        )
+    )
+    health = HealthHandlers(database, counters)
+    app = web.Application(
+        middlewares=[_answered(counters, clock), _authenticated(authenticator)],
+        client_max_size=LARGEST_BODY_BYTES,
+    )
+    app.on_response_prepare.append(_hide_software)
+    app.router.add_get("/power", power.get, allow_head=False)
+    app.router.add_post("/power", power.post)
+    app.router.add_put("/power", power.put)
+    app.router.add_delete("/power", power.delete)
+    app.router.add_post("/token", TokenHandler(authenticator, clock).post)
+    app.router.add_get("/healthz", health.healthz)
+    app.router.add_get("/readyz", health.readyz)
+    app.router.add_get("/metrics", health.metrics)
+    return app
+
+
+def own_policy(settings: Settings) -> AddressPolicy:
+    """Whom the API may dial; never a listener of this installation."""
+    listeners = (settings.edge_http, settings.edge_https, settings.edge_admin, settings.api_listen)
+    return AddressPolicy(settings.allow_private_addresses, listeners)
+
+
+def _targets(settings: Settings) -> frozenset[str]:
+    """Raises: `OperatorError`."""
+    names = {"FRONTAGE_POWER_TARGET": settings.power_target, "FRONTAGE_SSL_TARGET": settings.ssl_target}
+    try:
+        return frozenset(map(parse_host_name, names.values()))
+    except InvalidName as error:
+        raise OperatorError(f"{' or '.join(names)} is no host name: {error}") from error
+
+
+def _answered(counters: Counters, clock: Clock) -> Middleware:
+    """The root of every request: whatever happens beneath, it is answered in shape, counted and logged."""
+
+    @web.middleware
+    async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+        began = clock.monotonic()
+        request[REQUEST_ID] = secrets.token_hex(8)
+        response = await _answer(request, handler)
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource else "none"
+        method = request.method if request.method in hdrs.METH_ALL else "other"
+        counters.record(route, method, response.status, clock.monotonic() - began)
+        return response
+
+    return answered
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Refused as error:
+        return _render(request, error)
+    except web.HTTPException as error:
+        response = _render(request, Refused(refusal_of_http(error)))
+        if "Allow" in error.headers:
+            response.headers["Allow"] = error.headers["Allow"]
+        return response
+    except DatabaseUnavailable as error:
+        _log.warning("database unavailable", path=request.path, error=str(error))
+        return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
+    except Exception as error:  # noqa: BLE001 - the root of a request
+        _log.error("request failed", path=request.path, request_id=request[REQUEST_ID], exc_info=True)
+        return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
+
+
+def _render(request: web.Request, error: Refused) -> web.Response:
+    content = {"message": error.refusal.message, "request_id": request[REQUEST_ID]}
+    content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
+    return schemas.respond(content, error.refusal.status)
+
+
+def _authenticated(authenticator: Authenticator) -> Middleware:
+    @web.middleware
+    async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.match_info.http_exception is None and request.path not in _OPEN_ROUTES:
+            request[APPLICATION] = await authenticator.authenticate(request.headers)
+        return await handler(request)
+
+    return authenticated
+
+
+async def _hide_software(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = "frontage"

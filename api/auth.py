@@ -1,0 +1,130 @@
+"""Who asks: the ``applicationId`` header and the bearer token that goes with it (SPEC 5).
+
+Secrets are read from Postgres for every request and kept nowhere, so that a rotation ends what it should end.
+
+Rules
+    HS256 and nothing else; ``exp`` is required, at most 24 hours ahead; the clock may be `LEEWAY_SECONDS` off
+    the current client secret verifies, and the previous one while a rotation lasts
+    403 only for a token that is good for the application named in its own ``applicationId`` claim while the
+    header names another; whatever else is wrong is 401
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+import re
+from datetime import datetime
+from typing import Any, TypeGuard
+
+import jwt
+from multidict import CIMultiDictProxy
+
+from api.errors import FORBIDDEN, UNAUTHORIZED, Refused
+from common.clock import Clock
+from common.db.applications import Application, client_secret_identity, get_application
+from common.db.pool import Database
+from common.secrets import Keyring
+
+LEEWAY_SECONDS = 5
+LONGEST_SECONDS = 24 * 60 * 60
+
+_APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OPTIONS: Any = {"verify_signature": True, "verify_exp": False, "verify_nbf": False, "verify_iat": False,
+                 "verify_aud": False, "verify_iss": False, "verify_sub": False, "verify_jti": False}  # fmt: skip
+# What reading a hostile token can raise: nesting ends in RecursionError, odd text in ValueError.
+_UNREADABLE = (jwt.PyJWTError, ValueError, TypeError, RecursionError)
+
+
+class Authenticator:
+    """One a process; holds no secret and no result."""
+
+    def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._clock = clock
+
+    async def authenticate(self, headers: CIMultiDictProxy[str]) -> Application:
+        """The application that asks.
+
+        Raises: `Refused`, `DatabaseUnavailable`.
+        """
+        application_id, token = _credentials(headers)
+        async with self._database.connection() as connection:
+            application = await get_application(connection, application_id)
+            if application is None:
+                raise Refused(UNAUTHORIZED)
+            if self._is_good(token, application):
+                return application
+            claimed_id = _claimed_application_id(token)
+            if claimed_id is None or claimed_id == application_id:
+                raise Refused(UNAUTHORIZED)
+            claimed = await get_application(connection, claimed_id)
+        raise Refused(FORBIDDEN if claimed and self._is_good(token, claimed) else UNAUTHORIZED)
+
+    async def identify(self, application_id: str, secret: str) -> Application:
+        """The application whose client secret this is: the current one or, in a rotation, the previous.
+
+        Raises: `Refused`, `DatabaseUnavailable`.
+        """
+        if not _APPLICATION_ID.fullmatch(application_id):
+            raise Refused(UNAUTHORIZED)
+        async with self._database.connection() as connection:
+            application = await get_application(connection, application_id)
+        if application is None or not _is_among(secret, self._secrets(application)):
+            raise Refused(UNAUTHORIZED)
+        return application
+
+    def _is_good(self, token: str, application: Application) -> bool:
+        now = self._clock.now()
+        return any(is_good_token(token, secret, now) for secret in self._secrets(application))
+
+    def _secrets(self, application: Application) -> list[str]:
+        envelopes = filter(None, (application.client_secret, application.previous_client_secret))
+        identity = client_secret_identity(application.id)
+        return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
+
+
+def is_good_token(token: str, secret: str, now: datetime) -> bool:
+    """Whether `secret` signed `token` and its time is right."""
+    try:
+        claims = jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS)
+    except _UNREADABLE:
+        return False
+    seconds = now.timestamp()
+    expires, begins = claims.get("exp"), claims.get("nbf", 0)
+    if not _is_time(expires) or not _is_time(begins):
+        return False
+    lasts = -LEEWAY_SECONDS < expires - seconds <= LONGEST_SECONDS + LEEWAY_SECONDS
+    return lasts and begins <= seconds + LEEWAY_SECONDS
+
+
+def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
+    """Raises: `Refused`."""
+    ids, authorizations = headers.getall("applicationId", []), headers.getall("Authorization", [])
+    if len(ids) != 1 or len(authorizations) != 1 or not _APPLICATION_ID.fullmatch(ids[0]):
+        raise Refused(UNAUTHORIZED)
+    scheme, _, token = authorizations[0].partition(" ")
+    if scheme.lower() != "bearer":
+        raise Refused(UNAUTHORIZED)
+    return ids[0], token.strip()
+
+
+def _claimed_application_id(token: str) -> str | None:
+    """What a token nobody has verified says of itself."""
+    try:
+        claimed = jwt.decode(token, options={"verify_signature": False}).get("applicationId")
+    except _UNREADABLE:
+        return None
+    return claimed if isinstance(claimed, str) and _APPLICATION_ID.fullmatch(claimed) else None
+
+
+def _is_time(value: object) -> TypeGuard[float]:
+    """RFC 7519 §2, NumericDate."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_among(given: str, secrets: list[str]) -> bool:
+    """Takes the same time wherever they differ."""
+    matches = [hmac.compare_digest(given.encode(), secret.encode()) for secret in secrets]
+    return any(matches)

@@ -1,0 +1,28 @@
+"""What the API counts: requests by route, method and status, and how long they took."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from common.metrics import Family
+
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Counters:
+    """One a process. `route` is a route's path, never the one that was asked: there is no end of those."""
+
+    def __init__(self) -> None:
+        self._requests = Family("frontage_api_requests", "Requests answered.", "counter", ("route", "method", "status"))
+        self._durations = Family(
+            "frontage_api_request_seconds", "Time to answer.", "histogram", ("route", "method"), _BOUNDS
+        )
+
+    def record(self, route: str, method: str, status: int, seconds: float) -> None:
+        self._requests.samples.setdefault((route, method, str(status)), [0.0])[0] += 1
+        numbers = self._durations.samples.setdefault((route, method), [0.0] * (len(_BOUNDS) + 2))
+        numbers[bisect_left(_BOUNDS, seconds)] += 1
+        numbers[-1] += seconds
+
+    def families(self) -> list[Family]:
+        return [self._requests, self._durations]

@@ -1,0 +1,93 @@
+"""The API's errors: one table of statuses and messages (SPEC 7), and how any failure finds its row.
+
+Every error answers ``{"message": …, "request_id": …}``; ``code`` and ``hint`` may stand beside it. Handlers and
+services raise `Refused` with a row of this table and never choose a status themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from common.errors import DatabaseUnavailable, FrontageError
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    status: int
+    message: str
+
+
+class Refused(FrontageError):
+    """A request that is answered with an error. `code` is for programs, `hint` for whoever reads the answer."""
+
+    def __init__(self, refusal: Refusal, *, code: str | None = None, hint: str | None = None) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+        self.code = code
+        self.hint = hint
+
+
+# Everywhere
+UNAUTHORIZED: Final = Refusal(401, "Unauthorized")
+FORBIDDEN: Final = Refusal(403, "Forbidden")
+NOT_FOUND: Final = Refusal(404, "Not Found")
+METHOD_NOT_ALLOWED: Final = Refusal(405, "Method Not Allowed")
+BODY_TOO_LARGE: Final = Refusal(413, "Request body too large")
+NOT_JSON: Final = Refusal(415, "Unsupported Media Type")
+INVALID_BODY: Final = Refusal(400, "Invalid request body")
+INTERNAL: Final = Refusal(500, "Internal Server Error")
+UNAVAILABLE: Final = Refusal(503, "Service Unavailable")
+
+# Power: lists and eligibility
+UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.")
+
+# Power: POST, PUT, DELETE, whose failures are 502 throughout
+ALREADY_POWERED: Final = Refusal(502, "This domain has been already powered.")
+REVIEW_ELIGIBILITY: Final = Refusal(502, "Please review Power eligibility status of this domain.")
+STEP_ONE: Final = Refusal(502, "Please complete step 1.")
+POWERED_TOO_OFTEN: Final = Refusal(502, "This domain has been powered too many times in 24 hours.")
+DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
+INVALID_POWER_BODY: Final = Refusal(502, INVALID_BODY.message)
+POWER_INTERNAL: Final = Refusal(502, "Internal Server Error.")
+
+_WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
+_PRODUCT_PATHS: Final = frozenset({"/power"})
+_UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
+
+
+def invalid_parameter(name: str, *, status: int = 400) -> Refusal:
+    return Refusal(status, f"Invalid '{name}' parameter")
+
+
+def is_product_write(method: str, path: str) -> bool:
+    """Whether a request's failures are 502 (SPEC 7)."""
+    return method in _WRITES and path in _PRODUCT_PATHS
+
+
+def invalid_body(method: str, path: str) -> Refusal:
+    return INVALID_POWER_BODY if is_product_write(method, path) else INVALID_BODY
+
+
+def refusal_of_failure(error: Exception, method: str, path: str) -> Refusal:
+    """The row for a failure of ours, as opposed to what a service refuses."""
+    if is_product_write(method, path):
+        return POWER_INTERNAL
+    if isinstance(error, DatabaseUnavailable) and path in _UNAVAILABLE_PATHS:
+        return UNAVAILABLE
+    return INTERNAL
+
+
+def refusal_of_http(error: web.HTTPException) -> Refusal:
+    """The row for what aiohttp refuses by itself."""
+    match error:
+        case web.HTTPNotFound():
+            return NOT_FOUND
+        case web.HTTPMethodNotAllowed():
+            return METHOD_NOT_ALLOWED
+        case web.HTTPRequestEntityTooLarge():
+            return BODY_TOO_LARGE
+        case _:
+            return Refusal(error.status, error.reason)

@@ -1,0 +1,74 @@
+"""``/power``: parse, serve, render (SPEC 4.1)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api import schemas
+from api.errors import UNRESOLVED, Refused
+from api.requests import application_of, read_body
+from api.schemas import DomainBody, PowerBody, PowerChange
+from api.services.power import PowerService
+from common.db.applications import Application
+from common.errors import InvalidName
+from common.names import DomainName, parse_domain
+
+POWERED = "Domain successfully powered."
+UPDATED = "Domain successfully updated."
+REMOVED = "Domain successfully deleted."
+
+
+class PowerHandlers:
+    def __init__(self, service: PowerService) -> None:
+        self._service = service
+
+    async def get(self, request: web.Request) -> web.Response:
+        application = application_of(request)
+        if "domain" in request.query:
+            return await self._get_eligibility(request, application)
+        return await self._get_list(request, application)
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, PowerBody)
+        await self._service.power(application_of(request), body)
+        return schemas.message(POWERED)
+
+    async def put(self, request: web.Request) -> web.Response:
+        body = await read_body(request, PowerChange)
+        await self._service.update(application_of(request), body)
+        return schemas.message(UPDATED)
+
+    async def delete(self, request: web.Request) -> web.Response:
+        body = await read_body(request, DomainBody)
+        await self._service.remove(application_of(request), body.domain)
+        return schemas.message(REMOVED)
+
+    async def _get_list(self, request: web.Request, application: Application) -> web.Response:
+        query = schemas.parse_list_query(request.query)
+        page = await self._service.list_page(application, query)
+        items = [schemas.powered_domain(domain) for domain in page.items]
+        return schemas.respond(schemas.envelope(page, items, query))
+
+    async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
+        wants_root = schemas.parse_flag(request.query, "rootDomain")
+        name = _parse_name(schemas.parse_text(request.query, "domain"))
+        if wants_root:
+            name = DomainName(name.registrable, name.registrable, None)
+        found = await self._service.check_eligibility(application, name)
+        return schemas.respond(
+            {
+                "eligible": found.is_eligible,
+                "powerStatus": found.status,
+                "cnameTarget": found.cname_target,
+                "applicationUrl": found.application_url,
+                "powerRootPathAccess": found.root_path_access,
+            }
+        )
+
+
+def _parse_name(text: str) -> DomainName:
+    """Raises: `Refused`."""
+    try:
+        return parse_domain(text)
+    except InvalidName as error:
+        raise Refused(UNRESOLVED, code="invalid", hint=str(error)) from error

@@ -1,0 +1,36 @@
+"""What handlers get from a request: its application, and its body within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from api.errors import NOT_JSON, Refused, invalid_body
+from api.schemas import Body, parse_body
+from common.db.applications import Application
+
+LARGEST_BODY_BYTES = 256 * 1024
+_BODY_SECONDS = 10.0
+
+APPLICATION: web.RequestKey[Application] = web.RequestKey("application", Application)
+REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+
+
+def application_of(request: web.Request) -> Application:
+    """Who asks, as the authentication found."""
+    return request[APPLICATION]
+
+
+async def read_body(request: web.Request, schema: type[Body]) -> Body:
+    """Raises: `Refused`; aiohttp's HTTPRequestEntityTooLarge."""
+    has_type = "Content-Type" in request.headers
+    if (has_type and request.content_type != "application/json") or "Content-Encoding" in request.headers:
+        raise Refused(NOT_JSON, hint="send application/json, not compressed")
+    not_understood = invalid_body(request.method, request.path)
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            raw = await request.read()
+    except (TimeoutError, web.RequestPayloadError) as error:
+        raise Refused(not_understood, hint="the body did not arrive") from error
+    return parse_body(raw, schema, not_understood)

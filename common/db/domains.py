@@ -1,0 +1,201 @@
+"""Domains as rows: a customer's host name under a product, and the application it belongs to.
+
+Owns the SQL of ``domains`` and ``enrolments``. What leads to a certificate and what releases it is
+`common.db.orders`' and `common.db.certificates`' business; both are called here, in the same transaction.
+
+Rules
+    both products on one name belong to one application
+    a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds
+    the first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours (SPEC 8)
+    root-path-access paths given with a domain, even none, win over the application's
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from asyncpg import Connection, Record
+
+from common.db import certificates, orders
+from common.errors import FrontageError
+
+Product = Literal["power", "secure"]
+Status = Literal["active", "inactive"]
+
+MOST_AGAIN = 5
+HOLD_SECONDS = 10.0
+"""How long an edge may hold handshakes for a certificate just ordered: less than what browsers wait."""
+
+# Inactive: its DNS has left, or its certificate has lapsed. One without a certificate yet is active.
+_STATUS = """case when d.departed_at is null and not exists (
+        select from certificates c where c.domain = d.domain and c.released_at is null and c.not_after <= now())
+    then 'active' else 'inactive' end"""
+
+_DOMAINS = f"""
+    select d.domain, d.product, d.application_id,
+        coalesce(d.application_url, a.application_url, '') as application_url,
+        coalesce(d.root_path_access, a.root_path_access) as root_path_access, {_STATUS} as status
+    from domains d join applications a on a.id = d.application_id"""
+
+_MATCHING = f"""from ({_DOMAINS}) every
+    where application_id = $1 and product = $2 and ($3::text is null or status = $3)"""
+
+
+class AlreadyEnrolled(FrontageError):
+    """The domain has this product already, or another application has the domain."""
+
+
+class EnrolledTooOften(FrontageError):
+    """The limit of SPEC 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """`root_path_access` is what applies: the domain's own, or the application's."""
+
+    domain: str
+    product: Product
+    application_id: str
+    application_url: str
+    root_path_access: tuple[str, ...]
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`total` counts every domain that matches, not only the items."""
+
+    items: tuple[Domain, ...]
+    total: int
+
+
+async def power(
+    connection: Connection[Record],
+    domain: str,
+    application_id: str,
+    application_url: str,
+    root_path_access: Sequence[str] | None,
+) -> None:
+    """Enrol `domain` in Power and see to its certificate.
+
+    Raises: `AlreadyEnrolled`, `EnrolledTooOften`.
+    """
+    await certificates.lock_domain(connection, domain)
+    if await connection.fetchval(
+        "select exists (select from domains where domain = $1 and (product = 'power' or application_id <> $2))",
+        domain,
+        application_id,
+    ):
+        raise AlreadyEnrolled(domain)
+    await _count_enrolment(connection, domain, "power")
+    await connection.execute(
+        "insert into domains (domain, product, application_id, application_url, root_path_access)"
+        " values ($1, 'power', $2, $3, $4)",
+        domain,
+        application_id,
+        application_url,
+        root_path_access,
+    )
+    await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS)
+
+
+async def update_power(
+    connection: Connection[Record],
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    root_path_access: Sequence[str] | None,
+) -> bool:
+    """Change what is given; None keeps what is there. Returns whether the application has this domain."""
+    status = await connection.execute(
+        "update domains set application_url = coalesce($3, application_url),"
+        " root_path_access = coalesce($4, root_path_access)"
+        " where domain = $1 and product = 'power' and application_id = $2",
+        domain,
+        application_id,
+        application_url,
+        root_path_access,
+    )
+    return status == "UPDATE 1"
+
+
+async def remove(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
+    """Take the product from the domain, and release its certificate once nothing uses it.
+
+    Returns whether the application had this domain.
+    """
+    await certificates.lock_domain(connection, domain)
+    status = await connection.execute(
+        "delete from domains where domain = $1 and product = $2 and application_id = $3",
+        domain,
+        product,
+        application_id,
+    )
+    if status != "DELETE 1":
+        return False
+    await certificates.release(connection, domain)
+    return True
+
+
+async def list_page(
+    connection: Connection[Record],
+    application_id: str,
+    product: Product,
+    status: Status | None,
+    *,
+    offset: int,
+    limit: int,
+) -> Page:
+    """The application's domains by name, and how many there are, as of one moment."""
+    rows = await connection.fetch(
+        f"""
+        select (select count(*) {_MATCHING}) as total, page.*
+        from (select) one left join (select * {_MATCHING} order by domain offset $4 limit $5) page on true
+        """,
+        application_id,
+        product,
+        status,
+        offset,
+        limit,
+    )
+    return Page(tuple(_domain(row) for row in rows if row["domain"] is not None), rows[0]["total"])
+
+
+async def find(connection: Connection[Record], domain: str) -> list[Domain]:
+    """What the name is enrolled in, whoever it belongs to."""
+    return [_domain(row) for row in await connection.fetch(f"{_DOMAINS} where d.domain = $1", domain)]
+
+
+async def _count_enrolment(connection: Connection[Record], domain: str, product: Product) -> None:
+    """Raises: `EnrolledTooOften`."""
+    again = await connection.fetchval(
+        "select count(*) from enrolments e where domain = $1 and product = $2"
+        " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
+        "  where earlier.domain = $1 and earlier.product = $2 and earlier.enrolled_at < e.enrolled_at)",
+        domain,
+        product,
+    )
+    if again >= MOST_AGAIN:
+        raise EnrolledTooOften(domain)
+    await connection.execute(
+        "insert into enrolments (domain, product, enrolled_at) values ($1, $2, clock_timestamp())",
+        domain,
+        product,
+    )
+
+
+def _domain(row: Record) -> Domain:
+    return Domain(
+        row["domain"],
+        row["product"],
+        row["application_id"],
+        row["application_url"],
+        tuple(row["root_path_access"]),
+        row["status"],
+    )
