@@ -235,7 +235,12 @@ def _replica(settings: Settings) -> Finding:
     health = _health(settings.edge_admin)
     if health is None:
         return Finding("edge", State.NOTE, f"none answers on {settings.edge_admin}")
-    age = health.get("replica", {}).get("age_seconds")
+    replica = health.get("replica", {})
+    age = replica.get("age_seconds")
+    if replica.get("held_copy"):
+        accept = f"curl -X POST http://{settings.edge_admin}/replica/accept"
+        says = f"the database has lost many routes, the edge still serves them: restore it, or agree with `{accept}`"
+        return Finding("edge", State.BROKEN, says)
     if age is None or age > _OLD_REPLICA_SECONDS:
         known = "of unknown age" if age is None else f"{age:.0f} seconds old"
         return Finding("edge", State.BROKEN, f"its copy is {known}: see whether it reaches the database")
