@@ -122,15 +122,17 @@ async def _connect(dsn: str, application_name: str, patience: Patience) -> Conne
 
 
 async def _configure(connection: Connection, patience: Patience) -> None:
-    """Time-outs are set by a statement rather than as start-up parameters, which session poolers refuse."""
+    """Time-outs are set by a statement rather than as start-up parameters, which session poolers refuse. The
+    keepalives let the server find out that we are gone; whether it is, our own deadlines tell."""
     version = await connection.fetchval(
         "select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),"
         " set_config('idle_in_transaction_session_timeout', $3, false), set_config('timezone', 'UTC', false),"
+        " set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),"
         " current_setting('server_version_num')::int",
         _milliseconds(patience.statement_seconds),
         _milliseconds(patience.lock_seconds),
         _milliseconds(patience.idle_in_transaction_seconds),
-        column=4,
+        column=6,
     )
     if version < OLDEST_VERSION:
         raise OperatorError(

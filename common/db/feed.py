@@ -1,0 +1,116 @@
+"""The change feed, read: everything an edge must know, in the order it became true.
+
+One `Snapshot` is one transaction that sees one moment, REPEATABLE READ and READ ONLY; whatever is read through it
+belongs together with its `Head`. Contents are Postgres' own JSON text, byte for byte what the digests were made
+from (`digest`). Written is the feed by triggers alone (migrations/versions/0001_foundation.sql).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
+
+from common.db.session import Connection
+
+_BATCH_ROWS = 2000
+TOMBSTONES_KEPT = timedelta(days=7)
+"""An edge that was away for longer makes a full copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the feed stands. `identity` tells one history of one database from every other."""
+
+    identity: str
+    version: int
+    checksum: int
+    purged_version: int
+
+
+class Entry(NamedTuple):
+    kind: str
+    key: str
+    content: str | None
+    """None: there is no such thing any more."""
+
+
+def digest(kind: str, key: str, content: str) -> int:
+    """What an entry adds (XOR) to the feed's checksum; a signed 64-bit number, as in SQL's ``feed_digest``."""
+    text = f"{kind}\n{key}\n{content}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big", signed=True)
+
+
+class Snapshot:
+    """The feed at one moment. Created by `open_snapshot`; useless after its block."""
+
+    def __init__(self, connection: Connection, head: Head) -> None:
+        self._connection = connection
+        self.head = head
+
+    async def changes(self, after: int) -> AsyncIterator[list[Entry]]:
+        """What changed after that version, oldest first, in batches; each key once."""
+        while True:
+            rows = await self._connection.fetch(
+                "select kind, key, version, case when not deleted then feed_content(kind, key)::text end as content"
+                " from changes where version > $1 order by version limit $2",
+                after,
+                _BATCH_ROWS,
+            )
+            if rows:
+                yield [Entry(row["kind"], row["key"], row["content"]) for row in rows]
+                after = rows[-1]["version"]
+            if len(rows) < _BATCH_ROWS:
+                return
+
+    async def everything(self) -> AsyncIterator[list[Entry]]:
+        """All entries in no order, in batches; streamed, however many."""
+        cursor = await self._connection.cursor("select kind, key, content::text as content from feed_entries")
+        while rows := await cursor.fetch(_BATCH_ROWS):
+            yield [Entry(row["kind"], row["key"], row["content"]) for row in rows]
+
+
+@asynccontextmanager
+async def open_snapshot(connection: Connection) -> AsyncIterator[Snapshot]:
+    """A snapshot of the feed, as of now."""
+    transaction = connection.transaction(isolation="repeatable_read", readonly=True)
+    await transaction.start()
+    try:
+        yield Snapshot(connection, await read_head(connection))
+    finally:
+        if not connection.is_closed():
+            await transaction.rollback()
+
+
+async def read_head(connection: Connection) -> Head:
+    """The timeline is the one now written to, or, on a standby, the one last checkpointed."""
+    row = await connection.fetchrow(
+        "select version, checksum, purged_version, (select system_identifier from pg_control_system()) as system,"
+        " case when pg_is_in_recovery() then (select timeline_id::text from pg_control_checkpoint())"
+        "  else left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,"
+        " oid as database, datname as name from feed, pg_database where datname = current_database()"
+    )
+    assert row is not None, "the feed has its one row from the first migration on"
+    return Head(
+        identity=f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}",
+        version=row["version"],
+        checksum=row["checksum"],
+        purged_version=row["purged_version"],
+    )
+
+
+async def purge_tombstones(connection: Connection, *, older_than: timedelta = TOMBSTONES_KEPT) -> int:
+    """Forget deletions every edge has heard of long ago. Call it in a transaction. Returns how many."""
+    await connection.execute("select from feed for update")
+    purged = await connection.fetch(
+        "delete from changes where deleted and changed_at < clock_timestamp() - $1::interval returning version",
+        older_than,
+    )
+    if purged:
+        await connection.execute(
+            "update feed set purged_version = greatest(purged_version, $1)", max(row["version"] for row in purged)
+        )
+    return len(purged)

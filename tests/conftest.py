@@ -1,0 +1,74 @@
+"""Parts every test may ask for: a real Postgres for the session, and a database of its own for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from common.db.migrate import migrate
+from common.db.pool import Database, open_pool
+from common.db.session import open_session
+from common.postgres import EmbeddedPostgres
+
+_TEMPLATE = "frontage_template"
+
+
+def in_database(dsn: str, name: str) -> str:
+    """The same server's other database."""
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+async def execute_at(dsn: str, *statements: str) -> None:
+    connection = await open_session(dsn, "frontage tests")
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        connection.terminate()
+
+
+@pytest.fixture(scope="session")
+def server_dsn() -> Iterator[str]:
+    """The session's server, with a migrated template. Tests that stop or freeze a server start one of their own."""
+    state_dir = Path(tempfile.mkdtemp(prefix="frontage-tests-", dir="/var/tmp"))
+    server = EmbeddedPostgres(state_dir)
+    try:
+        dsn = server.start()
+        asyncio.run(_make_template(dsn))
+        yield dsn
+    finally:
+        server.stop()
+        shutil.rmtree(state_dir, ignore_errors=True)
+
+
+async def _make_template(dsn: str) -> None:
+    await execute_at(
+        dsn,
+        "alter system set fsync = off",  # what is lost with the machine is thrown away anyhow
+        "select pg_reload_conf()",
+        f"create database {_TEMPLATE}",
+    )
+    await migrate(in_database(dsn, _TEMPLATE))
+
+
+@pytest.fixture
+async def dsn(server_dsn: str) -> AsyncIterator[str]:
+    """A migrated, empty database, gone after the test."""
+    name = f"test_{secrets.token_hex(6)}"
+    await execute_at(server_dsn, f"create database {name} template {_TEMPLATE}")
+    yield in_database(server_dsn, name)
+    await execute_at(server_dsn, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    """A pool on that database."""
+    async with open_pool(dsn, size=8, application_name="frontage tests") as pool:
+        yield pool
