@@ -22,6 +22,7 @@ import typer
 from common.errors import FrontageError, OperatorError
 
 if TYPE_CHECKING:
+    from common.db.session import Connection
     from common.settings import HostPort, Settings
 
 _ANSWER_SECONDS = 2.0
@@ -156,18 +157,33 @@ def _accepts(address: HostPort) -> bool:
 
 async def _database(settings: Settings) -> list[Finding]:
     from common.db.pool import open_pool, resolve_dsn
-    from common.db.schema import check_schema
 
-    async with open_pool(resolve_dsn(settings), size=1, application_name="frontage doctor") as database:
-        async with database.connection() as connection:
-            version = connection.get_server_version()
+    async with (
+        open_pool(resolve_dsn(settings), size=1, application_name="frontage doctor") as database,
+        database.connection() as connection,
+    ):
+        version = connection.get_server_version()
         if version.major < _OLDEST_POSTGRES:
-            return [
-                Finding("database", State.BROKEN, f"PostgreSQL {version.major}: install {_OLDEST_POSTGRES} or newer")
-            ]
-        async with database.transaction() as connection:
-            await check_schema(connection)
+            says = f"PostgreSQL {version.major} is too old: {_OLDEST_POSTGRES} or newer is needed"
+            return [Finding("database", State.BROKEN, says)]
+        looking = connection.transaction()
+        await looking.start()
+        try:
+            await _look_inside(settings, connection)
+        finally:
+            await looking.rollback()  # the first look at a new database would leave a canary
     return [Finding("database", State.OK, f"PostgreSQL {version.major}.{version.minor}, the schema is up to date")]
+
+
+async def _look_inside(settings: Settings, connection: Connection) -> None:
+    """Raises: OperatorError when the schema or the master key is not the database's."""
+    from common.db.schema import check_schema
+    from common.db.secrets_canary import ensure_canary
+    from common.secrets import load_keyring
+
+    await check_schema(connection)
+    if settings.key_file.exists():
+        await ensure_canary(connection, load_keyring(settings.key_file))
 
 
 # The world -----------------------------------------------------------------------------------------------

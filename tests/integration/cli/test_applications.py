@@ -131,6 +131,19 @@ def test_a_wrong_master_key_is_refused(env: dict[str, str], tmp_path: Path) -> N
     other.write_text("00000000 " + "A" * 43 + "=\n")
     assert_one_line(run("app", "list", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
     assert_one_line(run("migrate", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
+    assert "does not belong to this database" in run(
+        "doctor", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}
+    ).stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    "dsn", ["postgresql://me:hidden@/nosuch?host={host}", "mysql://me:hidden@there/x", "hidden", "postgresql://[::1"]
+)
+def test_a_database_url_that_leads_nowhere_is_one_line_without_its_password(env: dict[str, str], dsn: str) -> None:
+    url = dsn.format(host=Path(env["FRONTAGE_STATE_DIR"], "postgres.socket").read_text().strip())
+    result = run("migrate", env=env | {"FRONTAGE_DATABASE_URL": url})
+    assert_one_line(result)
+    assert "hidden" not in result.stderr
 
 
 def test_master_key_is_readable_by_its_owner_alone(env: dict[str, str]) -> None:
