@@ -23,7 +23,7 @@ def mint_id() -> str:
 
 
 def mint_client_secret() -> str:
-    return secrets.token_urlsafe(32)
+    return secrets.token_hex(32)  # in hex, so that it never looks like an option on a command line
 
 
 def mint_webhook_secret() -> str:
@@ -32,7 +32,7 @@ def mint_webhook_secret() -> str:
 
 def mint_service_auth() -> str:
     """The value of X-Service-Auth."""
-    return secrets.token_urlsafe(32)
+    return secrets.token_hex(32)
 
 
 def mint_token(application_id: str, client_secret: str, now: datetime) -> str:

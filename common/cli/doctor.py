@@ -132,11 +132,12 @@ def _exists(path: Path) -> bool:
 
 def _listeners(settings: Settings, is_up: bool) -> Finding:
     from common.cli.ports import LISTENERS, find_problem
+    from common.settings import PREFIX
 
     if not is_up:
         problem = find_problem(settings)
         return Finding("ports", State.BROKEN if problem else State.OK, problem or "free for the roles to listen on")
-    silent = [field for field in LISTENERS if not _accepts(getattr(settings, field))]
+    silent = [PREFIX + field.upper() for field in LISTENERS if not _accepts(getattr(settings, field))]
     if silent:
         return Finding("ports", State.BROKEN, f"nothing answers on {', '.join(silent)}: see the log of `frontage up`")
     return Finding("ports", State.OK, "`frontage up` answers on all of them")
@@ -172,7 +173,7 @@ async def _database(settings: Settings) -> list[Finding]:
             await _look_inside(settings, connection)
         finally:
             await looking.rollback()  # the first look at a new database would leave a canary
-    return [Finding("database", State.OK, f"PostgreSQL {version.major}.{version.minor}, the schema is up to date")]
+    return [Finding("database", State.OK, f"PostgreSQL {version.major}.{version.micro}, the schema is up to date")]
 
 
 async def _look_inside(settings: Settings, connection: Connection) -> None:
