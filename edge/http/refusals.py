@@ -24,7 +24,6 @@ class Kind(NamedTuple):
 BAD_REQUEST: Final = Kind(400, "bad_request", "The request is not valid HTTP/1.1.", close=True)
 BAD_HOST: Final = Kind(400, "bad_host", "The request needs one valid Host.", close=True)
 CLIMBING_PATH: Final = Kind(400, "climbing_path", "The path climbs out of its folder.")
-PLAIN_ON_TLS: Final = Kind(400, "https_expected", "This port speaks HTTPS.", close=True)
 NOT_ENROLLED: Final = Kind(404, "domain_not_enrolled", "There is nothing at this address.")
 METHOD_NOT_ALLOWED: Final = Kind(405, "method_not_allowed", "This method is not available here.", close=True)
 REQUEST_TIMEOUT: Final = Kind(408, "request_timeout", "The request took too long to arrive.", close=True)
