@@ -20,9 +20,7 @@ from contextlib import suppress
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from asyncpg import Connection, Record
-
-from common.db.pool import Database
+from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost, FrontageError
 from common.logs import get_logger
 
@@ -53,20 +51,16 @@ C = TypeVar("C", bound=Claim)
 class Queue(Protocol[C]):
     """The SQL of one table of claims; each function is one statement on the caller's connection."""
 
-    async def claim(self, connection: Connection[Record], /, *, most: int, lease_seconds: float) -> list[C]:
+    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[C]:
         """Take up to `most` due rows, the longest due first."""
 
-    async def extend(
-        self, connection: Connection[Record], claims: Collection[C], /, *, lease_seconds: float
-    ) -> set[str]:
+    async def extend(self, connection: Connection, claims: Collection[C], /, *, lease_seconds: float) -> set[str]:
         """Lease the claims that still run for `lease_seconds` from now. Returns the keys still ours."""
 
-    async def postpone(
-        self, connection: Connection[Record], claim: C, /, *, delay_seconds: float, last_error: str
-    ) -> None:
+    async def postpone(self, connection: Connection, claim: C, /, *, delay_seconds: float, last_error: str) -> None:
         """Note a failed attempt and end the lease; due again after the delay."""
 
-    async def next_due_seconds(self, connection: Connection[Record], /) -> float | None:
+    async def next_due_seconds(self, connection: Connection, /) -> float | None:
         """How long until the next row without a lease is due; negative when it is overdue."""
 
 

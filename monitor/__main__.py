@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from common.db.listener import Listener
-from common.db.secrets_canary import ensure_canary
-
 from common.claims import Runner
 from common.clock import Clock, SystemClock
 from common.db import orders
+from common.db.listener import Listener
 from common.db.migrate import check_schema
 from common.db.pool import Database, open_pool, resolve_dsn
+from common.db.secrets_canary import ensure_canary
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.processes import announce_ready, run_role
@@ -38,7 +37,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         await _check(database, keyring)
         issuance = Issuance(database, _open_issuer(settings, clock), keyring, clock, random)
         certificates = Runner(database, orders, issuance.perform, concurrency=_ORDERS_AT_ONCE, random=random)
-        listener = Listener(dsn, certificates.wake)
+        listener = Listener(dsn, certificates.wake, application_name="frontage monitor listener")
         async with asyncio.TaskGroup() as tasks:
             roots = [
                 tasks.create_task(certificates.run(), name="certificates"),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from asyncpg import Connection, Record
+from common.db.session import Connection
 
 KEPT_DAYS = 7
 """How long a released certificate can be adopted, before it is erased."""
@@ -37,12 +37,12 @@ def key_identity(domain: str) -> str:
     return f"certificate/{domain}/private-key"
 
 
-async def lock_domain(connection: Connection[Record], domain: str) -> None:
+async def lock_domain(connection: Connection, domain: str) -> None:
     """Hold everybody else's changes to this domain's certificate and order until the transaction ends."""
     await connection.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", domain)
 
 
-async def is_in_service(connection: Connection[Record], domain: str, application_id: str) -> bool:
+async def is_in_service(connection: Connection, domain: str, application_id: str) -> bool:
     """Whether the application's certificate is served and still valid."""
     return bool(
         await connection.fetchval(
@@ -54,7 +54,7 @@ async def is_in_service(connection: Connection[Record], domain: str, application
     )
 
 
-async def adopt(connection: Connection[Record], domain: str, application_id: str) -> bool:
+async def adopt(connection: Connection, domain: str, application_id: str) -> bool:
     """Put the certificate this application released back into service, if it is still good for an hour."""
     status = await connection.execute(
         "update certificates set released_at = null, live_at = null"
@@ -66,7 +66,7 @@ async def adopt(connection: Connection[Record], domain: str, application_id: str
     return status == "UPDATE 1"
 
 
-async def release(connection: Connection[Record], domain: str) -> None:
+async def release(connection: Connection, domain: str) -> None:
     """Stop serving and ordering for a domain that no product has any more.
 
     Call it after the row in ``domains`` is deleted, in the same transaction: while the other product still
@@ -81,7 +81,7 @@ async def release(connection: Connection[Record], domain: str) -> None:
     )
 
 
-async def store(connection: Connection[Record], domain: str, application_id: str, certificate: Certificate) -> None:
+async def store(connection: Connection, domain: str, application_id: str, certificate: Certificate) -> None:
     """Put a fresh certificate into service in place of the application's last one."""
     await connection.execute(
         """
@@ -104,24 +104,14 @@ async def store(connection: Connection[Record], domain: str, application_id: str
     )
 
 
-async def set_live(connection: Connection[Record], domain: str) -> None:
+async def set_live(connection: Connection, domain: str) -> None:
     await connection.execute(
         "update certificates set live_at = clock_timestamp() where domain = $1 and released_at is null",
         domain,
     )
 
 
-async def edges_without(connection: Connection[Record], domain: str) -> list[str]:
-    """The serving edges (those with a lease) that have not applied the domain's certificate as it is now."""
-    rows = await connection.fetch(
-        "select node_id from edge_nodes where lease_until > now() and version <"
-        " (select version from changes where kind = 'certificate' and key = $1) order by node_id",
-        domain,
-    )
-    return [row["node_id"] for row in rows]
-
-
-async def erase_released(connection: Connection[Record], *, most: int = 1000) -> int:
+async def erase_released(connection: Connection, *, most: int = 1000) -> int:
     """Delete released certificates, keys and all, after their days of grace. Returns how many."""
     rows = await connection.fetch(
         "delete from certificates where (domain, application_id) in"

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from asyncpg import Connection, Record
+from asyncpg import Record
 
 from common.db import certificates
 from common.db.certificates import Certificate
+from common.db.session import Connection
 from common.errors import FenceLost
 
 FAILED_AFTER_ATTEMPTS = 5
@@ -54,9 +55,7 @@ class Order:
         return self.domain
 
 
-async def request_order(
-    connection: Connection[Record], domain: str, application_id: str, *, hold_seconds: float
-) -> None:
+async def request_order(connection: Connection, domain: str, application_id: str, *, hold_seconds: float) -> None:
     """Lead to a live certificate, in the transaction that enrols the domain.
 
     A certificate in service is left alone; a kept one of the same application is adopted (its order only
@@ -84,7 +83,7 @@ async def request_order(
     )
 
 
-async def claim(connection: Connection[Record], /, *, most: int, lease_seconds: float) -> list[Order]:
+async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
     rows = await connection.fetch(
         """
         with due as materialized (
@@ -111,7 +110,7 @@ async def claim(connection: Connection[Record], /, *, most: int, lease_seconds: 
     return [_order(row) for row in rows]
 
 
-async def extend(connection: Connection[Record], claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
+async def extend(connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
     rows = await connection.fetch(
         """
         update orders set lease_until = clock_timestamp() + make_interval(secs => $3)
@@ -126,7 +125,7 @@ async def extend(connection: Connection[Record], claims: Collection[Order], /, *
     return {row["domain"] for row in rows}
 
 
-async def postpone(connection: Connection[Record], order: Order, /, *, delay_seconds: float, last_error: str) -> None:
+async def postpone(connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
     await connection.execute(
         """
         update orders set lease_until = null, last_error = $3,
@@ -142,7 +141,7 @@ async def postpone(connection: Connection[Record], order: Order, /, *, delay_sec
     )
 
 
-async def next_due_seconds(connection: Connection[Record], /) -> float | None:
+async def next_due_seconds(connection: Connection, /) -> float | None:
     seconds: float | None = await connection.fetchval(
         """
         select extract(epoch from due_at - clock_timestamp())::float8 from orders
@@ -153,7 +152,7 @@ async def next_due_seconds(connection: Connection[Record], /) -> float | None:
     return seconds
 
 
-async def record_renewal_begun(connection: Connection[Record], order: Order) -> None:
+async def record_renewal_begun(connection: Connection, order: Order) -> None:
     """Publish that an issued order runs again, holding nobody. Raises: `FenceLost`."""
     await _write_fenced(
         connection,
@@ -164,7 +163,7 @@ async def record_renewal_begun(connection: Connection[Record], order: Order) -> 
 
 
 async def record_issued(
-    connection: Connection[Record], order: Order, certificate: Certificate, phases: Mapping[str, float]
+    connection: Connection, order: Order, certificate: Certificate, phases: Mapping[str, float]
 ) -> None:
     """Store what the issuer gave and end the order's run, in the caller's transaction. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
@@ -177,9 +176,7 @@ async def record_issued(
     await certificates.store(connection, order.domain, order.application_id, certificate)
 
 
-async def record_live(
-    connection: Connection[Record], order: Order, renew_at: datetime, phases: Mapping[str, float]
-) -> None:
+async def record_live(connection: Connection, order: Order, renew_at: datetime, phases: Mapping[str, float]) -> None:
     """The edges serve the certificate: rest until its renewal. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
@@ -193,7 +190,7 @@ async def record_live(
     await certificates.set_live(connection, order.domain)
 
 
-async def _write_fenced(connection: Connection[Record], statement: str, order: Order, *values: object) -> None:
+async def _write_fenced(connection: Connection, statement: str, order: Order, *values: object) -> None:
     if await connection.execute(statement, order.domain, order.fence, *values) != "UPDATE 1":
         raise FenceLost(f"the order of {order.domain} is another's now")
 

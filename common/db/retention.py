@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asyncpg import Connection, Record
+from common.db.session import Connection
 
 ENROLMENT_DAYS = 2
 """SPEC 8 counts enrolments over 24 hours; a day more lets an operator see what was refused."""
 
 
-async def erase_enrolments(connection: Connection[Record], *, most: int = 1000) -> int:
+async def erase_enrolments(connection: Connection, *, most: int = 1000) -> int:
     """Forget enrolments no limit counts any more; each name's last one stays, to tell a first from a second.
 
     Returns how many.

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from common.claims import outlast_outage
 from common.clock import Clock
-from common.db import certificates, orders
+from common.db import certificates, edge_nodes, feed, orders
 from common.db.certificates import Certificate
 from common.db.orders import Order
 from common.db.pool import Database
@@ -107,16 +107,18 @@ class Issuance:
         deadline = self._clock.monotonic() + LIVE_WITHIN_SECONDS
         pause = _FIRST_LOOK_SECONDS
         with phases.timed("live"):
-            while missing := await self._edges_without(order.domain):
+            async with self._database.connection() as connection:
+                head = await feed.read_head(connection)  # the certificate's version, or a later one
+            while missing := await self._nodes_behind(head):
                 if self._clock.monotonic() >= deadline:
                     _log.warning("edges did not report a certificate", domain=order.domain, edges=missing)
                     return
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LAST_LOOK_SECONDS)
 
-    async def _edges_without(self, domain: str) -> list[str]:
+    async def _nodes_behind(self, head: feed.Head) -> list[str]:
         async with self._database.connection() as connection:
-            return await certificates.edges_without(connection, domain)
+            return await edge_nodes.nodes_behind(connection, head.identity, head.version)
 
     async def _record_live(self, order: Order, renew_at: datetime, phases: Phases) -> None:
         async def write() -> None:

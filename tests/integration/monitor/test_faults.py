@@ -141,8 +141,8 @@ async def test_work_taken_over_is_stopped(shop: Database, issuer: CountingIssuer
     async def lose_the_lease() -> None:
         issuer.before = None
         async with shop.transaction() as connection:
-            await connection.execute("update orders set lease_until = now() - interval '1 second'")
-        await claim_one(shop, lease_seconds=1)
+            await connection.execute("update orders set lease_until = now()")
+            await orders.claim(connection, most=1, lease_seconds=1)
         try:
             await asyncio.sleep(30)
         finally:

@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from common.db import certificates, orders
+from common.db import certificates, edge_nodes, feed, orders
 from common.db.pool import Database
 from common.secrets import Keyring
 from monitor import retention
@@ -40,6 +40,16 @@ async def feed_entry(database: Database, kind: str, key: str) -> bool:
     """Whether the edges know of it."""
     rows = await parts.fetch(database, "select 1 from changes where kind = $1 and key = $2 and not deleted", kind, key)
     return bool(rows)
+
+
+async def add_edge(database: Database, *, lease: str = "1 minute") -> None:
+    """An edge that has applied nothing."""
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into edge_nodes (node_id, feed_identity, version, lease_until)"
+            " values ('edge-1', '', 0, now() + $1::text::interval)",
+            lease,
+        )
 
 
 async def make_due(database: Database, domain: str = DOMAIN) -> None:
@@ -89,6 +99,23 @@ async def test_second_product_shares_order_and_certificate(
     await parts.remove(shop, product="secure")
     assert not await feed_entry(shop, "certificate", DOMAIN)
     assert issuer.issued == [DOMAIN]
+
+
+async def test_removing_one_product_while_the_other_is_added_keeps_the_order(shop: Database) -> None:
+    await parts.power(shop)
+    async with shop.transaction() as adding:
+        await adding.execute(
+            "insert into domains (domain, product, application_id) values ($1, 'secure', $2)", DOMAIN, APPLICATION
+        )
+        await orders.request_order(adding, DOMAIN, APPLICATION, hold_seconds=10)
+        removing = asyncio.create_task(parts.remove(shop))
+        await parts.until(lambda: somebody_waits(shop))
+    await removing
+    assert await parts.order_of(shop) is not None
+
+
+async def somebody_waits(database: Database) -> bool:
+    return bool(await parts.fetch(database, "select 1 from pg_locks where not granted"))
 
 
 async def test_same_application_adopts_what_it_released_and_no_other_does(
@@ -187,10 +214,13 @@ async def test_renewal_keeps_the_old_certificate_until_the_new_is_there(
             seen_meanwhile.append(await feed_entry(shop, "order", DOMAIN))
 
         issuer.before = look
+        await add_edge(shop)  # which applies nothing: the new certificate waits for it a second
         await make_due(shop)
         await parts.until(lambda: is_other_chain(shop, old["chain"]))
+        [waiting] = await parts.certificates_of(shop)
         await parts.until_live(shop)
     assert seen_meanwhile == [[old], True]
+    assert waiting["live_at"] == old["live_at"]
     [new] = await parts.certificates_of(shop)
     assert new["live_at"] > old["live_at"]
 
@@ -221,12 +251,7 @@ async def test_failed_renewal_never_takes_the_certificate_away(shop: Database, t
 async def test_live_waits_for_edges_with_a_lease_and_not_for_ever(
     shop: Database, issuer: CountingIssuer, keys: Keyring, leased: bool
 ) -> None:
-    async with shop.transaction() as connection:
-        await connection.execute(
-            "insert into edge_nodes (node_id, feed_identity, version, lease_until)"
-            " values ('edge-1', '', 0, now() + $1 * interval '1 minute')",
-            1 if leased else -1,
-        )
+    await add_edge(shop, lease="1 minute" if leased else "-1 minute")
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await parts.power(shop)
         await parts.until_live(shop)
@@ -238,11 +263,7 @@ async def test_live_waits_for_edges_with_a_lease_and_not_for_ever(
 async def test_edge_that_applies_the_certificate_ends_the_wait(
     shop: Database, issuer: CountingIssuer, keys: Keyring
 ) -> None:
-    async with shop.transaction() as connection:
-        await connection.execute(
-            "insert into edge_nodes (node_id, feed_identity, version, lease_until)"
-            " values ('edge-1', '', 0, now() + interval '1 minute')"
-        )
+    await add_edge(shop)
 
     async def is_issued() -> bool:
         return bool(await parts.certificates_of(shop))
@@ -253,7 +274,8 @@ async def test_edge_that_applies_the_certificate_ends_the_wait(
         [waiting] = await parts.certificates_of(shop)
         assert waiting["live_at"] is None
         async with shop.transaction() as connection:
-            await connection.execute("update edge_nodes set version = (select version from feed)")
+            head = await feed.read_head(connection)
+            await edge_nodes.report(connection, "edge-1", head.identity, head.version)
         await parts.until_live(shop)
     order = await parts.order_of(shop)
     assert order is not None
