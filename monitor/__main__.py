@@ -56,7 +56,7 @@ async def _check(database: Database, keyring: Keyring) -> None:
             await check_schema(connection)
             await ensure_canary(connection, keyring)
     except DatabaseUnavailable as error:
-        raise OperatorError(f"cannot reach the database ({error}): start it, or check FRONTAGE_DATABASE_URL") from error
+        raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
 
 
 def _open_issuer(settings: Settings, clock: Clock) -> Issuer:

@@ -1,0 +1,76 @@
+"""The monitor as a process: what it says, what it does, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from common.db.pool import Database
+from common.secrets import load_keyring
+from monitor.certificates.internal import root_path
+from tests.children import ROOT, clean_environment
+
+from . import parts
+
+
+@asynccontextmanager
+async def monitor(state_dir: Path, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    environment = {f"FRONTAGE_{name}": value for name, value in variables.items()}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "monitor"),
+        cwd=ROOT,
+        env=clean_environment(FRONTAGE_STATE_DIR=str(state_dir), **environment),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def refusal(state_dir: Path, **variables: str) -> str:
+    async with monitor(state_dir, **variables) as process:
+        out, err = await asyncio.wait_for(process.communicate(), 30)
+        assert (process.returncode, out) == (1, b"")
+        return err.decode()
+
+
+async def test_monitors_issue_what_is_notified_and_stop_cleanly(database: Database, dsn: str, tmp_path: Path) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    await parts.add_application(database)
+    async with monitor(tmp_path, DATABASE_URL=dsn) as one, monitor(tmp_path, DATABASE_URL=dsn) as other:
+        for process in (one, other):
+            assert process.stdout is not None
+            assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+        await parts.power(database)
+        await parts.until_live(database)
+        for process in (one, other):
+            process.send_signal(signal.SIGTERM)
+        outputs = [await asyncio.wait_for(process.communicate(), 30) for process in (one, other)]
+        assert [process.returncode for process in (one, other)] == [0, 0]
+    assert [out for out, _ in outputs] == [b"", b""]
+    logs = b"".join(err for _, err in outputs).decode()
+    assert str(root_path(tmp_path)) in logs
+    assert "PRIVATE KEY" not in logs
+    assert len(await parts.certificates_of(database)) == 1
+
+
+async def test_what_an_operator_must_put_right_is_one_line(dsn: str, tmp_path: Path) -> None:
+    assert "no master key at" in await refusal(tmp_path, DATABASE_URL=dsn)
+    load_keyring(tmp_path / "master.key", create=True)
+    for line, variables in {
+        "no database: set FRONTAGE_DATABASE_URL": {},
+        "the database cannot be reached": {"DATABASE_URL": "postgresql://127.0.0.1:1/frontage"},
+        "FRONTAGE_ISSUER=acme is not available yet": {"DATABASE_URL": dsn, "ISSUER": "acme"},
+    }.items():
+        refused = await refusal(tmp_path, **variables)
+        assert refused.startswith("frontage monitor: ")
+        assert line in refused
+        assert refused.count("\n") == 1
