@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Literal, cast
 
 from common.errors import FrontageError, InvalidName
@@ -42,7 +42,9 @@ class ApplicationUrl:
 
     @property
     def address(self) -> IPAddress | None:
-        """The address, where the host is a literal one."""
+        """The address, where the host says it: a literal, or a localhost name (RFC 6761 §6.3)."""
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return IPv4Address("127.0.0.1")
         try:
             return ip_address(self.host)
         except ValueError:

@@ -70,6 +70,7 @@ def test_what_is_no_application_url_is_refused(text: str) -> None:
         parse_application_url(text)
 
 
-def test_a_literal_address_can_be_shown_to_the_policy() -> None:
+def test_an_address_the_host_says_can_be_shown_to_the_policy() -> None:
+    assert str(ApplicationUrl("http", "app.localhost", 80, "").address) == "127.0.0.1"
     assert str(ApplicationUrl("http", "10.0.0.1", 80, "").address) == "10.0.0.1"
     assert ApplicationUrl("http", "app.example.com", 80, "").address is None

@@ -1,0 +1,143 @@
+"""The API on a real socket, with a real database and a real name server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import asyncpg
+import pytest
+from aiohttp import web
+
+from api.app import build_app, own_policy
+from bench.lab.server import NameServer
+from bench.lab.zone import Zone
+from common.clock import SystemClock
+from common.db.migrate import migrate
+from common.db.pool import Database, open_pool
+from common.db.session import Patience
+from common.dns import Resolver
+from common.postgres import EmbeddedPostgres, running_dsn
+from common.secrets import Keyring, load_keyring
+from common.settings import Settings, load
+from tests.integration.api.partner import Partner, enrol_partner
+
+POWER_TARGET = "power.frontage.test"
+SERVER = "192.0.2.10"
+
+HASTY = Patience(
+    connect_seconds=0.5,
+    acquire_seconds=0.5,
+    query_seconds=0.5,
+    statement_seconds=0.4,
+    lock_seconds=0.3,
+    idle_in_transaction_seconds=5.0,
+)
+
+
+@dataclass(slots=True)
+class Service:
+    """One API process' worth, in this process."""
+
+    url: str
+    zone: Zone
+    database: Database
+    keyring: Keyring
+    session: aiohttp.ClientSession
+    settings: Settings
+    _partners: int = field(default=0)
+
+    async def partner(self, *, step_one: bool = True) -> Partner:
+        """An application whose cname target leads to ours, unless `step_one` is not done."""
+        self._partners += 1
+        target = f"target-{self._partners}.partner.test"
+        if step_one:
+            self.zone.add(target, "CNAME", POWER_TARGET)
+        application, secret = await enrol_partner(self.database, self.keyring, target)
+        return Partner(application.id, secret, self.session, self.url)
+
+    def point(self, domain: str, partner: int = 1) -> None:
+        """Step two, done by the customer."""
+        self.zone.add(domain, "CNAME", f"target-{partner}.partner.test")
+
+
+@pytest.fixture(scope="module")
+def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the embedded Postgres."""
+    return tmp_path_factory.mktemp("postgres")
+
+
+@pytest.fixture(scope="module")
+def postgres(state_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """A server a test may stop, as long as it starts it again."""
+    with EmbeddedPostgres(state_dir) as server:
+        yield server
+
+
+@pytest.fixture
+async def dsn(postgres: EmbeddedPostgres, state_dir: Path) -> str:
+    """An empty schema."""
+    dsn = running_dsn(state_dir)
+    assert dsn is not None
+    await migrate(dsn)
+    connection = await asyncpg.connect(dsn)
+    try:
+        for table in ("orders", "certificates", "enrolments", "domains", "applications"):
+            await connection.execute(f"delete from {table}")
+    finally:
+        await connection.close()
+    return dsn
+
+
+@pytest.fixture
+def probe_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
+    async with open_service(dsn, tmp_path, probe_port, Patience()) as service:
+        yield service
+
+
+@pytest.fixture
+async def hasty_service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
+    """One that waits for Postgres no longer than a test wants to."""
+    async with open_service(dsn, tmp_path, probe_port, HASTY) as service:
+        yield service
+
+
+@asynccontextmanager
+async def open_service(dsn: str, state_dir: Path, probe_port: int, patience: Patience) -> AsyncIterator[Service]:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(NameServer.serve(Zone()))
+        settings = load(
+            {
+                "FRONTAGE_STATE_DIR": str(state_dir),
+                "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
+                "FRONTAGE_DNS_SERVERS": server.address,
+                "FRONTAGE_POWER_TARGET": POWER_TARGET,
+                "FRONTAGE_SERVICE_SERVERS": f"{SERVER},2001:db8::10",
+            }
+        )
+        keyring = load_keyring(settings.key_file, create=True)
+        database = await stack.enter_async_context(
+            open_pool(dsn, size=5, application_name="api test", patience=patience)
+        )
+        resolver = Resolver(settings.dns_servers, own_policy(settings))
+        app = build_app(settings, database, keyring, resolver, SystemClock(), probe_port=probe_port)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        port = runner.addresses[0][1]
+        yield Service(f"http://127.0.0.1:{port}", server.zone, database, keyring, session, settings)

@@ -1,0 +1,104 @@
+"""Postgres stopped, and frozen in the middle of an answer: the API answers in shape, in time, and recovers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from common.postgres import EmbeddedPostgres
+from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Answer, Partner
+
+DOMAIN = "shop.customer.test"
+Call = Callable[[Partner], Coroutine[Any, Any, Answer]]
+
+EXPECTED: list[tuple[Call, int, str]] = [
+    (lambda partner: partner.post(DOMAIN), 502, "Internal Server Error."),
+    (lambda partner: partner.put(DOMAIN), 502, "Internal Server Error."),
+    (lambda partner: partner.delete(DOMAIN), 502, "Internal Server Error."),
+    (lambda partner: partner.get(), 500, "Internal Server Error"),
+    (lambda partner: partner.get(domain=DOMAIN), 500, "Internal Server Error"),
+    (
+        lambda partner: partner.call(
+            "POST", "/token", headers={}, json={"applicationId": partner.id, "secret": partner.secret}
+        ),
+        503,
+        "Service Unavailable",
+    ),
+    (lambda partner: partner.call("GET", "/readyz"), 503, "Service Unavailable"),
+]
+
+
+async def expect_failures(partner: Partner) -> None:
+    async with asyncio.timeout(30):
+        for call, status, message in EXPECTED:
+            answer = await call(partner)
+            assert (answer.status, answer.message) == (status, message)
+        assert (await partner.call("GET", "/healthz")).status == 200
+
+
+async def expect_recovery(partner: Partner) -> None:
+    async with asyncio.timeout(30):
+        while (await partner.post(DOMAIN)).message == "Internal Server Error.":
+            await asyncio.sleep(0.05)
+        assert (await partner.get()).body["total"] == 1
+        assert (await partner.call("GET", "/readyz")).status == 200
+
+
+async def test_postgres_killed_and_back(hasty_service: Service, postgres: EmbeddedPostgres) -> None:
+    partner = await hasty_service.partner()
+    hasty_service.point(DOMAIN)
+    assert (await partner.get()).status == 200
+
+    postgres.process.kill()
+    postgres.process.wait()
+    try:
+        await expect_failures(partner)
+    finally:
+        postgres.start()
+    await expect_recovery(partner)
+
+
+async def test_postgres_frozen_and_thawed(hasty_service: Service, postgres: EmbeddedPostgres) -> None:
+    partner = await hasty_service.partner()
+    hasty_service.point(DOMAIN)
+    assert (await partner.get()).status == 200
+    pids = await backends(hasty_service, postgres)
+
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        await expect_failures(partner)
+    finally:
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGCONT)
+    await expect_recovery(partner)
+
+
+async def test_a_server_the_database_froze_under_answers_many_in_time(
+    hasty_service: Service, postgres: EmbeddedPostgres
+) -> None:
+    partner = await hasty_service.partner()
+    await partner.get()
+    pids = await backends(hasty_service, postgres)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(10):
+            answers = await asyncio.gather(*(partner.get() for _ in range(20)))
+    finally:
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGCONT)
+
+    assert {answer.status for answer in answers} == {500}
+
+
+async def backends(service: Service, postgres: EmbeddedPostgres) -> list[int]:
+    """The postmaster and the backends that serve the API."""
+    assert postgres.pid is not None
+    async with service.database.connection() as connection:
+        rows = await connection.fetch("select pid from pg_stat_activity where application_name = 'api test'")
+    return [postgres.pid, *(row["pid"] for row in rows)]

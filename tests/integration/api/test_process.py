@@ -1,0 +1,72 @@
+"""``python -m api`` as an operator starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+
+from common.secrets import load_keyring
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def start(dsn: str, state_dir: Path, listen: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "api"],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "FRONTAGE_DATABASE_URL": dsn,
+            "FRONTAGE_STATE_DIR": str(state_dir),
+            "FRONTAGE_API_LISTEN": listen,
+        },
+        cwd="/",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def test_it_says_when_it_serves_and_leaves_when_told(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    process = start(dsn, tmp_path, f"127.0.0.1:{probe_port}")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        url = f"http://127.0.0.1:{probe_port}/readyz"
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            assert response.status == 200
+        process.send_signal(signal.SIGTERM)
+        output, complaints = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()
+
+    assert (process.returncode, output, complaints) == (0, "", "")
+
+
+async def test_a_port_in_use_is_one_line(dsn: str, tmp_path: Path) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        expect_complaint(start(dsn, tmp_path, f"127.0.0.1:{taken.getsockname()[1]}"), "FRONTAGE_API_LISTEN")
+
+
+async def test_a_missing_master_key_is_one_line(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    expect_complaint(start(dsn, tmp_path, f"127.0.0.1:{probe_port}"), "no master key")
+
+
+def expect_complaint(process: subprocess.Popen[str], words: str) -> None:
+    try:
+        output, complaints = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, output) == (1, "")
+    assert len(complaints.splitlines()) == 1
+    assert words in complaints

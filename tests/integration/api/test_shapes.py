@@ -1,0 +1,107 @@
+"""Whatever is sent, the answer is JSON in the spec's shape: no traceback, no 500, nothing changed."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tests.integration.api.conftest import Service
+
+DOMAIN = "shop.customer.test"
+GOOD = b'{"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com"}'
+
+BAD_BODIES = {
+    "empty": b"",
+    "text": b"hello",
+    "cut": GOOD[:-1],
+    "list": b"[]",
+    "null": b"null",
+    "string": b'"a"',
+    "number": b"1",
+    "NaN": b'{"domain": NaN}',
+    "infinite": b'{"domain": 1e999}',
+    "trailing": GOOD + b"x",
+    "two": GOOD + GOOD,
+    "single quotes": b"{'domain': 'a'}",
+    "byte order mark": b"\xef\xbb\xbf" + GOOD,
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "not UTF-8": b'{"domain": "\xff\xfe"}',
+    "half a surrogate pair": b'{"domain": "\\ud800.customer.test"}',
+    "nested": b"[" * 100_000,
+    "nested objects": b'{"domain":' * 20_000,
+    "nested value": b'{"domain": ' + b"[" * 900 + b"]" * 900 + b"}",
+    "NUL": b'{"domain": "shop\\u0000.customer.test", "applicationUrl": "https://origin.example.com"}',
+    "number for text": b'{"domain": 1, "applicationUrl": "https://origin.example.com"}',
+    "list for text": b'{"domain": ["a"], "applicationUrl": "https://origin.example.com"}',
+    "no domain": b'{"applicationUrl": "https://origin.example.com"}',
+    "large number": b'{"domain": ' + b"9" * 10_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES.keys())
+async def test_bad_bodies_are_refused_in_shape(service: Service, body: bytes) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    headers = partner.headers | {"Content-Type": "application/json"}
+
+    for method in ("POST", "PUT", "DELETE"):
+        answer = await partner.call(method, data=body, headers=headers)
+        assert answer.status == 502
+        assert answer.message in ("Invalid request body", "Domain not valid")
+        assert answer.body["request_id"]
+
+    assert (await partner.get()).body["total"] == 0
+
+
+async def test_the_last_of_doubled_keys_counts(service: Service) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    headers = partner.headers | {"Content-Type": "application/json; charset=utf-8"}
+
+    body = b'{"domain": "other.customer.test", ' + GOOD[1:]
+    assert (await partner.call("POST", data=body, headers=headers)).status == 200
+
+    assert (await partner.get()).body["items"][0]["domain"] == DOMAIN
+
+
+async def test_http_keeps_its_own_statuses(service: Service) -> None:
+    partner = await service.partner()
+
+    answer = await partner.call("GET", "/nothing", headers={})
+    assert (answer.status, answer.message) == (404, "Not Found")
+
+    answer = await partner.call("PATCH")
+    assert (answer.status, answer.message) == (405, "Method Not Allowed")
+    assert set(answer.headers["Allow"].split(",")) == {"GET", "POST", "PUT", "DELETE"}
+
+    large = b'{"domain": "' + b"a" * 300_000 + b'"}'
+    json_headers = partner.headers | {"Content-Type": "application/json"}
+    assert (await partner.call("POST", data=large, headers=json_headers)).status == 413
+
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", "nonsense"):
+        headers = partner.headers | {"Content-Type": content_type}
+        assert (await partner.call("POST", data=GOOD, headers=headers)).status == 415
+    headers = json_headers | {"Content-Encoding": "gzip"}
+    assert (await partner.call("POST", data=gzip.compress(b"0" * 10_000_000), headers=headers)).status == 415
+
+
+async def test_the_software_is_not_named(service: Service) -> None:
+    partner = await service.partner()
+
+    for answer in (await partner.get(), await partner.call("GET", "/nothing")):
+        assert answer.headers["Server"] == "frontage"
+
+
+async def test_health_and_metrics(service: Service) -> None:
+    partner = await service.partner()
+    assert (await partner.call("GET", "/healthz", headers={})).status == 200
+    assert (await partner.call("GET", "/readyz", headers={})).status == 200
+    await partner.get()
+    await partner.call("GET", "/a/path/nobody/knows")
+
+    async with service.session.get(service.url + "/metrics") as response:
+        text = await response.text()
+
+    assert 'frontage_api_requests_total{method="GET",route="/power",status="200"} 1.0' in text
+    assert "nobody" not in text

@@ -1,0 +1,30 @@
+import pytest
+from aiohttp import web
+
+from api.errors import Refusal, refusal_of_failure, refusal_of_http
+from common.errors import DatabaseUnavailable
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "refusal"),
+    [
+        ("POST", "/power", Refusal(502, "Internal Server Error.")),
+        ("PUT", "/power", Refusal(502, "Internal Server Error.")),
+        ("DELETE", "/power", Refusal(502, "Internal Server Error.")),
+        ("GET", "/power", Refusal(500, "Internal Server Error")),
+        ("POST", "/token", Refusal(503, "Service Unavailable")),
+        ("GET", "/readyz", Refusal(503, "Service Unavailable")),
+    ],
+)
+def test_a_database_that_is_down_shows_as_the_spec_says(method: str, path: str, refusal: Refusal) -> None:
+    assert refusal_of_failure(DatabaseUnavailable("gone"), method, path) == refusal
+
+
+def test_any_other_failure_is_internal() -> None:
+    assert refusal_of_failure(RuntimeError(), "POST", "/token") == Refusal(500, "Internal Server Error")
+
+
+def test_what_aiohttp_refuses_keeps_its_status() -> None:
+    assert refusal_of_http(web.HTTPMethodNotAllowed("PATCH", ["GET"])).status == 405
+    assert refusal_of_http(web.HTTPRequestEntityTooLarge(1, 2)).status == 413
+    assert refusal_of_http(web.HTTPTooManyRequests()) == Refusal(429, "Too Many Requests")
