@@ -9,8 +9,8 @@ from common.claims import Runner
 from common.clock import Clock, SystemClock
 from common.db import orders
 from common.db.listener import Listener
-from common.db.migrate import check_schema
 from common.db.pool import Database, open_pool, resolve_dsn
+from common.db.schema import check_schema
 from common.db.secrets_canary import ensure_canary
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
