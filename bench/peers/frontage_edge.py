@@ -23,7 +23,7 @@ class Frontage:
             async with Partner.at(settings.base_url, stage.application_id) as partner:
                 await partner.sign_in(stage.client_secret)
                 await partner.power(HOST, f"http://127.0.0.1:{origin_port}/")
-            await Visitor(stage.edge_https_host, settings.edge_https.port, stage.ca_file).get(HOST)
+            await Visitor(stage.edge_https_host, settings.edge_https.port, stage.ca_file).get_when(HOST, "xxx")
             edge = find_child(os.getpid(), "-m", "edge")
             pin(edge, PROXY_CORE)
             yield Serving(edge, settings.edge_http.port, settings.edge_https.port)

@@ -20,6 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Self
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from common.errors import OperatorError
 
@@ -33,6 +34,10 @@ _FORGED = "203.0.113.9"  # an address the visitor pretends to come from
 
 class WalkFailed(OperatorError):
     """A step did not end as it must; says what came instead."""
+
+
+class NoAnswer(WalkFailed):
+    """The edge refused the handshake or the connection: for a moment, what it says of a name it has not learnt yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,31 @@ class Visitor:
         self._ca_file = ca_file
 
     async def get(self, domain: str, path: str = "/") -> Answer:
-        """Raises: `WalkFailed` when there is no answer, or no certificate for `domain` that the root vouches for."""
+        """Raises: `NoAnswer`, also when there is no certificate for `domain` that the root vouches for."""
+        url = f"https://{domain}:{self._port}{path}"
         try:
-            async with self._session() as session, session.get(f"https://{domain}:{self._port}{path}") as response:
+            async with self._session() as session, session.get(URL(url, encoded=True)) as response:
                 return Answer(response.status, dict(response.headers), await response.read())
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise WalkFailed(f"no answer from https://{domain}:{self._port}{path}: {error}") from error
+            raise NoAnswer(f"no answer from {url}: {error}") from error
+
+    async def get_when(self, domain: str, text: str) -> Answer:
+        """The first page of `domain` with `text` in it: edges learn of a commit within milliseconds, not at once.
+
+        Raises: `WalkFailed` when none comes in time.
+        """
+        deadline = time.monotonic() + _SEEN_SECONDS
+        while True:
+            try:
+                answer = await self.get(domain)
+                if answer.status == 200 and text in answer.body.decode("utf-8", "replace"):
+                    return answer
+                seen = f"status {answer.status}: {answer.body[:80]!r}"
+            except NoAnswer as error:
+                seen = str(error)
+            if time.monotonic() > deadline:
+                raise WalkFailed(f'expected "{text}" at {domain}, got {seen}')
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
@@ -215,7 +239,7 @@ class Walk:
 
     @_step("first HTTPS response")
     async def serve(self) -> str:
-        await self._seen("Version A of the application")
+        await self._visitor.get_when(self._domain, "Version A of the application")
         return "certificate verified"
 
     @_step("forwarded headers and path")
@@ -251,7 +275,7 @@ class Walk:
     @_step("PUT /power, seen at the edge")
     async def move(self) -> str:
         message = await self._partner.move(self._domain, f"{self._origin}/b")
-        await self._seen("Version B of the application")
+        await self._visitor.get_when(self._domain, "Version B of the application")
         return message
 
     @_step("DELETE /power, gone at the edge")
@@ -261,23 +285,10 @@ class Walk:
         while time.monotonic() < deadline:
             try:
                 await self._visitor.get(self._domain)
-            except WalkFailed:
+            except NoAnswer:
                 return message
             await asyncio.sleep(_POLL_SECONDS)
         raise WalkFailed(f"{self._domain} is still served {_SEEN_SECONDS:.0f} seconds after DELETE /power")
-
-    async def _seen(self, text: str) -> None:
-        """Wait until the edge serves a page with `text`: edges learn of a commit within milliseconds, not at once."""
-        deadline = time.monotonic() + _SEEN_SECONDS
-        while True:
-            answer = await self._visitor.get(self._domain)
-            if answer.status == 200 and text in answer.body.decode("utf-8", "replace"):
-                return
-            if time.monotonic() > deadline:
-                raise WalkFailed(
-                    f'expected "{text}" at {self._domain}, got status {answer.status}: {answer.body[:80]!r}'
-                )
-            await asyncio.sleep(_POLL_SECONDS)
 
 
 def _expect(what: str, seen: object, expected: object) -> None:
