@@ -15,14 +15,13 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from common import logs
 from common.errors import FrontageError
 from common.processes import loop_factory
 from common.settings import Settings
-from edge.listeners import BACKLOG
+from edge.worker_acceptor import Acceptor, accept_from
 from edge.worker_control import (
     LINE_LIMIT_BYTES,
     Adopt,
@@ -56,7 +55,7 @@ class Worker:
         self._begin = begin
         self._service = service
         self._writer = writer
-        self._accepting: dict[int, list[asyncio.Server]] = {}
+        self._acceptors: dict[int, Acceptor] = {}
         self._is_draining = False
         self._finishing: asyncio.Task[None] | None = None
         self.finished = asyncio.Event()
@@ -86,11 +85,11 @@ class Worker:
             case Adopt(gate):
                 await self._accept(gate)
             case Release(gate):
-                self._let_go(gate)
+                await self._let_go(gate)
             case Drain():
                 self._drain()
             case Finish(grace_seconds):
-                self._stop_accepting()
+                await self._stop_accepting()
                 self._finishing = asyncio.create_task(self._finish(grace_seconds), name="finish")
             case Begin():
                 raise ValueError("already begun")
@@ -98,22 +97,19 @@ class Worker:
     # Accepting -------------------------------------------------------------------------------------------
 
     async def _accept(self, index: int) -> None:
-        if index in self._accepting:
-            return
-        gate = self._begin.gates[index]
-        self._accepting[index] = [
-            await _accept_from(gate.http, self._service.plain_protocol),
-            await _accept_from(gate.https, self._service.secure_protocol),
-        ]
+        if index not in self._acceptors:
+            service = self._service
+            self._acceptors[index] = await accept_from(
+                self._begin.gates[index], service.plain_protocol, service.secure_protocol
+            )
 
-    def _let_go(self, index: int) -> None:
-        """Accept no more from there; who is queued stays queued, and what was accepted stays ours."""
-        for server in self._accepting.pop(index, ()):
-            server.close()
+    async def _let_go(self, index: int) -> None:
+        if acceptor := self._acceptors.pop(index, None):
+            await acceptor.close()
 
-    def _stop_accepting(self) -> None:
-        for index in list(self._accepting):
-            self._let_go(index)
+    async def _stop_accepting(self) -> None:
+        for index in list(self._acceptors):
+            await self._let_go(index)
         for gate in self._begin.gates:
             # Inherited: while one process holds a socket, clients go on queueing there.
             os.close(gate.http)
@@ -138,16 +134,6 @@ class Worker:
         while quiet_polls * QUIET_POLL_SECONDS < QUIET_SECONDS:
             await asyncio.sleep(QUIET_POLL_SECONDS)
             quiet_polls = quiet_polls + 1 if self._service.is_idle() else 0
-
-
-async def _accept_from(descriptor: int, protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
-    """Accept through a duplicate, so that letting go closes the duplicate and never the socket."""
-    listener = socket.socket(fileno=os.dup(descriptor))
-    try:
-        return await asyncio.get_running_loop().create_server(protocol, sock=listener, backlog=BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
 
 
 # The process ---------------------------------------------------------------------------------------------

@@ -1,0 +1,59 @@
+"""A gate changes hands at any moment, and every client is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import cast
+
+import pytest
+
+from common.settings import HostPort
+from edge.listeners import Listeners
+from edge.worker_acceptor import accept_from
+from edge.worker_control import Gate
+from tests.component.edge_process import free_ports
+
+
+class Greeting(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).write(b"hello")
+        cast("asyncio.Transport", transport).close()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_client_that_arrives_while_a_gate_changes_hands_is_answered(turns: int) -> None:
+    http, https = free_ports(2)
+    listeners = Listeners(HostPort("127.0.0.1", http), HostPort("127.0.0.1", https), 1)
+    acceptors = [await accept_from(listeners.gates[0], Greeting, Greeting)]
+    try:
+        clients = [asyncio.create_task(asyncio.open_connection("127.0.0.1", http)) for _ in range(5)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await acceptors.pop().close()
+        acceptors.append(await accept_from(listeners.gates[0], Greeting, Greeting))
+        for reader, writer in await asyncio.gather(*clients):
+            assert await asyncio.wait_for(reader.read(), 10) == b"hello"
+            writer.close()
+    finally:
+        for acceptor in acceptors:
+            await acceptor.close()
+        listeners.close()
+
+
+async def test_letting_go_leaves_the_gate_open_and_its_queue_waiting() -> None:
+    http, https = free_ports(2)
+    listeners = Listeners(HostPort("127.0.0.1", http), HostPort("127.0.0.1", https), 1)
+    try:
+        first = await accept_from(listeners.gates[0], Greeting, Greeting)
+        await first.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", https)
+        copy = Gate(*map(os.dup, (listeners.gates[0].http, listeners.gates[0].https)))  # as another process has it
+        second = await accept_from(copy, Greeting, Greeting)
+        assert await asyncio.wait_for(reader.read(), 10) == b"hello"
+        writer.close()
+        await second.close()
+        os.close(copy.http)
+        os.close(copy.https)
+    finally:
+        listeners.close()
