@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from common.db.session import Connection
+from common.db.session import Connection, transaction
 
 _BATCH_ROWS = 2000
 TOMBSTONES_KEPT = timedelta(days=7)
@@ -76,13 +76,8 @@ class Snapshot:
 @asynccontextmanager
 async def open_snapshot(connection: Connection) -> AsyncIterator[Snapshot]:
     """A snapshot of the feed, as of now."""
-    transaction = connection.transaction(isolation="repeatable_read", readonly=True)
-    await transaction.start()
-    try:
+    async with transaction(connection, is_snapshot=True):
         yield Snapshot(connection, await read_head(connection))
-    finally:
-        if not connection.is_closed():
-            await transaction.rollback()
 
 
 async def read_head(connection: Connection) -> Head:

@@ -19,7 +19,16 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from common import postgres
-from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_passing, open_session, unavailable
+from common.db.session import (
+    DEFAULT_PATIENCE,
+    Connection,
+    Patience,
+    border,
+    is_passing,
+    open_session,
+    transaction,
+    unavailable,
+)
 from common.errors import DatabaseUnavailable, OperatorError
 from common.settings import Settings
 
@@ -85,16 +94,8 @@ class Database:
 
         Raises: `DatabaseUnavailable`; if it comes from the commit, whether it took effect is unknown.
         """
-        async with self.connection() as connection:
-            transaction = connection.transaction()
-            await transaction.start()
-            try:
-                yield connection
-            except BaseException as error:
-                if isinstance(error, Exception) and not is_passing(error, connection):
-                    await transaction.rollback()
-                raise
-            await transaction.commit()
+        async with self.connection() as connection, transaction(connection):
+            yield connection
 
     async def open(self) -> None:
         """Try the server out now if it is there; if it is not, the first connection will.

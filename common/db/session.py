@@ -8,8 +8,8 @@ takes for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -92,6 +92,22 @@ def border(connection: Connection) -> Iterator[None]:
         raise
 
 
+@asynccontextmanager
+async def transaction(connection: Connection, *, is_snapshot: bool = False) -> AsyncIterator[None]:
+    """READ COMMITTED; a snapshot sees one moment only (REPEATABLE READ) and writes nothing. Committed at the end of
+    the block, rolled back if it raises; left alone if `border` is about to throw the connection away, since a frozen
+    server would answer the rollback no sooner than what went before."""
+    block = connection.transaction(isolation="repeatable_read" if is_snapshot else None, readonly=is_snapshot)
+    await block.start()
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) and not is_passing(error, connection):
+            await block.rollback()
+        raise
+    await block.commit()
+
+
 async def open_session(dsn: str, application_name: str, patience: Patience = DEFAULT_PATIENCE) -> Connection:
     """A connection of the caller's own, configured.
 
@@ -116,7 +132,9 @@ async def _connect(dsn: str, application_name: str, patience: Patience) -> Conne
             server_settings={"application_name": application_name},
         )
     except (asyncpg.ClientConfigurationError, ValueError) as error:
-        raise OperatorError(f"FRONTAGE_DATABASE_URL is no address of a database: {error}") from error
+        raise OperatorError(  # not the driver's words, which may quote a password
+            "FRONTAGE_DATABASE_URL is no address of a database: expected postgresql://user:password@host:port/name"
+        ) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
         raise unavailable(error) from error
 

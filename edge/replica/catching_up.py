@@ -1,0 +1,51 @@
+"""What to do about the difference between a replica and the feed: pure decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from common.db.feed import Head
+from edge.replica.store import State
+
+_REMOVABLE_SHARE = 0.05
+_REVIEW_SECONDS = 60.0
+
+
+class Step(Enum):
+    NOTHING = "nothing"
+    CHANGES = "changes"
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCopy:
+    """A copy that would remove so many routes that an operator must say it is meant."""
+
+    identity: str
+    version: int
+    routes: int
+    removed_routes: int
+    held_at: float
+    """Monotonic seconds."""
+
+    def still_speaks_for(self, head: Head, now: float) -> bool:
+        """Whether copying again would show nothing new. A feed that moved is looked at again, but not at every move:
+        a copy is a lot of work."""
+        if head.identity != self.identity or head.version < self.version:
+            return False
+        return head.version == self.version or now - self.held_at < _REVIEW_SECONDS
+
+
+def next_step(state: State, head: Head) -> Step:
+    """Changes lead from the replica to the feed only along one history, with no gap and nothing lost."""
+    is_other_history = state.identity != head.identity or head.version < state.version
+    if is_other_history or state.version < head.purged_version:
+        return Step.COPY
+    if head.version > state.version:
+        return Step.CHANGES
+    return Step.NOTHING if state.equals(head) else Step.COPY
+
+
+def is_mass_removal(routes: int, removed: int) -> bool:
+    return removed > routes * _REMOVABLE_SHARE

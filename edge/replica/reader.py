@@ -1,0 +1,57 @@
+"""Reading the replica: what a worker asks while it serves. A question costs about a microsecond.
+
+No read transaction outlives a call, so no reader ever keeps the writer from reusing pages.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import orjson
+
+from edge.replica.directory import COPIES, META, entry_key, open_for_reading
+
+SERVING = b"serving"
+"""In ``meta``: the index of the copy that serves, one ASCII digit; absent while nothing was ever copied."""
+
+
+class ReplicaReader:
+    """One a process (LMDB's rule); made and closed by the worker. For one thread."""
+
+    def __init__(self, path: Path, *, environment: lmdb.Environment | None = None) -> None:
+        """`environment`: the writer's own, for reading in the process that writes.
+
+        Raises: `OperatorError` when there is no replica at `path`.
+        """
+        self._is_owner = environment is None
+        self._environment = environment or open_for_reading(path)
+        self._meta = self._environment.open_db(META, create=False)
+        self._copies = [self._environment.open_db(name, create=False) for name in COPIES]
+        self._seen = -1
+        self._serving: Any = None
+
+    def generation(self) -> int:
+        """Moves with each commit to the replica. Ask before reading what is to be remembered under it."""
+        return self._environment.info()["last_txnid"]
+
+    def get_raw(self, kind: str, key: str) -> bytes | None:
+        """The content as stored: JSON text."""
+        with self._environment.begin() as transaction:
+            moment = transaction.id()
+            if moment != self._seen:
+                serving = transaction.get(SERVING, db=self._meta)
+                self._serving = None if serving is None else self._copies[int(serving)]
+                self._seen = moment
+            if self._serving is None:
+                return None
+            return transaction.get(entry_key(kind, key), db=self._serving)
+
+    def get(self, kind: str, key: str) -> dict[str, Any] | None:
+        content = self.get_raw(kind, key)
+        return None if content is None else orjson.loads(content)
+
+    def close(self) -> None:
+        if self._is_owner:
+            self._environment.close()

@@ -1,0 +1,296 @@
+"""The replicator: keeps this node's replica equal to Postgres, and tells Postgres how far it is.
+
+Woken by the listener and by a slow poll, it catches up in one snapshot of the feed; wake-ups during a catch-up lead
+to exactly one more. Whatever Postgres does (gone, frozen, restored, another one), the replica serves what it
+last knew. LMDB's work, fsync included, happens in one thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+import lmdb
+
+from common.clock import Clock
+from common.db import edge_nodes
+from common.db.feed import Snapshot, open_snapshot
+from common.db.listener import Listener
+from common.db.pool import refuse_transaction_pooler
+from common.db.schema import check_schema
+from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_gone, open_session
+from common.errors import DatabaseUnavailable, OperatorError
+from common.logs import get_logger
+from common.settings import Settings
+from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
+from edge.replica.directory import replica_path
+from edge.replica.store import Copy, Store, Update
+
+_NAME = "frontage edge"
+_POLL_SECONDS = 5.0
+_RENEWAL_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 3.0
+_FAREWELL_SECONDS = 1.0
+
+_log = get_logger("edge.replica")
+_T = TypeVar("_T")
+
+
+class Replicator:
+    """One a node, owned by the supervisor: `run` as a task, `close` when no reader's wake-up matters any more.
+
+    The replica's directory is made and locked by the constructor, so that workers started after it can read.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        dsn_provider: Callable[[], str],
+        on_applied: Callable[[int], None],
+        clock: Clock,
+        *,
+        poll_seconds: float = _POLL_SECONDS,
+        patience: Patience = DEFAULT_PATIENCE,
+    ) -> None:
+        """`on_applied` is called in the loop with each version committed to the replica.
+
+        Raises: `OperatorError` when the replica cannot be written by this process.
+        """
+        self._dsn_provider = dsn_provider
+        self._on_applied = on_applied
+        self._clock = clock
+        self._poll_seconds = poll_seconds
+        self._patience = patience
+        self.store = Store(replica_path(settings.state_dir))
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica")
+        self._listener = Listener(dsn_provider, self.wake, application_name=f"{_NAME} listener", patience=patience)
+        self._session: Connection | None = None
+        self._is_server_tried = False
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._is_reached = False
+        self._equal_at: float | None = None
+        self._held: tuple[HeldCopy, Copy] | None = None
+        self._is_accepted = False
+
+    # What others see -------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int | None:
+        """The version served; None while nothing was ever copied."""
+        state = self.store.state
+        return None if state.identity is None else state.version
+
+    @property
+    def connected(self) -> bool:
+        """Whether changes would be heard of at once."""
+        return self._is_reached and self._listener.is_listening
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Since the replica was last seen to equal Postgres; None if not in this process' life."""
+        return None if self._equal_at is None else self._clock.monotonic() - self._equal_at
+
+    @property
+    def held_copy(self) -> HeldCopy | None:
+        """A copy that waits for an operator's word."""
+        return None if self._held is None else self._held[0]
+
+    def accept_held_copy(self) -> bool:
+        """Let the held copy serve; False when none is held."""
+        self._is_accepted = self._held is not None
+        self.wake()
+        return self._is_accepted
+
+    def check_readers(self) -> None:
+        """Free what killed workers had reserved; call it after each worker's exit."""
+        self.store.environment.reader_check()
+
+    def wake(self) -> None:
+        """Catch up soon."""
+        self._wake.set()
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self.store.close()
+
+    # Life ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow for ever.
+
+        Raises: `OperatorError` for what an operator must put right, but only while there is nothing to serve.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._listener.run(), name="replica listener")
+                tasks.create_task(self._follow(), name="replica follower")
+                tasks.create_task(self._keep_lease(), name="replica lease")
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        finally:
+            self._is_reached = False
+            self._drop_session()
+
+    async def _follow(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        self._wake.set()
+        while True:
+            await _wait(self._wake, self._poll_seconds if self._is_reached else pause)
+            self._wake.clear()
+            try:
+                await self._catch_up()
+            except (DatabaseUnavailable, OperatorError, lmdb.Error) as error:
+                if isinstance(error, OperatorError) and self.version is None:
+                    raise
+                if self._is_reached or pause == _FIRST_PAUSE_SECONDS:
+                    _log.warning("cannot follow the change feed: what is known is served on", error=str(error))
+                self._is_reached = False
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            else:
+                self._is_reached = True
+                pause = _FIRST_PAUSE_SECONDS
+
+    # Catching up -----------------------------------------------------------------------------------------
+
+    async def _catch_up(self) -> None:
+        """Make the replica equal to one moment of the feed, or hold a copy that an operator must look at."""
+        if self._is_accepted and self._held is not None:
+            await self._serve_copy(self._held[1])
+        async with self._snapshot() as snapshot:
+            step = next_step(self.store.state, snapshot.head)
+            if step is Step.CHANGES and not await self._apply_changes(snapshot):
+                _log.error("the replica had left the feed: copying afresh", version=self.version)
+                step = Step.COPY
+            if step is Step.COPY and not await self._copy(snapshot):
+                return
+        self._held, self._is_accepted = None, False
+        self._equal_at = self._clock.monotonic()
+
+    async def _apply_changes(self, snapshot: Snapshot) -> bool:
+        """False when the changes did not lead to the feed's checksum; then nothing was applied."""
+        update = Update(self.store)
+        try:
+            await self._in_thread(update.begin)
+            async for entries in snapshot.changes(self.store.state.version):
+                await self._in_thread(update.put, entries)
+            is_equal = await self._in_thread(update.commit, snapshot.head)
+        finally:
+            self._thread.submit(update.abort)  # not awaited: it must happen even if we are cancelled
+        if is_equal:
+            self._announce()
+        return is_equal
+
+    async def _copy(self, snapshot: Snapshot) -> bool:
+        """False when the copy is held."""
+        if self._held is not None and self._held[0].still_speaks_for(snapshot.head, self._clock.monotonic()):
+            return False
+        self._held = None
+        copy = await self._in_thread(Copy, self.store, snapshot.head)
+        async for entries in snapshot.everything():
+            await self._in_thread(copy.put, entries)
+        routes, removed = self.store.state.routes, copy.removed_routes
+        if is_mass_removal(routes, removed):
+            head, now = snapshot.head, self._clock.monotonic()
+            self._held = HeldCopy(head.identity, head.version, routes, removed, now), copy
+            _log.error("a copy is held: it would remove many routes", routes=routes, removed=removed)
+            return False
+        await self._serve_copy(copy)
+        return True
+
+    async def _serve_copy(self, copy: Copy) -> None:
+        self._held, self._is_accepted = None, False
+        state = await self._in_thread(copy.swap)
+        if state.skew:
+            _log.error("the feed's checksum is not that of its tables: were triggers off?", version=state.version)
+        _log.info("serving a fresh copy", version=state.version, routes=state.routes)
+        self._announce()
+
+    def _announce(self) -> None:
+        self._on_applied(self.store.state.version)
+        self._moved.set()
+
+    async def _in_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    # Postgres --------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _snapshot(self) -> AsyncIterator[Snapshot]:
+        """On the session kept for it; one that failed is replaced the next time."""
+        if self._session is None or is_gone(self._session):
+            self._session = await self._open_session(f"{_NAME} feed")
+        try:
+            with border(self._session):
+                async with open_snapshot(self._session) as snapshot:
+                    yield snapshot
+        except BaseException:
+            self._drop_session()
+            raise
+
+    async def _open_session(self, name: str) -> Connection:
+        dsn = self._dsn_provider()
+        if not self._is_server_tried:
+            await refuse_transaction_pooler(dsn, name, self._patience)
+            self._is_server_tried = True
+        session = await open_session(dsn, name, self._patience)
+        try:
+            with border(session):
+                await check_schema(session)
+        except BaseException:
+            session.terminate()
+            raise
+        return session
+
+    def _drop_session(self) -> None:
+        if self._session is not None:
+            self._session.terminate()
+            self._session = None
+
+    # The lease -------------------------------------------------------------------------------------------
+
+    async def _keep_lease(self) -> None:
+        """Report each second, and at once when the version moves; a session of its own, so that a long copy does
+        not let the lease lapse."""
+        try:
+            while True:
+                with suppress(DatabaseUnavailable, OperatorError):
+                    await self._report_on_one_session()
+                await asyncio.sleep(_RENEWAL_SECONDS)
+        finally:
+            with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
+                async with asyncio.timeout(_FAREWELL_SECONDS):
+                    await self._end_lease()
+
+    async def _report_on_one_session(self) -> None:
+        if self.version is None:
+            await self._moved.wait()
+        session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
+        try:
+            with border(session):
+                await edge_nodes.flush_lazily(session)
+                while True:
+                    self._moved.clear()
+                    state = self.store.state
+                    await edge_nodes.report(session, self.store.node_id, state.identity or "", state.version)
+                    await _wait(self._moved, _RENEWAL_SECONDS)
+        finally:
+            session.terminate()
+
+    async def _end_lease(self) -> None:
+        session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
+        try:
+            with border(session):
+                await edge_nodes.end_lease(session, self.store.node_id)
+        finally:
+            session.terminate()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

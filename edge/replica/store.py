@@ -1,0 +1,167 @@
+"""Writing the replica: changes in one transaction, or a whole copy beside the serving one and then a swap.
+
+Content, version and checksum are committed together, so that after a crash the replica is what it was before or what
+it was to become. The checksum is over what is really stored. Everything here blocks; all of it is called from one
+thread, which LMDB's write transactions are bound to. Whether to apply, copy or hold is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import lmdb
+import orjson
+
+from common.db.feed import Entry, Head, digest
+from edge.replica.directory import COPIES, META, entry_key, open_for_writing
+from edge.replica.reader import SERVING, ReplicaReader
+
+_STATE = b"state"
+_NODE = b"node"
+_ROUTE = "route"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the replica says of itself. `skew` is what its checksum differed by from the feed's when it was copied:
+    zero, unless the feed itself was wrong about its tables."""
+
+    serving: int = 0
+    identity: str | None = None
+    version: int = 0
+    checksum: int = 0
+    skew: int = 0
+    routes: int = 0
+
+    def equals(self, head: Head) -> bool:
+        return (self.identity, self.version, self.checksum ^ self.skew) == (head.identity, head.version, head.checksum)
+
+
+class Store:
+    """The one writer of a replica. Created by the replicator, which closes it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises: `OperatorError` when the directory cannot be used or another process writes there."""
+        self.environment, self._lock = open_for_writing(path)
+        self.meta = self.environment.open_db(META)
+        self.copies = [self.environment.open_db(name) for name in COPIES]
+        with self.environment.begin(write=True, db=self.meta) as transaction:
+            stored = transaction.get(_STATE)
+            self.state = State(**orjson.loads(stored)) if stored else State()
+            transaction.put(_NODE, secrets.token_hex(16).encode(), overwrite=False)
+            self.node_id = cast("bytes", transaction.get(_NODE)).decode()
+
+    def write_state(self, transaction: lmdb.Transaction, state: State) -> None:
+        transaction.put(_STATE, orjson.dumps(asdict(state)), db=self.meta)
+        transaction.put(SERVING, b"%d" % state.serving, db=self.meta)
+
+    def reader(self) -> ReplicaReader:
+        """A reader for this process, which may open the environment only once."""
+        return ReplicaReader(Path(self.environment.path()), environment=self.environment)
+
+    def close(self) -> None:
+        self.environment.close()
+        self._lock.close()
+
+
+class Update:
+    """Changes on their way into the serving copy: invisible until `commit`, nothing after `abort`. Made anywhere, then
+    `begin`, `put` and `commit` in the thread, and `abort` at last in any case."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._copy = store.copies[store.state.serving]
+        self._checksum = store.state.checksum
+        self._routes = store.state.routes
+        self._transaction: lmdb.Transaction | None = None
+
+    def begin(self) -> None:
+        self._transaction = self._store.environment.begin(write=True)
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        transaction = self._open()
+        for kind, key, content in entries:
+            name = entry_key(kind, key)
+            old = transaction.get(name, db=self._copy)
+            if old is not None:
+                self._checksum ^= digest(kind, key, cast("bytes", old).decode())
+            if content is not None:
+                self._checksum ^= digest(kind, key, content)
+                transaction.put(name, content.encode(), db=self._copy)
+            elif old is not None:
+                transaction.delete(name, db=self._copy)
+            if kind == _ROUTE:
+                self._routes += (content is not None) - (old is not None)
+
+    def commit(self, head: Head) -> bool:
+        """Whether the replica now equals the feed at `head`; if the changes do not lead there, nothing was written."""
+        state = replace(self._store.state, version=head.version, checksum=self._checksum, routes=self._routes)
+        if not state.equals(head):
+            return False
+        transaction = self._open()
+        self._store.write_state(transaction, state)
+        transaction.commit()
+        self._store.state = state
+        return True
+
+    def abort(self) -> None:
+        """Harmless after `commit`."""
+        if self._transaction is not None:
+            self._transaction.abort()
+
+    def _open(self) -> lmdb.Transaction:
+        assert self._transaction is not None, "begin comes first"
+        return self._transaction
+
+
+class Copy:
+    """A whole copy of the feed at `head`, written beside the one that serves, in transactions of bounded size."""
+
+    def __init__(self, store: Store, head: Head) -> None:
+        self._store = store
+        self._head = head
+        self._old = store.copies[store.state.serving]
+        self._beside = 1 - store.state.serving
+        self._new = store.copies[self._beside]
+        self._checksum = 0
+        self._routes = 0
+        self._kept_routes = 0
+        with store.environment.begin(write=True) as transaction:
+            transaction.drop(self._new, delete=False)
+
+    @property
+    def removed_routes(self) -> int:
+        """Routes that serve now and would not after `swap`."""
+        return self._store.state.routes - self._kept_routes
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        with self._store.environment.begin(write=True, db=self._new) as transaction:
+            for kind, key, content in entries:
+                if content is None:
+                    continue
+                name = entry_key(kind, key)
+                transaction.put(name, content.encode())
+                self._checksum ^= digest(kind, key, content)
+                if kind == _ROUTE:
+                    self._routes += 1
+                    self._kept_routes += transaction.get(name, db=self._old) is not None
+
+    def swap(self) -> State:
+        """Serve the copy and forget the old one; the state now stored."""
+        state = State(
+            serving=self._beside,
+            identity=self._head.identity,
+            version=self._head.version,
+            checksum=self._checksum,
+            skew=self._checksum ^ self._head.checksum,
+            routes=self._routes,
+        )
+        with self._store.environment.begin(write=True) as transaction:
+            self._store.write_state(transaction, state)
+            transaction.drop(self._old, delete=False)
+        self._store.state = state
+        return state
