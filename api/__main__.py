@@ -8,11 +8,13 @@ from aiohttp import web
 
 from api.app import build_app, own_policy
 from common.clock import SystemClock
-from common.db.pool import open_pool, resolve_dsn
+from common.db.pool import Database, open_pool, resolve_dsn
+from common.db.schema import check_schema
+from common.db.secrets_canary import ensure_canary
 from common.dns import Resolver
-from common.errors import OperatorError
+from common.errors import DatabaseUnavailable, OperatorError
 from common.processes import announce_ready, run_role
-from common.secrets import load_keyring
+from common.secrets import Keyring, load_keyring
 from common.settings import Settings
 
 _CONNECTIONS = 10
@@ -28,6 +30,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     keyring = load_keyring(settings.key_file)
     resolver = Resolver(settings.dns_servers, own_policy(settings))
     async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
+        await _check(database, keyring)
         app = build_app(settings, database, keyring, resolver, SystemClock())
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
@@ -37,6 +40,16 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             await stop.wait()
         finally:
             await runner.cleanup()
+
+
+async def _check(database: Database, keyring: Keyring) -> None:
+    """Raises: `OperatorError`."""
+    try:
+        async with database.transaction() as connection:
+            await check_schema(connection)
+            await ensure_canary(connection, keyring)
+    except DatabaseUnavailable as error:
+        raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
 
 
 async def _listen(runner: web.AppRunner, settings: Settings) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
-import asyncpg
 import pytest
 from aiohttp import web
 
@@ -17,26 +16,15 @@ from api.app import build_app, own_policy
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.clock import SystemClock
-from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import Patience
 from common.dns import Resolver
-from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings, load
 from tests.integration.api.partner import Partner, enrol_partner
 
 POWER_TARGET = "power.frontage.test"
 SERVER = "192.0.2.10"
-
-HASTY = Patience(
-    connect_seconds=0.5,
-    acquire_seconds=0.5,
-    query_seconds=0.5,
-    statement_seconds=0.4,
-    lock_seconds=0.3,
-    idle_in_transaction_seconds=5.0,
-)
 
 
 @dataclass(slots=True)
@@ -65,34 +53,6 @@ class Service:
         self.zone.add(domain, "CNAME", f"target-{partner}.partner.test")
 
 
-@pytest.fixture(scope="module")
-def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the embedded Postgres."""
-    return tmp_path_factory.mktemp("postgres")
-
-
-@pytest.fixture(scope="module")
-def postgres(state_dir: Path) -> Iterator[EmbeddedPostgres]:
-    """A server a test may stop, as long as it starts it again."""
-    with EmbeddedPostgres(state_dir) as server:
-        yield server
-
-
-@pytest.fixture
-async def dsn(postgres: EmbeddedPostgres, state_dir: Path) -> str:
-    """An empty schema."""
-    dsn = running_dsn(state_dir)
-    assert dsn is not None
-    await migrate(dsn)
-    connection = await asyncpg.connect(dsn)
-    try:
-        for table in ("orders", "certificates", "enrolments", "domains", "applications"):
-            await connection.execute(f"delete from {table}")
-    finally:
-        await connection.close()
-    return dsn
-
-
 @pytest.fixture
 def probe_port() -> int:
     with socket.socket() as free:
@@ -104,13 +64,6 @@ def probe_port() -> int:
 @pytest.fixture
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
     async with open_service(dsn, tmp_path, probe_port, Patience()) as service:
-        yield service
-
-
-@pytest.fixture
-async def hasty_service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
-    """One that waits for Postgres no longer than a test wants to."""
-    async with open_service(dsn, tmp_path, probe_port, HASTY) as service:
         yield service
 
 

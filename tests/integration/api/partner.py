@@ -29,7 +29,8 @@ class Answer:
 
     @property
     def message(self) -> str:
-        return self.body["message"]
+        message: str = self.body["message"]
+        return message
 
 
 @dataclass(slots=True)

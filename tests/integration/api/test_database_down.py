@@ -5,14 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
-from common.postgres import EmbeddedPostgres
-from tests.integration.api.conftest import Service
+import pytest
+
+from common.db.migrate import migrate
+from common.db.session import Patience
+from common.postgres import EmbeddedPostgres, running_dsn
+from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 
 DOMAIN = "shop.customer.test"
+HASTY = Patience(
+    connect_seconds=0.5,
+    acquire_seconds=0.5,
+    query_seconds=0.5,
+    statement_seconds=0.4,
+    lock_seconds=0.3,
+    idle_in_transaction_seconds=5.0,
+)
 Call = Callable[[Partner], Coroutine[Any, Any, Answer]]
 
 EXPECTED: list[tuple[Call, int, str]] = [
@@ -30,6 +43,31 @@ EXPECTED: list[tuple[Call, int, str]] = [
     ),
     (lambda partner: partner.call("GET", "/readyz"), 503, "Service Unavailable"),
 ]
+
+
+@pytest.fixture
+def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the embedded Postgres."""
+    return tmp_path_factory.mktemp("postgres")
+
+
+@pytest.fixture
+def postgres(state_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """A server of this test's own."""
+    with EmbeddedPostgres(state_dir) as server:
+        yield server
+
+
+@pytest.fixture
+async def hasty_service(
+    postgres: EmbeddedPostgres, state_dir: Path, tmp_path: Path, probe_port: int
+) -> AsyncIterator[Service]:
+    """One that waits for Postgres no longer than a test wants to."""
+    dsn = running_dsn(state_dir)
+    assert dsn is not None
+    await migrate(dsn)
+    async with open_service(dsn, tmp_path, probe_port, HASTY) as service:
+        yield service
 
 
 async def expect_failures(partner: Partner) -> None:
