@@ -53,6 +53,8 @@ class Replica(Protocol):
 
     def check_readers(self) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class Supervisor:
     """Runs the edge from the first worker's start to the last one's exit."""
@@ -68,7 +70,8 @@ class Supervisor:
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         """`service` names what workers compose (see `edge.worker`); `replica` gets the callback to call with
-        each version applied; `announce` is called once, when the edge first serves. The listeners become ours.
+        each version applied; `announce` is called once, when the edge first serves. The listeners and the replica
+        are ours to close.
         """
         self._settings = settings
         self._service = service
@@ -101,6 +104,7 @@ class Supervisor:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._replica.close()
 
     def renew_workers(self) -> None:
         """Replace every worker by a fresh one, without losing a connection."""

@@ -47,6 +47,9 @@ class FileReplica:
     def check_readers(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 def read_version(path: Path) -> int | None:
     try:
