@@ -37,7 +37,8 @@ from edge.http.refusals import (
 from edge.http.request import Limits, RequestHead
 from edge.relay import Exchange, Phase, Relay, Timeouts
 from edge.replica.routes import Reader, RouteTable
-from edge.routing.decide import PROBE_PREFIX, PSEUDONYM, Ports, Redirect, decide
+from edge.routing.decide import PROBE_PREFIX, Ports, Redirect, decide
+from edge.routing.onward import compose
 from edge.routing.route import Route
 from edge.upstream.connector import Connector
 from edge.upstream.leases import LeaseDesk
@@ -335,7 +336,8 @@ class Downstream(asyncio.Protocol):
         if isinstance(decision, Redirect):
             self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
             return
-        upstream_head = self._compose(head, route, decision.target)
+        client = self._client.fields(head.forwarded_for, head.forwarded_proto)
+        upstream_head = compose(route, head, decision.target, client)
         if head.is_repeatable:
             self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head)
         self._start(head, route, upstream_head)
@@ -364,38 +366,6 @@ class Downstream(asyncio.Protocol):
             if shown is None or shown.application_id != route.application_id:
                 raise Refused(MISDIRECTED)
         return route
-
-    def _compose(self, head: RequestHead, route: Route, target: bytes) -> bytes:
-        """The head as the origin gets it."""
-        parts = [
-            head.method,
-            b" ",
-            target,
-            b" HTTP/1.1\r\nHost: ",
-            route.origin.authority,
-            head.kept,
-            self._client.fields(head.forwarded_for, head.forwarded_proto),
-            b"\r\nX-Forwarded-Host: ",
-            head.host_as_received,
-            b"\r\nx-service-forwarded-host: ",
-            head.host.encode(),
-            b"\r\nVia: ",
-            head.via + b", " if head.via else b"",
-            b"1.%d " % head.minor,
-            PSEUDONYM,
-        ]
-        if route.service_auth:
-            parts += (b"\r\nX-Service-Auth: ", route.service_auth)
-        if head.body == CHUNKED:
-            parts.append(b"\r\nTransfer-Encoding: chunked")
-        elif head.body or head.method in (b"POST", b"PUT", b"PATCH"):
-            parts.append(b"\r\nContent-Length: %d" % head.body)
-        if head.expects_continue and head.body:
-            parts.append(b"\r\nExpect: 100-continue")
-        if head.upgrade:
-            parts += (b"\r\nConnection: Upgrade\r\nUpgrade: ", head.upgrade)
-        parts.append(b"\r\n\r\n")
-        return b"".join(parts)
 
     def _start(self, head: RequestHead, route: Route, upstream_head: bytes) -> None:
         serving = self._serving
