@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from aiohttp import web
-
 from api.app import build_app, own_policy
+from api.serving import serving
 from common.clock import SystemClock
 from common.db.pool import Database, open_pool, resolve_dsn
 from common.db.schema import check_schema
@@ -18,7 +17,6 @@ from common.secrets import Keyring, load_keyring
 from common.settings import Settings
 
 _CONNECTIONS = 10
-_SHUTDOWN_SECONDS = 5.0
 
 
 def main() -> None:
@@ -32,14 +30,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
         await _check(database, keyring)
         app = build_app(settings, database, keyring, resolver, SystemClock())
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-        await runner.setup()
-        try:
-            await _listen(runner, settings)
+        async with serving(app, settings.api_listen):
             announce_ready()
             await stop.wait()
-        finally:
-            await runner.cleanup()
 
 
 async def _check(database: Database, keyring: Keyring) -> None:
@@ -50,17 +43,6 @@ async def _check(database: Database, keyring: Keyring) -> None:
             await ensure_canary(connection, keyring)
     except DatabaseUnavailable as error:
         raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
-
-
-async def _listen(runner: web.AppRunner, settings: Settings) -> None:
-    """Raises: `OperatorError`."""
-    host, port = settings.api_listen
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        raise OperatorError(
-            f"cannot listen on {settings.api_listen}: {error.strerror or error}; set FRONTAGE_API_LISTEN"
-        ) from error
 
 
 if __name__ == "__main__":

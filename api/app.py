@@ -21,6 +21,7 @@ from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
 from api.services.edge_probe import HttpEdgeProbe
 from api.services.eligibility import Places
 from api.services.power import PowerService
+from api.serving import SOFTWARE
 from common.addresses import AddressPolicy
 from common.clock import Clock
 from common.db.pool import Database
@@ -67,14 +68,18 @@ def build_app(
         client_max_size=LARGEST_BODY_BYTES,
     )
     app.on_response_prepare.append(_hide_software)
-    app.router.add_get("/power", power.get, allow_head=False)
-    app.router.add_post("/power", power.post)
-    app.router.add_put("/power", power.put)
-    app.router.add_delete("/power", power.delete)
-    app.router.add_post("/token", TokenHandler(authenticator, clock).post)
-    app.router.add_get("/healthz", health.healthz)
-    app.router.add_get("/readyz", health.readyz)
-    app.router.add_get("/metrics", health.metrics)
+    routes = (
+        ("GET", "/power", power.get),
+        ("POST", "/power", power.post),
+        ("PUT", "/power", power.put),
+        ("DELETE", "/power", power.delete),
+        ("POST", "/token", TokenHandler(authenticator, clock).post),
+        ("GET", "/healthz", health.healthz),
+        ("GET", "/readyz", health.readyz),
+        ("GET", "/metrics", health.metrics),
+    )
+    for method, path, handler in routes:
+        app.router.add_route(method, path, handler, expect_handler=_expect)
     return app
 
 
@@ -144,5 +149,13 @@ def _authenticated(authenticator: Authenticator) -> Middleware:
     return authenticated
 
 
+async def _expect(request: web.Request) -> None:
+    """RFC 9110 §10.1.1: whoever waits for a word before sending the body gets it; other expectations are not met,
+    which we are free to ignore."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # a failure after this can still be answered
+
+
 async def _hide_software(_: web.Request, response: web.StreamResponse) -> None:
-    response.headers["Server"] = "frontage"
+    response.headers["Server"] = SOFTWARE

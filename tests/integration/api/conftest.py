@@ -10,9 +10,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from api.app import build_app, own_policy
+from api.serving import serving
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.clock import SystemClock
@@ -20,7 +20,7 @@ from common.db.pool import Database, open_pool
 from common.db.session import Patience
 from common.dns import Resolver
 from common.secrets import Keyring, load_keyring
-from common.settings import Settings, load
+from common.settings import HostPort, Settings, load
 from tests.integration.api.partner import Partner, enrol_partner
 
 POWER_TARGET = "power.frontage.test"
@@ -38,6 +38,11 @@ class Service:
     session: aiohttp.ClientSession
     settings: Settings
     _partners: int = field(default=0)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        return host, int(port)
 
     async def partner(self, *, step_one: bool = True) -> Partner:
         """An application whose cname target leads to ours, unless `step_one` is not done."""
@@ -86,11 +91,6 @@ async def open_service(dsn: str, state_dir: Path, probe_port: int, patience: Pat
         )
         resolver = Resolver(settings.dns_servers, own_policy(settings))
         app = build_app(settings, database, keyring, resolver, SystemClock(), probe_port=probe_port)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        port = runner.addresses[0][1]
-        yield Service(f"http://127.0.0.1:{port}", server.zone, database, keyring, session, settings)
+        yield Service(f"http://{host}:{port}", server.zone, database, keyring, session, settings)

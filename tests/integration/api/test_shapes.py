@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 
+import orjson
 import pytest
 
 from tests.integration.api.conftest import Service
@@ -105,3 +107,46 @@ async def test_health_and_metrics(service: Service) -> None:
 
     assert 'frontage_api_requests_total{method="GET",route="/power",status="200"} 1.0' in text
     assert "nobody" not in text
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"garbage\r\n\r\n",
+        b"FOO /power HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /power HTTP/1.1\r\nHost: a\r\nAuthorization secret\r\n\r\n",
+        b"GET http://[::1/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST /token HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n{}",
+        b"POST /token HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+        b"POST /token HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: more\r\nContent-Length: 2\r\n\r\n{}",
+        b"GET /power?domain=%ff%00 HTTP/1.1\r\nHost: a\r\nConnection: close\r\napplicationId: \xff\r\n\r\n",
+    ],
+)
+async def test_what_is_hardly_http_is_answered_in_shape(
+    service: Service, sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = await asyncio.open_connection(*service.address)
+    try:
+        writer.write(sent)
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b" 40" in head.splitlines()[0]
+    assert b"Server: frontage\r\n" in head + b"\r\n"
+    assert set(orjson.loads(body)) >= {"message", "request_id"}
+    output = capfd.readouterr()
+    assert "Traceback" not in output.err + output.out
+
+
+async def test_who_waits_for_100_continue_gets_it(service: Service) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    body = {"domain": DOMAIN, "applicationUrl": "https://origin.example.com"}
+
+    assert (await partner.call("POST", json=body, expect100=True)).status == 200
+    assert (await partner.call("POST", json=body, expect100=True)).status == 502
