@@ -48,7 +48,7 @@ class Case:
 
 CASES = (
     Case("http, 1 KB, same headers", "http", varied=False, goal=1.5),
-    Case("http, 1 KB, every header block different", "http", varied=True, goal=1.5),
+    Case("http, 1 KB, varied headers", "http", varied=True, goal=1.5),
     Case("https, 1 KB, keep-alive", "https", varied=False, goal=1.5),
 )
 

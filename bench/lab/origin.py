@@ -100,7 +100,7 @@ class Origin:
         shown = [("request", f"{request.method} {request.raw_path}"), ("base path", version.base or "/")]
         shown += [(name, value) for name in _SHOWN_HEADERS for value in request.headers.getall(name, [])]
         rows = "".join(f"<tr><th>{_text(name)}</th><td><code>{_text(value)}</code></td></tr>" for name, value in shown)
-        host = request.headers.get("x-forwarded-host") or request.host
+        host = request.headers.get("x-service-forwarded-host") or request.host
         return self._page.substitute(
             title=_text(version.title),
             host=_text(host),

@@ -116,7 +116,7 @@ def test_a_record_that_is_none_is_refused() -> None:
 
 
 async def test_page_shows_host_headers_and_base_path_escaped(lab: Lab) -> None:
-    headers = {"X-Forwarded-Host": "shop.customer.example", "User-Agent": "<script>"}
+    headers = {"x-service-forwarded-host": "shop.customer.example", "User-Agent": "<script>"}
     async with aiohttp.ClientSession() as client, client.get(f"{lab.origin.url}/a", headers=headers) as answer:
         page = await answer.text()
     assert answer.status == 200
