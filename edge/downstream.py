@@ -51,6 +51,7 @@ LINGER_SECONDS: Final = 2.0
 MAX_LINGER_BYTES: Final = 262_144
 # After the client's FIN: it may have half-closed and still read, or be gone; a short while tells.
 HALF_CLOSED_SECONDS: Final = 2.0
+LAST_REQUEST_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.5
 
 
@@ -123,10 +124,13 @@ class Serving:
         self.routes.generation = self._reader.generation()
 
     def drain(self) -> None:
-        """No connection outlives its current exchange from now on."""
+        """From now on each answer says that it is its connection's last.
+
+        Who was told that the connection stays may have its next request on the way: closing at once would lose it.
+        """
         self.is_draining = True
-        for connection in list(self.connections):
-            connection.close_if_between_requests()
+        for connection in self.connections:
+            connection.expect_last_request()
 
     def close(self) -> None:
         self._ticking.cancel()
@@ -275,9 +279,9 @@ class Downstream(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def close_if_between_requests(self) -> None:
+    def expect_last_request(self) -> None:
         if self.exchange is None and not self._buffer:
-            self._transport.close()
+            self.set_deadline(LAST_REQUEST_SECONDS)
 
     # Requests ---------------------------------------------------------------------------------------------
 
@@ -406,6 +410,10 @@ class Downstream(asyncio.Protocol):
 
     # Called by the exchange -------------------------------------------------------------------------------
 
+    @property
+    def is_draining(self) -> bool:
+        return self._serving.is_draining
+
     def write(self, data: bytes) -> None:
         self._transport.write(data)
 
@@ -428,10 +436,11 @@ class Downstream(asyncio.Protocol):
 
     def exchange_finished(self, *, keep_alive: bool) -> None:
         exchange, self.exchange = self.exchange, None
-        if not keep_alive or self._reading_ended or self._serving.is_draining:
+        if not keep_alive or self._reading_ended:
             self._close(lingers=exchange is not None and not exchange.request_is_complete)
             return
-        self.deadline = self._serving.now + self._serving.idle_seconds
+        serving = self._serving
+        self.deadline = serving.now + (LAST_REQUEST_SECONDS if serving.is_draining else serving.idle_seconds)
         if self._buffer:
             self._transport.resume_reading()
             self._advance()

@@ -60,6 +60,10 @@ class ClientSide(Protocol):
 
     scheme: bytes  # how the client speaks to the domain: b"http" or b"https"
 
+    @property
+    def is_draining(self) -> bool:
+        """No other request is to follow this one's answer."""
+
     def write(self, data: bytes) -> None: ...
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
@@ -267,7 +271,8 @@ class Exchange:
     @property
     def _is_plain(self) -> bool:
         """Whether the head sent down depends on the origin's head alone."""
-        return self.head.minor == 1 and self._client_keeps_alive and self.request_is_complete
+        may_stay = self._client_keeps_alive and not self._client.is_draining
+        return self.head.minor == 1 and may_stay and self.request_is_complete
 
     def _relay_interim(self, answer: ResponseHead) -> None:
         self._interim_count += 1
@@ -293,6 +298,8 @@ class Exchange:
                 self._client_keeps_alive = False
         if not self.request_is_complete:
             # An answer before the request was read to its end: whoever still sends it may not be read further.
+            self._client_keeps_alive = False
+        if self._client.is_draining:
             self._client_keeps_alive = False
         if not self._client_keeps_alive:
             head += b"\r\nConnection: close"

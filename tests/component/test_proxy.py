@@ -519,5 +519,19 @@ async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
         assert await idle.rest() == b""
         assert not proxy.serving.is_idle()
         go.set()
-        assert (await busy.rest()).endswith(b"ok")
+        answer = await busy.rest()
+        assert b"Connection: close" in answer
+        assert answer.endswith(b"ok")
         assert proxy.serving.is_idle()
+
+
+async def test_request_that_crosses_the_draining_is_answered(tmp_path: Path) -> None:
+    async with origin(answer_each) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.response()
+        proxy.serving.drain()
+        await client.send(GET)
+        assert b"Connection: close" in await client.rest()
