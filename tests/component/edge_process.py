@@ -55,10 +55,15 @@ async def ask(port: int, path: str = "/", method: str = "GET") -> str:
 
 
 async def exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str = "/", method: str = "GET"
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    path: str = "/",
+    method: str = "GET",
+    *,
+    host: str = "localhost",
 ) -> str:
     """One exchange on a connection. Raises: EOFError when it breaks off."""
-    writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     head = await reader.readuntil(b"\r\n\r\n")
     lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:] if line)
     body = await reader.readexactly(int(lines["Content-Length"]))
@@ -78,7 +83,7 @@ def _without_uvloop(directory: Path) -> list[str]:
 class EdgeProcess:
     """An edge with `workers` workers, run as `python -m module`. Whoever creates it must `end` it."""
 
-    def __init__(self, state_dir: Path, *, workers: int, module: str) -> None:
+    def __init__(self, state_dir: Path, *, workers: int, module: str, **env: str) -> None:
         self.state_dir = state_dir
         self.http, self.https, self.admin = free_ports(3)
         self._env = {
@@ -89,6 +94,7 @@ class EdgeProcess:
             "FRONTAGE_EDGE_HTTPS": f"127.0.0.1:{self.https}",
             "FRONTAGE_EDGE_ADMIN": f"127.0.0.1:{self.admin}",
             "FRONTAGE_EDGE_WORKERS": str(workers),
+            **env,
         }
         self._module = module
         self.process: subprocess.Popen[bytes]
@@ -130,6 +136,8 @@ class EdgeProcess:
     async def ended(self) -> int:
         """Its exit status; the moment it ends."""
         await eventually(lambda: self.process.poll() is not None)
+        if self.process.stdout:
+            self.process.stdout.close()
         return self.process.returncode
 
     async def admin_json(self, path: str, method: str = "GET") -> dict[str, Any]:

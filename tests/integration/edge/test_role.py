@@ -1,0 +1,194 @@
+"""The edge as people run it: real processes, a real database, and an origin behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from common.db.pool import Database
+from common.secrets import load_keyring
+from tests.component.edge_process import EdgeProcess, eventually, exchange
+
+DOMAIN = "shop.customer.example"
+NOWHERE = "postgresql://frontage:none@127.0.0.1:1/frontage"
+
+
+@asynccontextmanager
+async def an_origin(name: str) -> AsyncIterator[int]:
+    """Answers every request with its name; its port. ``/slow`` takes a second and a half."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                if b" /slow " in head:
+                    await asyncio.sleep(1.5)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(name), name.encode()))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def power(database: Database, origin: int) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " values ('app', 'app', 'app.example', '', '') on conflict do nothing"
+        )
+        await connection.execute(
+            "insert into domains (domain, product, application_id, application_url) values ($1, 'power', 'app', $2)"
+            " on conflict (domain, product) do update set application_url = excluded.application_url",
+            DOMAIN,
+            f"http://127.0.0.1:{origin}/",
+        )
+
+
+@pytest.fixture
+async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
+    load_keyring(tmp_path / "master.key", create=True)
+    process = EdgeProcess(
+        tmp_path,
+        workers=2,
+        module="edge",
+        FRONTAGE_DATABASE_URL=dsn,
+        FRONTAGE_EDGE_HTTPS_REDIRECT="off",
+        FRONTAGE_ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8",
+    )
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+async def ask(edge: EdgeProcess, path: str = "/") -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.http)
+    try:
+        return await exchange(reader, writer, path, host=DOMAIN)
+    finally:
+        writer.close()
+
+
+async def answers(edge: EdgeProcess, count: int = 24) -> set[str]:
+    """From so many new connections that every worker has had some."""
+    return set(await asyncio.gather(*(ask(edge) for _ in range(count))))
+
+
+async def answered_everywhere(edge: EdgeProcess, name: str) -> None:
+    async with asyncio.timeout(30):
+        while await answers(edge) != {name}:
+            pass
+
+
+async def nodes(database: Database) -> int:
+    async with database.connection() as connection:
+        count: int = await connection.fetchval("select count(*) from edge_nodes where lease_until > clock_timestamp()")
+    return count
+
+
+async def test_changed_route_is_served_by_every_worker(edge: EdgeProcess, database: Database) -> None:
+    async with an_origin("old") as old, an_origin("new") as new:
+        await power(database, old)
+        await edge.start()
+        assert await answers(edge) == {"old"}
+        await power(database, new)
+        await answered_everywhere(edge, "new")
+
+
+async def test_restart_without_postgres_serves_what_was_known(edge: EdgeProcess, database: Database) -> None:
+    async with an_origin("known") as origin:
+        await power(database, origin)
+        await edge.start()
+        edge.signal(signal.SIGKILL)
+        await edge.ended()
+        await edge.start(FRONTAGE_DATABASE_URL=NOWHERE)
+        assert await answers(edge) == {"known"}
+        ready = await edge.admin_json("/readyz")
+        assert ready["message"] == "ready"
+        assert ready["replica"]["connected"] is False
+
+
+async def test_lease_stands_while_the_edge_serves_and_ends_with_it(edge: EdgeProcess, database: Database) -> None:
+    await edge.start()
+    async with asyncio.timeout(30):
+        while await nodes(database) != 1:
+            await asyncio.sleep(0.05)
+    edge.signal(signal.SIGTERM)
+    assert await edge.ended() == 0
+    assert await nodes(database) == 0
+    assert edge.living() == set()
+
+
+async def test_renewing_and_killing_workers_under_load(edge: EdgeProcess, database: Database) -> None:
+    async with an_origin("here") as origin:
+        await power(database, origin)
+        await edge.start()
+        before = await edge.workers()
+        is_over = False
+        broken: list[BaseException] = []
+
+        async def load() -> None:
+            while not is_over:
+                reader, writer = await asyncio.open_connection("127.0.0.1", edge.http)
+                try:
+                    while not is_over and not writer.is_closing():
+                        assert await exchange(reader, writer, host=DOMAIN) == "here"
+                except (OSError, EOFError) as error:
+                    broken.append(error)
+                finally:
+                    writer.close()
+
+        clients = [asyncio.create_task(load()) for _ in range(8)]
+        edge.signal(signal.SIGHUP)
+        renewed = await edge.workers_when(
+            lambda workers: len(workers) == 2 and not set(workers.values()) & set(before.values())
+        )
+        await eventually(lambda: not edge.living() & set(before.values()))
+        assert broken == []
+
+        os.kill(renewed[0], signal.SIGKILL)
+        await edge.workers_when(lambda workers: len(workers) == 2 and workers[0] != renewed[0])
+        is_over = True
+        await asyncio.wait_for(asyncio.gather(*clients), 30)
+        assert len(broken) <= len(clients)
+
+
+async def test_stop_lets_a_slow_origin_answer(edge: EdgeProcess, database: Database) -> None:
+    async with an_origin("late") as origin:
+        await power(database, origin)
+        await edge.start()
+        slow = asyncio.create_task(ask(edge, "/slow"))
+        await edge.metrics_with("frontage_edge_upstream_connections 1.0")
+        edge.signal(signal.SIGTERM)
+        assert await slow == "late"
+        assert await edge.ended() == 0
+
+
+async def test_missing_master_key_is_one_line(edge: EdgeProcess) -> None:
+    (edge.state_dir / "master.key").unlink()
+    edge.launch()
+    assert await edge.ended() == 1
+    assert edge.log().startswith("frontage edge: no master key at ")
+
+
+async def test_two_edges_on_one_state_directory_are_refused(edge: EdgeProcess, tmp_path: Path, dsn: str) -> None:
+    await edge.start()
+    second = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
+    try:
+        second.launch()
+        assert await second.ended() == 1
+        assert "another edge already runs" in second.log()
+    finally:
+        second.end()
