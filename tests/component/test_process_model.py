@@ -30,9 +30,9 @@ async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
 
 
 class Load:
-    """Clients that ask without pause, each over its own keep-alive connection; counts what broke."""
+    """Clients that ask without pause, each over its own keep-alive connection: so many that every worker has some."""
 
-    def __init__(self, port: int, clients: int = 8) -> None:
+    def __init__(self, port: int, clients: int = 24) -> None:
         self.answers: list[int] = []  # pids
         self.broken: list[int | None] = []  # the pid that last answered on the broken connection
         self._stop = False
