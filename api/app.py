@@ -60,6 +60,7 @@ def build_app(
             policy,
             Places.of(_targets(settings), settings.service_servers),
             HttpEdgeProbe(keyring, policy, port=probe_port),
+            clock,
         )
     )
     health = HealthHandlers(database, counters)

@@ -6,6 +6,7 @@ domain's lock, by `common.db.domains` when it is stored.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +23,18 @@ from api.errors import (
 from api.schemas import ListQuery, PowerBody, PowerChange, parse_power_domain
 from api.services import eligibility
 from common.addresses import AddressPolicy
+from common.clock import Clock
 from common.db import domains
 from common.db.applications import Application
 from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften, Page, Status
 from common.db.pool import Database
 from common.dns import Resolver
-from common.errors import AddressRefused
+from common.errors import AddressRefused, DatabaseUnavailable
+from common.liveness import await_edges
 from common.names import DomainName
 from common.urls import parse_application_url
+
+EDGES_WITHIN_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class PowerService:
     policy: AddressPolicy
     places: eligibility.Places
     probe: eligibility.EdgeProbe
+    clock: Clock
 
     async def list_page(self, application: Application, query: ListQuery) -> Page:
         async with self.database.connection() as connection:
@@ -99,6 +105,7 @@ class PowerService:
             raise Refused(ALREADY_POWERED) from error
         except EnrolledTooOften as error:
             raise Refused(POWERED_TOO_OFTEN) from error
+        await self._reach_edges()
 
     async def update(self, application: Application, body: PowerChange) -> None:
         name = parse_power_domain(body.domain)
@@ -110,6 +117,7 @@ class PowerService:
             )
         if not is_ours:
             raise Refused(DOMAIN_NOT_VALID)
+        await self._reach_edges()
 
     async def remove(self, application: Application, domain: str) -> None:
         name = parse_power_domain(domain)
@@ -117,6 +125,12 @@ class PowerService:
             was_ours = await domains.remove(connection, name.text, "power", application.id)
         if not was_ours:
             raise Refused(DOMAIN_NOT_VALID)
+        await self._reach_edges()
+
+    async def _reach_edges(self) -> None:
+        """What was answered is what visitors meet: a moment's patience for the edges. The work is done all the same."""
+        with contextlib.suppress(DatabaseUnavailable):
+            await await_edges(self.database, self.clock, within_seconds=EDGES_WITHIN_SECONDS)
 
     async def _held(self, name: DomainName) -> list[Domain]:
         async with self.database.connection() as connection:

@@ -7,7 +7,6 @@ is the runner's to deal with (`common.claims`). Keys exist here between making a
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from random import Random
 from typing import Literal
@@ -19,10 +18,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from common.claims import outlast_outage
 from common.clock import Clock
-from common.db import certificates, edge_nodes, feed, orders
+from common.db import certificates, orders
 from common.db.certificates import Certificate
 from common.db.orders import Order
 from common.db.pool import Database
+from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed, Issuer
@@ -33,8 +33,6 @@ _log = get_logger("monitor.certificates.issuance")
 LIVE_WITHIN_SECONDS = 1.0
 RENEWAL_FRACTION = 2 / 3
 _RENEWAL_SPREAD = 0.01  # of the lifetime: domains powered together do not renew together
-_FIRST_LOOK_SECONDS = 0.005
-_LAST_LOOK_SECONDS = 0.05
 
 
 def next_step(order: Order) -> Literal["issue", "await edges", "renew"]:
@@ -104,21 +102,10 @@ class Issuance:
 
     async def _await_edges(self, order: Order, phases: Phases) -> None:
         """Until every edge with a lease has the certificate, or long enough: a dead edge delays nobody."""
-        deadline = self._clock.monotonic() + LIVE_WITHIN_SECONDS
-        pause = _FIRST_LOOK_SECONDS
         with phases.timed("live"):
-            async with self._database.connection() as connection:
-                head = await feed.read_head(connection)  # the certificate's version, or a later one
-            while missing := await self._nodes_behind(head):
-                if self._clock.monotonic() >= deadline:
-                    _log.warning("edges did not report a certificate", domain=order.domain, edges=missing)
-                    return
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LAST_LOOK_SECONDS)
-
-    async def _nodes_behind(self, head: feed.Head) -> list[str]:
-        async with self._database.connection() as connection:
-            return await edge_nodes.nodes_behind(connection, head.identity, head.version)
+            missing = await await_edges(self._database, self._clock, within_seconds=LIVE_WITHIN_SECONDS)
+        if missing:
+            _log.warning("edges did not report a certificate", domain=order.domain, edges=missing)
 
     async def _record_live(self, order: Order, renew_at: datetime, phases: Phases) -> None:
         async def write() -> None:

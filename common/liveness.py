@@ -1,0 +1,30 @@
+"""Live: applied by every edge that holds a lease. Waits for that, within bounds: a dead edge delays nobody for long."""
+
+from __future__ import annotations
+
+import asyncio
+
+from common.clock import Clock
+from common.db import edge_nodes, feed
+from common.db.pool import Database
+
+_FIRST_LOOK_SECONDS = 0.005
+_LAST_LOOK_SECONDS = 0.05
+
+
+async def await_edges(database: Database, clock: Clock, *, within_seconds: float) -> list[str]:
+    """Wait for what is committed now to be live. Returns the edges that had not applied it in time.
+
+    Raises: `DatabaseUnavailable`.
+    """
+    deadline = clock.monotonic() + within_seconds
+    pause = _FIRST_LOOK_SECONDS
+    async with database.connection() as connection:
+        head = await feed.read_head(connection)  # the version committed, or a later one
+    while True:
+        async with database.connection() as connection:
+            missing = await edge_nodes.nodes_behind(connection, head.identity, head.version)
+        if not missing or clock.monotonic() >= deadline:
+            return missing
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LAST_LOOK_SECONDS)
