@@ -3,7 +3,8 @@
 Rules
     A cname target leads to one application, whichever of the two columns it stands in. The unique constraints
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
-    During a rotation the previous client secret opens tokens too, until ``previous_expires_at``.
+    During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
+    signature key signs too, until ``previous_signature_until``.
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -14,15 +15,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypedDict, Unpack
+from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
 from common.errors import FrontageError
 
+SendHost: TypeAlias = Literal["origin", "customer"]
+"""Whose name the origin finds in Host."""
+
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, created_at,
-    case when previous_expires_at > now() then previous_client_secret end as previous_client_secret"""
+    send_host, origin_server_name, origin_verify, signature_key, maintenance,
+    case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
+    case when previous_signature_until > now() then previous_signature_until end as previous_signature_until"""
 
 
 class CnameTargetTaken(FrontageError):
@@ -47,7 +53,8 @@ class NewApplication:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """`previous_client_secret` is there while it still opens tokens, `service_auth` while it is on."""
+    """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
+    are on, `previous_signature_until` while a previous key signs too."""
 
     id: str
     name: str
@@ -61,6 +68,12 @@ class Application:
     previous_client_secret: bytes | None
     webhook_secret: bytes
     service_auth: bytes | None
+    send_host: SendHost
+    origin_server_name: str | None
+    origin_verify: bool
+    signature_key: bytes | None
+    previous_signature_until: datetime | None
+    maintenance: bool
     created_at: datetime
 
 
@@ -76,6 +89,10 @@ class ApplicationChanges(TypedDict, total=False):
     tier: str
     webhook_secret: bytes
     service_auth: bytes | None
+    send_host: SendHost
+    origin_server_name: str | None
+    origin_verify: bool
+    maintenance: bool
 
 
 def client_secret_identity(application_id: str) -> str:
@@ -89,6 +106,11 @@ def webhook_secret_identity(application_id: str) -> str:
 
 def service_auth_identity(application_id: str) -> str:
     return f"application/{application_id}/service-auth"
+
+
+def signature_key_identity(application_id: str) -> str:
+    """The envelope's identity of both the current and the previous signature key."""
+    return f"application/{application_id}/signature-key"
 
 
 async def create_application(connection: Connection[Record], new: NewApplication) -> Application:
@@ -158,6 +180,25 @@ async def rotate_client_secret(
     status = await connection.execute(
         "update applications set client_secret = $2, previous_client_secret = client_secret,"
         " previous_expires_at = now() + $3 where id = $1",
+        application_id,
+        sealed,
+        keep_previous_for,
+    )
+    return status == "UPDATE 1"
+
+
+async def set_signature_key(
+    connection: Connection[Record], application_id: str, sealed: bytes | None, keep_previous_for: timedelta
+) -> bool:
+    """Sign with `sealed` from now on; none ends signing. Returns whether there is such an application.
+
+    The key so far signs beside the new one for `keep_previous_for`, so that origins can change over.
+    """
+    status = await connection.execute(
+        "update applications set signature_key = $2,"
+        " previous_signature_key = case when $2::bytea is not null then signature_key end,"
+        " previous_signature_until = case when $2 is not null and signature_key is not null then now() + $3 end"
+        " where id = $1",
         application_id,
         sealed,
         keep_previous_for,

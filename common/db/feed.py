@@ -2,7 +2,7 @@
 
 One `Snapshot` is one transaction that sees one moment, REPEATABLE READ and READ ONLY; whatever is read through it
 belongs together with its `Head`. Contents are Postgres' own JSON text, byte for byte what the digests were made
-from (`digest`). Written is the feed by triggers alone (migrations/versions/0001_foundation.sql).
+from (`digest`). Written is the feed by triggers alone (the .sql files in migrations/versions).
 """
 
 from __future__ import annotations
