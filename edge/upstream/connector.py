@@ -13,8 +13,8 @@ import ssl
 from collections.abc import Callable
 
 import aiohappyeyeballs
-from common.addresses import AddressPolicy
 
+from common.addresses import AddressPolicy
 from common.errors import AddressRefused, FrontageError
 from edge.routing.route import Origin
 from edge.upstream.connection import UpstreamConnection
@@ -54,13 +54,26 @@ class Connector:
 
     async def _dial(self, origin: Origin) -> socket.socket:
         addresses = await self._resolver.addresses(origin.host, timeout_seconds=self._timeout_seconds)
-        for address in addresses:
-            self._policy.check(ipaddress.ip_address(address), origin.port)
-        infos = [_address_info(address, origin.port) for address in addresses]
+        infos = [_address_info(address, origin.port) for address in self._permitted(addresses, origin.port)]
         sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=1)
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
+
+    def _permitted(self, addresses: tuple[str, ...], port: int) -> list[str]:
+        """Those the policy lets us dial. Raises: `AddressRefused` when there are none."""
+        permitted: list[str] = []
+        refusal: AddressRefused | None = None
+        for address in addresses:
+            try:
+                self._policy.check(ipaddress.ip_address(address), port)
+            except AddressRefused as error:
+                refusal = error
+            else:
+                permitted.append(address)
+        if refusal is not None and not permitted:
+            raise refusal
+        return permitted
 
     async def _speak(
         self, origin: Origin, sock: socket.socket, on_lost: Callable[[UpstreamConnection], None]

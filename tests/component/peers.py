@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,7 +125,7 @@ class Origin:
 
 
 @contextlib.asynccontextmanager
-async def origin(script: Script) -> AsyncIterator[Origin]:
+async def origin(script: Script, context: ssl.SSLContext | None = None) -> AsyncIterator[Origin]:
     started: list[asyncio.Task[None]] = []
     here = Origin(0)
 
@@ -138,7 +139,7 @@ async def origin(script: Script) -> AsyncIterator[Origin]:
         here.connections.append(wire)
         started.append(asyncio.get_running_loop().create_task(follow(wire)))
 
-    server = await asyncio.start_server(on_connection, "127.0.0.1", 0)
+    server = await asyncio.start_server(on_connection, "127.0.0.1", 0, ssl=context)
     here.port = server.sockets[0].getsockname()[1]
     try:
         yield here

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from common.probe import PROBE_PATH, new_nonce, probe_answer
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -36,7 +37,8 @@ async def test_a_request_reaches_the_origin_with_our_fields_and_without_forged_o
         assert seen == [
             b"GET /base/x?y=%20 HTTP/1.1\r\nHost: 127.0.0.1:" + str(there.port).encode() + b"\r\nAccept: */*\r\n"
             b"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-IP: 127.0.0.1\r\nX-Forwarded-Proto: https\r\n"
-            b"X-Forwarded-Host: SHOP.example.com:444\r\nx-service-forwarded-host: shop.example.com\r\n"
+            b"X-Forwarded-Port: 444\r\nX-Forwarded-Host: SHOP.example.com:444\r\n"
+            b"x-service-forwarded-host: shop.example.com\r\n"
             b"Via: 1.1 frontage\r\nX-Service-Auth: token-1\r\n\r\n"
         ]
 
@@ -388,6 +390,14 @@ async def test_unknown_domains_get_a_neutral_404_and_keep_the_connection(tmp_pat
             head, body = await client.response()
             assert head.startswith(b"HTTP/1.1 404 Not Found\r\n")
             assert body.startswith(shape)
+
+
+async def test_the_apis_probe_is_answered_for_domains_that_are_not_enrolled(tmp_path: Path) -> None:
+    async with edge(tmp_path, secure=False) as proxy:
+        client = await proxy.connect()
+        nonce = new_nonce()
+        await client.send(b"GET %b HTTP/1.1\r\nHost: New.example:80\r\n\r\n" % (PROBE_PATH + nonce).encode())
+        assert (await client.response())[1] == probe_answer(proxy.keyring, "new.example", nonce)
 
 
 @pytest.mark.parametrize(
