@@ -122,9 +122,9 @@ class Supervisor:
                 self._roster.drain(now)
             if replication.done():
                 replication.result()
-            self._announce_when_ready()
             for work in self._roster.plan(now):
                 self._do(work)
+            self._announce_when_ready()
             before = now
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK_SECONDS):
