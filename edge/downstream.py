@@ -20,7 +20,7 @@ from common.secrets import Keyring
 from common.settings import Settings
 from edge.counters import Counters
 from edge.http import request
-from edge.http.forwarded import Client
+from edge.http.forwarded import Client, address_of
 from edge.http.framing import CHUNKED
 from edge.http.refusals import (
     BAD_REQUEST,
@@ -213,8 +213,8 @@ class Downstream(asyncio.Protocol):
         serving = self._serving
         serving.connections.add(self)
         serving.counters.accepted += 1
-        peer = transport.get_extra_info("peername")
-        self._client = Client(peer[0] if peer else "", secure=self._secure, trusted_proxies=serving.trusted_proxies)
+        peername = transport.get_extra_info("peername")
+        self._client = Client(address_of(peername), secure=self._secure, trusted_proxies=serving.trusted_proxies)
         self._server_name = (transport.get_extra_info("server_name") or "") if self._secure else ""
         self.set_deadline(serving.head_seconds)
 
@@ -340,7 +340,7 @@ class Downstream(asyncio.Protocol):
         if isinstance(decision, Redirect):
             self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
             return
-        client = self._client.fields(head.forwarded_for, head.forwarded_proto)
+        client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
         upstream_head = compose(route, head, decision.target, client)
         if head.is_repeatable:
             self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head)

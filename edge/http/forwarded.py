@@ -11,6 +11,7 @@ from typing import Final
 from common.settings import Networks
 
 _MAX_CHAIN: Final = 50
+_PORTS: Final = {b"http": b"80", b"https": b"443"}
 
 
 class Client:
@@ -21,19 +22,33 @@ class Client:
     def __init__(self, address: str, *, secure: bool, trusted_proxies: Networks) -> None:
         self.address = address
         self._secure = secure
-        self._trusted = trusted_proxies if trusted_proxies and _is_in(address, trusted_proxies) else ()
+        self._trusted = trusted_proxies if trusted_proxies and is_in(address, trusted_proxies) else ()
         self._block = _block(address.encode(), address.encode(), b"https" if secure else b"http")
 
-    def fields(self, forwarded_for: bytes, forwarded_proto: bytes) -> bytes:
-        """The block of fields about the client; the two arguments are what the request said itself."""
-        if not self._trusted or not (forwarded_for or forwarded_proto):
-            return self._block
-        chain = [part for text in forwarded_for.split(b",")[-_MAX_CHAIN:] if (part := text.strip(b" \t"))]
-        client = self._first_untrusted(chain)
-        proto = forwarded_proto.rpartition(b",")[2].strip(b" \t").lower()
-        if proto not in (b"http", b"https"):
-            proto = b"https" if self._secure else b"http"
-        return _block(b", ".join([*chain, self.address.encode()]), client, proto)
+    @property
+    def is_trusted(self) -> bool:
+        return bool(self._trusted)
+
+    def fields(self, forwarded_for: bytes, forwarded_proto: bytes, host_port: int | None) -> bytes:
+        """The block of fields about the client; the arguments are what the request said itself.
+
+        The public port is the one the client named with the host, else its scheme's own: ours may stand behind another.
+        """
+        if self._trusted and (forwarded_for or forwarded_proto):
+            chain = _chain(forwarded_for)
+            proto = forwarded_proto.rpartition(b",")[2].strip(b" \t").lower()
+            if proto not in _PORTS:
+                proto = b"https" if self._secure else b"http"
+            block = _block(b", ".join([*chain, self.address.encode()]), self._first_untrusted(chain), proto)
+        else:
+            block = self._block
+        return block if host_port is None else b"%b%d" % (block[: block.rindex(b" ") + 1], host_port)
+
+    def origin(self, forwarded_for: bytes) -> str:
+        """The address the request came from in the first place, as far as trusted proxies vouch for it."""
+        if not self._trusted or not forwarded_for:
+            return self.address
+        return self._first_untrusted(_chain(forwarded_for)).decode("latin-1")
 
     def _first_untrusted(self, chain: list[bytes]) -> bytes:
         """Walking back from us: the first address no proxy of ours vouches past."""
@@ -41,13 +56,33 @@ class Client:
             text = hop.decode("latin-1")
             if not _is_address(text):
                 break
-            if not _is_in(text, self._trusted):
+            if not is_in(text, self._trusted):
                 return hop
         return self.address.encode()
 
 
+def address_of(peername: object) -> str:
+    """The address in a transport's peername: without scope, and an IPv4 address as such on a dual-stack socket too."""
+    host = str(peername[0]) if isinstance(peername, tuple) and peername else ""
+    return host.partition("%")[0].removeprefix("::ffff:") if ":" in host else host
+
+
+def is_in(text: str, networks: Networks) -> bool:
+    address = ip_address(text) if text else None
+    return any(address in network for network in networks if address and network.version == address.version)
+
+
+def _chain(forwarded_for: bytes) -> list[bytes]:
+    return [part for text in forwarded_for.split(b",")[-_MAX_CHAIN:] if (part := text.strip(b" \t"))]
+
+
 def _block(chain: bytes, client: bytes, proto: bytes) -> bytes:
-    return b"\r\nX-Forwarded-For: %b\r\nX-Forwarded-IP: %b\r\nX-Forwarded-Proto: %b" % (chain, client, proto)
+    return b"\r\nX-Forwarded-For: %b\r\nX-Forwarded-IP: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Port: %b" % (
+        chain,
+        client,
+        proto,
+        _PORTS[proto],
+    )
 
 
 def _is_address(text: str) -> bool:
@@ -56,8 +91,3 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_in(text: str, networks: Networks) -> bool:
-    address = ip_address(text)
-    return any(address in network for network in networks if network.version == address.version)
