@@ -9,7 +9,11 @@ kept up to 16 KB, then reading pauses until the exchange is over.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import secrets
+import socket
+import struct
 from typing import Final, Protocol, cast
 
 from common.addresses import AddressPolicy
@@ -18,10 +22,10 @@ from common.metrics import Family
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
+from edge.admission import Admission, room_for_connections
 from edge.counters import Counters
 from edge.http import request
 from edge.http.forwarded import Client, address_of
-from edge.http.framing import CHUNKED
 from edge.http.refusals import (
     BAD_REQUEST,
     BODY_TOO_LARGE,
@@ -30,6 +34,7 @@ from edge.http.refusals import (
     NOT_ENROLLED,
     REQUEST_TIMEOUT,
     TARGET_TOO_LONG,
+    TOO_MANY_CONNECTIONS,
     Kind,
     Refused,
     render,
@@ -48,11 +53,13 @@ from edge.upstream.resolution import OriginResolver
 MAX_PIPELINED_BYTES: Final = 16_384
 # Closing at once with unread input would make the kernel reset the connection before the client read our answer.
 LINGER_SECONDS: Final = 2.0
-MAX_LINGER_BYTES: Final = 262_144
 # After the client's FIN: it may have half-closed and still read, or be gone; a short while tells.
 HALF_CLOSED_SECONDS: Final = 2.0
 LAST_REQUEST_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.5
+
+_EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
+_BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
 
 class ReplicaView(Reader, Protocol):
@@ -74,6 +81,11 @@ class Serving:
         self.idle_seconds = settings.edge_idle_timeout_seconds
         self.head_seconds = settings.edge_head_timeout_seconds
         self.upstream_idle_seconds = settings.edge_origin_idle_seconds
+        self.admission = Admission(
+            in_all=min(settings.edge_max_connections, room_for_connections()),
+            per_client=settings.edge_max_connections_per_address,
+            trusted_proxies=settings.edge_trusted_proxies,
+        )
         self.keyring = keyring
         self.routes = RouteTable(reader, keyring)
         self.counters = Counters()
@@ -102,7 +114,7 @@ class Serving:
             body=settings.edge_body_timeout_seconds,
             tunnel=settings.edge_tunnel_timeout_seconds,
         )
-        self.relay = Relay(self._desk, timeouts, self._record)
+        self.relay = Relay(self._desk, timeouts, settings.edge_max_body_bytes, self._record)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()
 
@@ -111,9 +123,10 @@ class Serving:
         return not any(connection.exchange for connection in self.connections)
 
     def measurements(self) -> list[Family]:
-        return self.counters.families(
-            open_connections=len(self.connections), upstream_connections=self._desk.open_count
+        own = self.counters.families(
+            open_connections=self.admission.open_count, upstream_connections=self._desk.open_count
         )
+        return [*own, *self.admission.families()]
 
     @property
     def upstream_count(self) -> int:
@@ -167,15 +180,15 @@ class Downstream(asyncio.Protocol):
     """One connection. Invariant: between requests `exchange` is None and `_buffer` holds no complete head."""
 
     __slots__ = (
-        "_body_bytes",
         "_buffer",
         "_client",
         "_is_advancing",
         "_is_full",
         "_is_lingering",
-        "_linger_left",
+        "_place",
         "_reading_ended",
         "_repeat",
+        "_searched",
         "_secure",
         "_server_name",
         "_serving",
@@ -194,15 +207,15 @@ class Downstream(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._client: Client = cast("Client", None)
         self._server_name = ""
+        self._place: str | None = None
         self._buffer = b""
+        self._searched = 0  # so far the buffer holds no end of a head
         self._repeat: _Repeat | None = None
         self._is_full = False
         self._is_advancing = False
         self._is_lingering = False
-        self._linger_left = MAX_LINGER_BYTES
         self._reading_ended = False
         # the request's
-        self._body_bytes = 0  # as they came, chunk framing included
         self.exchange: Exchange | None = None
         self.deadline = 0.0
 
@@ -217,6 +230,9 @@ class Downstream(asyncio.Protocol):
         self._client = Client(address_of(peername), secure=self._secure, trusted_proxies=serving.trusted_proxies)
         self._server_name = (transport.get_extra_info("server_name") or "") if self._secure else ""
         self.set_deadline(serving.head_seconds)
+        self._place = serving.admission.admit(peername)
+        if self._place is None:
+            self._turn_away()
 
     def data_received(self, data: bytes) -> None:
         exchange = self.exchange
@@ -228,14 +244,14 @@ class Downstream(asyncio.Protocol):
             self._start(repeat.head, repeat.route, repeat.upstream_head)
             return
         if self._is_lingering:
-            self._linger_left -= len(data)
-            if self._linger_left < 0:
-                self._transport.abort()
             return
-        if not self._buffer:
+        if not self._buffer and data[:1] != b"\r":  # empty lines do not begin a request
             self.set_deadline(self._serving.head_seconds)
         self._buffer += data
-        self._advance()
+        if self._is_full:  # who does not read our answers need not ask on
+            self._transport.pause_reading()
+        else:
+            self._advance()
 
     def eof_received(self) -> bool:
         self._reading_ended = True
@@ -243,11 +259,15 @@ class Downstream(asyncio.Protocol):
             self._transport.close()
             return False
         self.set_deadline(HALF_CLOSED_SECONDS)
-        self.exchange.on_client_eof()
+        if self.exchange.request_is_complete or self.exchange.status:
+            self.exchange.on_client_eof()
+        else:  # RFC 9112 §8: the rest of the body will not come
+            self._break_request(self.exchange, BAD_REQUEST)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._serving.connections.discard(self)
+        self._serving.admission.leave(self._place)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.cancel()
@@ -261,8 +281,10 @@ class Downstream(asyncio.Protocol):
         self._is_full = False
         if self.exchange is not None:
             self.exchange.on_client_ready()
+        elif self._is_lingering:
+            self.deadline = self._serving.now + LINGER_SECONDS
         else:
-            self._advance()
+            self._go_on()
 
     # Called by the worker's clock --------------------------------------------------------------------------
 
@@ -272,7 +294,7 @@ class Downstream(asyncio.Protocol):
     def on_deadline(self) -> None:
         if self.exchange is not None:
             self.exchange.on_deadline()
-        elif self._is_lingering:
+        elif self._is_lingering or self._transport.is_closing() or self._transport.get_write_buffer_size():
             self._transport.abort()
         elif self._buffer:
             self._refuse(REQUEST_TIMEOUT, None, self._buffer)
@@ -282,6 +304,13 @@ class Downstream(asyncio.Protocol):
     def expect_last_request(self) -> None:
         if self.exchange is None and not self._buffer:
             self.set_deadline(LAST_REQUEST_SECONDS)
+
+    def _turn_away(self) -> None:
+        """There is no place for this connection: on the plain port; on the other, TLS has been turned away before."""
+        if self._serving.admission.may_tell:
+            self._refuse(TOO_MANY_CONNECTIONS, None, b"")
+        else:
+            self._transport.abort()
 
     # Requests ---------------------------------------------------------------------------------------------
 
@@ -306,21 +335,31 @@ class Downstream(asyncio.Protocol):
     def _begin_next(self) -> bool:
         """Take one head from the buffer; False when there is none yet."""
         buffer = self._buffer
-        if buffer[:2] == b"\r\n":  # RFC 9112 §2.2: empty lines before a request line are ignored
-            self._buffer = buffer.lstrip(b"\r\n") if len(buffer) < MAX_PIPELINED_BYTES else b""
-            return bool(self._buffer)
-        end = buffer.find(b"\r\n\r\n") + 4
+        if buffer[:2] == b"\r\n":
+            return self._skip_empty_lines()
+        end = buffer.find(b"\r\n\r\n", self._searched) + 4
         head = None
         try:
             if end < 4:
-                _check_incomplete(buffer, self._serving.limits)
+                _check_incomplete(buffer, self._searched, self._serving.limits)
+                self._searched = max(0, len(buffer) - 3)
                 return False
             self._buffer = buffer[end:]
+            self._searched = 0
             head = request.parse(buffer[:end], self._serving.limits)
             self._begin(head, buffer[:end])
         except Refused as error:
             self._refuse(error.kind, head, buffer)
         return True
+
+    def _skip_empty_lines(self) -> bool:
+        """RFC 9112 §2.2: they are ignored before a request line; a bare LF or CR among them is not."""
+        lines = _EMPTY_LINES.match(self._buffer)
+        assert lines is not None
+        self._buffer = self._buffer[lines.end() :]
+        if self._buffer:
+            self.set_deadline(self._serving.head_seconds)
+        return bool(self._buffer)
 
     def _begin(self, head: RequestHead, raw: bytes) -> None:
         serving = self._serving
@@ -329,7 +368,6 @@ class Downstream(asyncio.Protocol):
             return
         if serving.max_body_bytes is not None and head.body > serving.max_body_bytes:
             raise Refused(BODY_TOO_LARGE)
-        self._body_bytes = 0
         decision = decide(
             route,
             head,
@@ -380,11 +418,7 @@ class Downstream(asyncio.Protocol):
         """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
         assert exchange is not None
         if not exchange.request_is_complete or exchange.phase is Phase.TUNNEL:
-            self._body_bytes += len(data)
-            limit = self._serving.max_body_bytes
             try:
-                if limit is not None and self._body_bytes > limit and exchange.head.body == CHUNKED:
-                    raise Refused(BODY_TOO_LARGE)
                 data = exchange.on_request_data(data)
             except Refused as error:
                 self._break_request(exchange, error.kind)
@@ -424,8 +458,12 @@ class Downstream(asyncio.Protocol):
         if len(self._buffer) <= MAX_PIPELINED_BYTES:
             self._transport.resume_reading()
 
-    def abort(self) -> None:
+    def abort(self, *, reset: bool = False) -> None:
         self.exchange = None
+        if reset:
+            sock = self._transport.get_extra_info("socket")
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
     def tunnel_opened(self) -> None:
@@ -436,14 +474,29 @@ class Downstream(asyncio.Protocol):
 
     def exchange_finished(self, *, keep_alive: bool) -> None:
         exchange, self.exchange = self.exchange, None
-        if not keep_alive or self._reading_ended:
-            self._close(lingers=exchange is not None and not exchange.request_is_complete)
-            return
+        assert exchange is not None
+        if not keep_alive or (self._reading_ended and not self._buffer):
+            self._close(lingers=bool(self._buffer) or not exchange.request_is_complete)
+        elif self._buffer or exchange.head.body:
+            self._go_on()
+        else:
+            self._expect_request()
+
+    def _expect_request(self) -> None:
         serving = self._serving
         self.deadline = serving.now + (LAST_REQUEST_SECONDS if serving.is_draining else serving.idle_seconds)
-        if self._buffer:
-            self._transport.resume_reading()
-            self._advance()
+
+    def _go_on(self) -> None:
+        """Reading may have been paused, and requests may have come meanwhile."""
+        self._expect_request()
+        self._transport.resume_reading()
+        self._advance()
+        if self.exchange is not None or self._is_full or self._is_lingering:
+            return
+        if self._reading_ended:
+            self._transport.close()
+        elif self._buffer:
+            self.set_deadline(self._serving.head_seconds)
 
     def refuse(self, kind: Kind) -> None:
         """Answer in the origin's place."""
@@ -493,28 +546,27 @@ class Downstream(asyncio.Protocol):
             self._buffer = b""
             self._close(lingers=True)
         else:
-            self.deadline = self._serving.now + self._serving.idle_seconds
-            self._transport.resume_reading()
-            self._advance()
+            self._go_on()
 
     def _close(self, *, lingers: bool) -> None:
         """End the connection; with input possibly on its way, only after the client had time to read."""
+        has_unsent = self._transport.get_write_buffer_size() > 0
+        self.deadline = self._serving.now + (self._serving.idle_seconds if has_unsent else LINGER_SECONDS)
         if not lingers or self._reading_ended:
             self._transport.close()
             return
         self._is_lingering = True
-        self.deadline = self._serving.now + LINGER_SECONDS
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._transport.resume_reading()
 
 
-def _check_incomplete(buffer: bytes, limits: Limits) -> None:
-    """Refuse early what can no longer become a valid head.
+def _check_incomplete(buffer: bytes, searched: int, limits: Limits) -> None:
+    """Refuse early what can no longer become a valid head; up to `searched` it is known to have been fine.
 
     Raises: `Refused`.
     """
-    if buffer.count(b"\n") != buffer.count(b"\r\n"):
+    if _BARE_LF.search(buffer, searched) is not None:
         raise Refused(BAD_REQUEST)
     line_end = buffer.find(b"\r\n")
     line_bytes = len(buffer) if line_end < 0 else line_end

@@ -75,8 +75,8 @@ class ClientSide(Protocol):
     def exchange_finished(self, *, keep_alive: bool) -> None:
         """The response went down completely; `keep_alive`: another request may follow."""
 
-    def abort(self) -> None:
-        """End the connection so that the client sees an incomplete message."""
+    def abort(self, *, reset: bool) -> None:
+        """End the connection so that the client sees an incomplete message; `reset`: an orderly end would not do."""
 
 
 class Relay(NamedTuple):
@@ -84,6 +84,7 @@ class Relay(NamedTuple):
 
     desk: LeaseDesk
     timeouts: Timeouts
+    max_body_bytes: int | None
     record: Callable[[Exchange], None]
 
 
@@ -140,7 +141,7 @@ class Exchange:
         self._upstream_is_paused = False
         self._waiting = b""  # body, framed, that came before the lease
         self._request_left = head.body if head.body > 0 else 0
-        self._request_chunks = chunks.ChunkReader() if head.body == CHUNKED else None
+        self._request_chunks = chunks.ChunkReader(relay.max_body_bytes) if head.body == CHUNKED else None
         self._body_consumed = False
         self._reused = False
         self._retried = False
@@ -173,12 +174,15 @@ class Exchange:
         self._send(connection)
 
     def on_lease_failed(self, kind: Kind) -> None:
-        self._refuse(kind)
+        if self.phase is Phase.WAITING:  # the client may have left while this was under way
+            self._refuse(kind)
 
     def _send(self, upstream: UpstreamConnection) -> None:
         self._upstream = upstream
         self.phase = Phase.SENT
-        self._client.set_deadline(self._relay.timeouts.origin)
+        self._client.set_deadline(self._patience())
+        if self._upstream_is_paused:  # the client was full before there was an upstream connection
+            upstream.transport.pause_reading()
         if self._waiting:
             waiting, self._waiting = self._waiting, b""
             self._client.resume_reading()  # first: the write below may pause it again
@@ -233,18 +237,21 @@ class Exchange:
                 self._refuse(error.kind)
 
     def _read_head(self, data: bytes) -> None:
+        searched = 0
         if self._response_head:
+            searched = max(0, len(self._response_head) - 3)
             data = self._response_head + data
             self._response_head = b""
         upstream = self._upstream
         assert upstream is not None
         while True:
-            end = data.find(b"\r\n\r\n") + 4
+            end = data.find(b"\r\n\r\n", searched) + 4
             if end < 4 or end > MAX_RESPONSE_HEAD_BYTES:
                 if len(data) > MAX_RESPONSE_HEAD_BYTES:
                     raise Refused(ORIGIN_INVALID)
                 self._response_head = data
                 return
+            searched = 0
             raw, data = data[:end], data[end:]
             for_head = self.head.method == b"HEAD"
             last = upstream.last_answer
@@ -363,7 +370,7 @@ class Exchange:
                 self._client.write(out)
             return
         if self.head.minor == 1:
-            out += chunks.LAST_CHUNK
+            out += chunks.last_chunk(reader.trailers) if self.head.takes_trailers else chunks.LAST_CHUNK
         if out:
             self._client.write(out)
         self._complete(reusable=not reader.rest)
@@ -382,9 +389,10 @@ class Exchange:
 
     def _patience(self) -> float:
         """Seconds to wait for the next sign of progress."""
-        if self.phase is Phase.TUNNEL:
-            return self._relay.timeouts.tunnel
-        return self._relay.timeouts.body if self.phase is Phase.BODY else self._relay.timeouts.origin
+        timeouts = self._relay.timeouts
+        if self.phase is Phase.SENT:
+            return timeouts.origin if self.request_is_complete else timeouts.body
+        return timeouts.tunnel if self.phase is Phase.TUNNEL else timeouts.body
 
     # Backpressure ------------------------------------------------------------------------------------------
 
@@ -395,13 +403,13 @@ class Exchange:
         self._client.resume_reading()
 
     def on_client_full(self) -> None:
+        self._upstream_is_paused = True
         if self._upstream is not None:
-            self._upstream_is_paused = True
             self._upstream.transport.pause_reading()
 
     def on_client_ready(self) -> None:
+        self._upstream_is_paused = False
         if self._upstream is not None:
-            self._upstream_is_paused = False
             self._client.set_deadline(self._patience())
             self._upstream.transport.resume_reading()
 
@@ -443,17 +451,29 @@ class Exchange:
 
     def on_client_eof(self) -> None:
         """The client sends no more. In a tunnel the origin hears of it; elsewhere the response still goes down."""
-        if self.phase is Phase.TUNNEL and self._upstream is not None and self._upstream.transport.can_write_eof():
+        if self.phase is not Phase.TUNNEL or self._upstream is None:
+            return
+        if self._upstream.transport.can_write_eof():
             self._upstream.transport.write_eof()
+        else:  # TLS has no half-closed connections
+            self._upstream.transport.close()
 
     def on_deadline(self) -> None:
         """No progress for too long."""
         if self.phase is Phase.WAITING:
             self._refuse(ORIGIN_SLOW)
         elif self.phase is Phase.SENT:
-            self._refuse(ORIGIN_SLOW if self.request_is_complete else REQUEST_TIMEOUT)
+            self._refuse(ORIGIN_SLOW if self._is_origins_turn else REQUEST_TIMEOUT)
         else:
             self._break_off()
+
+    @property
+    def _is_origins_turn(self) -> bool:
+        """Whether it is the origin that makes no progress: with the answer, reading the body, or the 100 asked for."""
+        upstream = self._upstream
+        if self.request_is_complete or (upstream is not None and upstream.transport.get_write_buffer_size()):
+            return True
+        return self.head.expects_continue and not self._body_consumed and not self._interim_count
 
     def cancel(self) -> None:
         """The client is gone, or is answered by whoever calls this: no reason to keep the origin busy."""
@@ -477,16 +497,17 @@ class Exchange:
 
     def _break_off(self) -> None:
         """Part of a response is with the client: the only honest end is one it can see."""
+        ends_by_close = self.phase is Phase.BODY and self._response_left < 0 and self.head.minor == 0
         self._let_go(reusable=False)
         self._finish()
-        self._client.abort()
+        self._client.abort(reset=ends_by_close)
 
     def _let_go(self, *, reusable: bool) -> None:
         upstream, self._upstream = self._upstream, None
         if upstream is None:
             if self.phase is Phase.WAITING:
                 self._relay.desk.withdraw(self.route.origin, self)
-        elif reusable:
+        elif reusable and not (self.head.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
             self._relay.desk.give_back(upstream)

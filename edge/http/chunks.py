@@ -1,7 +1,7 @@
 """The chunked transfer coding (RFC 9112 §7.1), read strictly and written again by us.
 
-Extensions are read over and dropped, trailers are read over and dropped; a size line that two readers could
-understand differently (bare LF, sign, white space before the size, no digits, overflow) is refused.
+Extensions are read over and dropped; trailers are kept apart, for those who take them. A size line that two readers
+could understand differently (bare LF, sign, white space before the size, no digits, overflow) is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http.refusals import BAD_REQUEST, HEAD_TOO_LARGE, Refused
+from edge.http import fields
+from edge.http.refusals import BAD_REQUEST, BODY_TOO_LARGE, HEAD_TOO_LARGE, Refused
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
 
@@ -27,6 +28,13 @@ _SIZE_LINE: Final = re.compile(
 )
 _TRAILER_LINE: Final = re.compile(_TOKEN + rb":[\t \x21-\x7e\x80-\xff]*")
 
+# RFC 9110 §6.5.1: fields that frame, route, authenticate or control, or that a head alone may state.
+_NEVER_TRAILERS: Final = frozenset(
+    b"age authorization cache-control connection content-encoding content-length content-range content-type cookie date"
+    b" expect expires host keep-alive location max-forwards proxy-authenticate proxy-authorization proxy-connection"
+    b" retry-after set-cookie te trailer transfer-encoding upgrade vary via www-authenticate".split()
+)
+
 _SIZE, _DATA, _DATA_END, _TRAILERS, _DONE = range(5)
 
 
@@ -35,17 +43,26 @@ def encode(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+def last_chunk(trailers: bytes) -> bytes:
+    """The end of a body whose reader had these `trailers`, without those that may not be any."""
+    return b"0" + fields.without(trailers, _NEVER_TRAILERS) + b"\r\n\r\n"
+
+
 class ChunkReader:
-    """Decodes one body. Fed until `is_done`; then `rest` is what follows the body in the stream."""
+    """Decodes one body of at most `max_bytes`. Fed until `is_done`.
 
-    __slots__ = ("_pending", "_remaining", "_state", "_trailer_bytes", "rest")
+    Then `trailers` is the block of trailer fields, and `rest` what follows the body in the stream.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_pending", "_remaining", "_room", "_state", "rest", "trailers")
+
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self._room = max_bytes
         self._state = _SIZE
         self._remaining = 0
         self._pending = b""
-        self._trailer_bytes = 0
         self.rest = b""
+        self.trailers = b""
 
     @property
     def is_done(self) -> bool:
@@ -100,16 +117,23 @@ class ChunkReader:
 
     def _read_line(self, line: bytes) -> None:
         if self._state == _SIZE:
-            match = _SIZE_LINE.fullmatch(line)
-            if match is None:
-                raise Refused(BAD_REQUEST)
-            self._remaining = int(match[1], 16)
-            self._state = _DATA if self._remaining else _TRAILERS
+            self._read_size(line)
         elif not line:
             self._state = _DONE
         else:
-            self._trailer_bytes += len(line)
-            if self._trailer_bytes > _MAX_TRAILER_BYTES:
-                raise Refused(HEAD_TOO_LARGE)
             if _TRAILER_LINE.fullmatch(line) is None:
                 raise Refused(BAD_REQUEST)
+            self.trailers += b"\r\n" + line
+            if len(self.trailers) > _MAX_TRAILER_BYTES:
+                raise Refused(HEAD_TOO_LARGE)
+
+    def _read_size(self, line: bytes) -> None:
+        match = _SIZE_LINE.fullmatch(line)
+        if match is None:
+            raise Refused(BAD_REQUEST)
+        self._remaining = int(match[1], 16)
+        self._state = _DATA if self._remaining else _TRAILERS
+        if self._room is not None:
+            self._room -= self._remaining
+            if self._room < 0:
+                raise Refused(BODY_TOO_LARGE)

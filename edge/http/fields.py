@@ -6,7 +6,7 @@ A block is ``\\r\\nName: value`` repeated, without the empty line: what stands b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
@@ -36,8 +36,7 @@ def tokens(values: Iterable[bytes]) -> list[bytes]:
     return [token for value in values for part in value.split(b",") if (token := part.strip(b" \t").lower())]
 
 
-def without(block: bytes, names: Iterable[bytes]) -> bytes:
-    """`block` without the fields of these names (tokens, any case)."""
-    for name in names:
-        block = re.sub(rb"\r\n" + re.escape(name) + rb":[^\r\n]*", b"", block, flags=re.IGNORECASE)
-    return block
+def without(block: bytes, names: Container[bytes]) -> bytes:
+    """`block` without the fields of these names (in lower case); one pass, however many the names."""
+    lines = block.split(b"\r\n")
+    return b"\r\n".join(line for line in lines if line.partition(b":")[0].lower() not in names)

@@ -20,6 +20,7 @@ from edge.http.refusals import (
     BAD_HOST,
     BAD_REQUEST,
     BAD_VERSION,
+    EXPECTATION_FAILED,
     HEAD_TOO_LARGE,
     METHOD_NOT_ALLOWED,
     TARGET_TOO_LONG,
@@ -48,6 +49,7 @@ class RequestHead(NamedTuple):
     keep_alive: bool
     upgrade: bytes  # protocols offered, b"" for none
     expects_continue: bool
+    takes_trailers: bool  # TE: trailers
     kept: bytes  # the fields that go on: \r\nName: value …
     forwarded_for: bytes  # as received; to be believed from trusted proxies only
     forwarded_proto: bytes
@@ -65,10 +67,11 @@ class RequestHead(NamedTuple):
 
 _REQUEST_LINE: Final = re.compile(rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([01])(?=\r\n)")
 _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](?:\.[0-9])?\r\n")
-# What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens.
+# What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens, nor
+# `Proxy` from its own HTTP_PROXY (CERT VU#797896).
 _CUT: Final = fields.splitter(
-    rb"host|c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|expect|keep-alive|http2-settings"
-    rb"|via|proxy-(?:connection|authorization|authenticate|authentication-info)"
+    rb"host|c(?:onnection|ontent[-_]length)|t(?:e|railer|ransfer[-_]encoding)|upgrade|expect|keep-alive|http2-settings"
+    rb"|via|proxy(?:-(?:connection|authorization|authenticate|authentication-info))?"
     rb"|x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth))|forwarded"
 )
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
@@ -77,7 +80,9 @@ _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])
 _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
-_HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
+_HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
+_PROTOCOL: Final = re.compile(fields.TOKEN + rb"+(?:/" + fields.TOKEN + rb"+)?")  # RFC 9110 §7.8
+_H2C: Final = re.compile(rb"h2c(?:/|\Z)", re.IGNORECASE)
 
 
 def parse(head: bytes, limits: Limits) -> RequestHead:
@@ -107,17 +112,17 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
         if len(name) == 4:  # of the names we cut, only Host has four letters
             hosts.append(value.rstrip(b" \t"))
-        else:
-            cut.setdefault(name.lower().replace(b"_", b"-"), []).append(value.rstrip(b" \t"))
-    host_as_received, target = _authority(minor, target, hosts)
+        elif b"_" not in name:
+            cut.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
+    host_as_received, target = _authority(method, minor, target, hosts)
     host, port = parse_host(host_as_received)
     kept = b"".join(parts[::3])
     if not cut:
         return RequestHead(
-            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, kept, b"", b"", b""
+            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, False, kept, b"", b"", b""
         )
     connection = fields.tokens(cut.get(b"connection", ()))
-    nominated = [token for token in connection if token not in _HOP_TOKENS]
+    nominated = set(connection) - _HOP_TOKENS
     if nominated:
         kept = fields.without(kept, nominated)
     body = framing.request_body(minor, cut.get(b"content-length", ()), cut.get(b"transfer-encoding", ()))
@@ -131,7 +136,8 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
         body,
         b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
         _upgrade(minor, body, connection, cut.get(b"upgrade", ())),
-        minor == 1 and fields.tokens(cut.get(b"expect", ())) == [b"100-continue"],
+        _expects_continue(minor, cut.get(b"expect", ())),
+        minor == 1 and b"trailers" in fields.tokens(cut.get(b"te", ())),
         kept,
         b", ".join(cut.get(b"x-forwarded-for", ())),
         b", ".join(cut.get(b"x-forwarded-proto", ())),
@@ -139,21 +145,25 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
     )
 
 
-def _authority(minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, bytes]:
-    """The authority asked for, and the target in origin-form (RFC 9112 §3.2, §3.2.2)."""
+def _authority(method: bytes, minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, bytes]:
+    """The authority asked for, and the target in origin-form (RFC 9112 §3.2.1, §3.2.2) or as ``*`` (§3.2.4)."""
     if len(hosts) > 1 or (not hosts and minor == 1):
         raise Refused(BAD_HOST)
     if b"#" in target:
         raise Refused(BAD_REQUEST)
-    if target[:1] == b"/" or target == b"*":
+    if target[:1] == b"/" or (target == b"*" and method == b"OPTIONS"):
         if not hosts:
             raise Refused(BAD_HOST)
         return hosts[0], target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
         raise Refused(BAD_REQUEST)
-    # RFC 9112 §3.2.2: the target's authority counts, the Host received is ignored.
+    # RFC 9112 §3.2.2: the target's authority counts; the Host received is ignored, but has to be one.
+    if hosts:
+        parse_host(hosts[0])
     rest = absolute[2]
+    if not rest and method == b"OPTIONS":
+        return absolute[1], b"*"
     return absolute[1], rest if rest[:1] == b"/" else b"/" + rest
 
 
@@ -185,7 +195,18 @@ def _upgrade(minor: int, body: int, connection: list[bytes], values: list[bytes]
     if minor == 0 or body != 0 or b"upgrade" not in connection:
         return b""
     offered = [part.strip(b" \t") for value in values for part in value.split(b",")]
-    return b", ".join(name for name in offered if name and name.lower() != b"h2c")
+    return b", ".join(name for name in offered if _PROTOCOL.fullmatch(name) and not _H2C.match(name))
+
+
+def _expects_continue(minor: int, values: list[bytes] | tuple[()]) -> bool:
+    """RFC 9110 §10.1.1: 100-continue is all there is to expect, and HTTP/1.0 cannot wait for it.
+
+    Raises: `Refused` (417).
+    """
+    expected = fields.tokens(values)
+    if expected and expected != [b"100-continue"]:
+        raise Refused(EXPECTATION_FAILED)
+    return minor == 1 and bool(expected)
 
 
 def _llhttp_accepts(method: bytes, head: bytes) -> bool:

@@ -49,7 +49,7 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
         raise Refused(ORIGIN_INVALID) from error
     connection = fields.tokens(cut.get(b"connection", ()))
     kept = b"".join(parts[::3])
-    nominated = [token for token in connection if token not in _HOP_TOKENS]
+    nominated = set(connection) - _HOP_TOKENS
     if nominated:
         kept = fields.without(kept, nominated)
     return ResponseHead(

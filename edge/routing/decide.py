@@ -39,11 +39,13 @@ class Ports(NamedTuple):
 def decide(
     route: Route, head: RequestHead, *, secure: bool, redirects_to_https: bool, ports: Ports
 ) -> Forward | Redirect:
-    """Raises: `Refused` for a path that climbs, and for a request that keeps coming back to us."""
+    """Raises: `Refused` for a route that refuses, a path that climbs, and a request that keeps coming back to us."""
     if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Refused(LOOP)
     if not secure and redirects_to_https:
         return Redirect(_https_location(head, ports))
+    if route.refusal is not None:
+        raise Refused(route.refusal)
     return Forward(paths.rewrite(route, head.target))
 
 

@@ -49,7 +49,10 @@ def _address(route: Route, address: bytes, scheme: bytes, authority: bytes) -> b
         path = _path(route, address)
         return address if path is None else path
     own_scheme, host, rest = absolute[1], absolute[2].lower(), absolute[3]
-    if host not in _authorities(route, (own_scheme or route.origin.scheme.encode()).lower()):
+    own_names = _authorities(route, (own_scheme or route.origin.scheme.encode()).lower())
+    if not route.origin_host:  # an origin that is asked by the customer's name calls itself so
+        own_names += (route.domain.encode(), authority.lower())
+    if host not in own_names:
         return address
     path = _path(route, rest if rest[:1] == b"/" else b"/" + rest)
     if path is None:

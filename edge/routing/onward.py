@@ -6,10 +6,11 @@ incoming copies were cut out with the head, and ours are appended after that.
 
 from __future__ import annotations
 
+from common import signatures
 from edge.http.framing import CHUNKED
 from edge.http.request import RequestHead
 from edge.routing.decide import PSEUDONYM
-from edge.routing.route import Route
+from edge.routing.route import Route, Signing
 
 _METHODS_WITH_A_BODY = (b"POST", b"PUT", b"PATCH")  # RFC 9110 §8.6: state a length of 0 too
 
@@ -21,7 +22,7 @@ def compose(route: Route, head: RequestHead, target: bytes, client_fields: bytes
         b" ",
         target,
         b" HTTP/1.1\r\nHost: ",
-        route.origin.authority,
+        route.origin_host or _customer_host(head),
         head.kept,
         client_fields,
         b"\r\nX-Forwarded-Host: ",
@@ -41,7 +42,25 @@ def compose(route: Route, head: RequestHead, target: bytes, client_fields: bytes
         parts.append(b"\r\nContent-Length: %d" % head.body)
     if head.expects_continue and head.body:
         parts.append(b"\r\nExpect: 100-continue")
+    if head.takes_trailers:
+        parts += (b"\r\nTE: trailers\r\nConnection: TE", b", Upgrade" if head.upgrade else b"")
+    elif head.upgrade:
+        parts.append(b"\r\nConnection: Upgrade")
     if head.upgrade:
-        parts += (b"\r\nConnection: Upgrade\r\nUpgrade: ", head.upgrade)
+        parts += (b"\r\nUpgrade: ", head.upgrade)
     parts.append(b"\r\n\r\n")
     return b"".join(parts)
+
+
+def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
+    """The head made by `compose`, signed at that time (unix seconds). What is signed is what the origin can see."""
+    target = composed.split(b" ", 2)[1]
+    value = signatures.sign(
+        signing.keys(at), at=at, method=head.method, domain=head.host.encode(), target=target
+    )
+    return b"%bX-Service-Signature: %b\r\n\r\n" % (composed[:-2], value)
+
+
+def _customer_host(head: RequestHead) -> bytes:
+    """As the client asked for it, in canonical form: origins compare names byte by byte."""
+    return head.host.encode() if head.host_port is None else b"%b:%d" % (head.host.encode(), head.host_port)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from edge.http.refusals import Kind
+
 
 class Origin(NamedTuple):
     """The partner's server. Equal origins share their upstream connections, so it holds all that tells them apart."""
@@ -23,6 +25,17 @@ class Origin(NamedTuple):
         return (host if self.port == default else f"{host}:{self.port}").encode()
 
 
+class Signing(NamedTuple):
+    """The keys that sign requests on their way to the application (`common.signatures`)."""
+
+    key: bytes
+    previous: bytes = b""  # signs too, until `previous_until` (unix seconds)
+    previous_until: float = 0.0
+
+    def keys(self, at: int) -> tuple[bytes, ...]:
+        return (self.key, self.previous) if self.previous and at < self.previous_until else (self.key,)
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A domain, as enrolled. Built from the replica by `edge.replica.routes`; replaced, never changed."""
@@ -34,3 +47,6 @@ class Route:
     base_path: bytes  # the applicationUrl's path as written; b"" for none. Secure has none: it does not rewrite
     root_paths: tuple[bytes, ...]  # without trailing slash
     service_auth: bytes  # X-Service-Auth, b"" when off
+    origin_host: bytes  # for the Host field; b"" sends the customer's own
+    signing: Signing | None = None
+    refusal: Kind | None = None  # what every request is answered, instead of being forwarded
