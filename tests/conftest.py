@@ -17,7 +17,7 @@ from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.postgres import EmbeddedPostgres
 
-_TEMPLATE = "frontage_template"
+TEMPLATE = "frontage_template"
 
 
 def in_database(dsn: str, name: str) -> str:
@@ -53,16 +53,16 @@ async def _make_template(dsn: str) -> None:
         dsn,
         "alter system set fsync = off",  # what is lost with the machine is thrown away anyhow
         "select pg_reload_conf()",
-        f"create database {_TEMPLATE}",
+        f"create database {TEMPLATE}",
     )
-    await migrate(in_database(dsn, _TEMPLATE))
+    await migrate(in_database(dsn, TEMPLATE))
 
 
 @pytest.fixture
 async def dsn(server_dsn: str) -> AsyncIterator[str]:
     """A migrated, empty database, gone after the test."""
     name = f"test_{secrets.token_hex(6)}"
-    await execute_at(server_dsn, f"create database {name} template {_TEMPLATE}")
+    await execute_at(server_dsn, f"create database {name} template {TEMPLATE}")
     yield in_database(server_dsn, name)
     await execute_at(server_dsn, f"drop database {name} with (force)")
 

@@ -32,10 +32,10 @@ async def end_lease(connection: Connection, node_id: str) -> None:
 
 async def nodes_behind(connection: Connection, identity: str, version: int) -> list[str]:
     """Serving nodes that have not applied that version of the feed of that identity (`feed.read_head`). A version is
-    live when there are none."""
+    live when there are none. A node ahead of the feed serves a history that was rolled back, and counts as behind."""
     rows = await connection.fetch(
         "select node_id from edge_nodes where lease_until > clock_timestamp()"
-        " and (feed_identity <> $1 or version < $2) order by node_id",
+        " and (feed_identity <> $1 or version < $2 or version > (select version from feed)) order by node_id",
         identity,
         version,
     )

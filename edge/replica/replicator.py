@@ -115,6 +115,8 @@ class Replicator:
         self._wake.set()
 
     def close(self) -> None:
+        """After `run` has ended."""
+        self._drop_session()
         self._thread.shutdown()
         self.store.close()
 
@@ -143,7 +145,7 @@ class Replicator:
             await _wait(self._wake, self._poll_seconds if self._is_reached else pause)
             self._wake.clear()
             try:
-                await self._catch_up()
+                await self.catch_up()
             except (DatabaseUnavailable, OperatorError, lmdb.Error) as error:
                 if isinstance(error, OperatorError) and self.version is None:
                     raise
@@ -157,7 +159,7 @@ class Replicator:
 
     # Catching up -----------------------------------------------------------------------------------------
 
-    async def _catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """Make the replica equal to one moment of the feed, or hold a copy that an operator must look at."""
         if self._is_accepted and self._held is not None:
             await self._serve_copy(self._held[1])

@@ -1,0 +1,27 @@
+"""Leases of edges: who counts, and whom a version has not reached."""
+
+from __future__ import annotations
+
+from common.db import edge_nodes
+from common.db.pool import Database
+
+
+async def test_a_version_is_live_when_no_leased_edge_is_behind(database: Database) -> None:
+    async with database.connection() as connection:
+        await connection.execute("update feed set version = 7")
+        await edge_nodes.report(connection, "ahead", "one", 7)
+        await edge_nodes.report(connection, "rolled back", "one", 8)
+        await edge_nodes.report(connection, "behind", "one", 4)
+        await edge_nodes.report(connection, "elsewhere", "another history", 9)
+        assert await edge_nodes.nodes_behind(connection, "one", 5) == ["behind", "elsewhere", "rolled back"]
+        await edge_nodes.end_lease(connection, "rolled back")
+        await edge_nodes.report(connection, "behind", "one", 5)
+        await edge_nodes.end_lease(connection, "elsewhere")
+        assert await edge_nodes.nodes_behind(connection, "one", 5) == []
+
+
+async def test_a_lapsed_lease_counts_no_more(database: Database) -> None:
+    async with database.connection() as connection:
+        await edge_nodes.report(connection, "gone", "one", 1)
+        await connection.execute("update edge_nodes set lease_until = clock_timestamp()")
+        assert await edge_nodes.nodes_behind(connection, "one", 5) == []

@@ -1,0 +1,171 @@
+"""The change feed's triggers and readings: versions in order, only for what edges must know, and no deadlocks."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from random import Random
+
+import asyncpg
+import pytest
+
+from common.db import feed
+from common.db.pool import Connection, Database
+from tests.integration.replica.parts import add_application, add_routes, checksum, feed_contents
+
+
+async def changes_after(connection: Connection, version: int) -> list[feed.Entry]:
+    async with feed.open_snapshot(connection) as snapshot:
+        return [entry async for entries in snapshot.changes(version) for entry in entries]
+
+
+async def version_of(connection: Connection) -> int:
+    return (await feed.read_head(connection)).version
+
+
+async def test_digests_are_the_same_in_sql_and_here(database: Database) -> None:
+    async with database.transaction() as connection:
+        await add_application(connection, "päö")
+    async with database.connection() as connection:
+        rows = await connection.fetch(
+            "select kind, key, digest, e.content::text as content from changes join feed_entries e using (kind, key)"
+        )
+        assert [feed.digest(row["kind"], row["key"], row["content"]) for row in rows] == [row["digest"] for row in rows]
+        assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection)) != 0
+
+
+async def test_rename_tombstones_the_old_key(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["old.example"])
+        before = await version_of(connection)
+        await connection.execute("update domains set domain = 'new.example'")
+        entries = await changes_after(connection, before)
+        assert {entry.key: entry.content is None for entry in entries} == {
+            "power/new.example": False,
+            "power/old.example": True,
+        }
+
+
+async def test_what_edges_need_not_know_costs_neither_version_nor_the_feeds_lock(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        await connection.execute(
+            "insert into orders (domain, application_id, hold_until) values ('a.example', 'app', now())"
+        )
+        before = await version_of(connection)
+        async with database.transaction() as holder:
+            await holder.execute("select from feed for update")
+            await connection.execute("update orders set attempts = attempts + 1, lease_until = now()")
+            await connection.execute("update applications set name = 'another'")
+        assert await version_of(connection) == before
+
+
+async def test_change_and_back_in_one_transaction_costs_no_version(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["a.example"])
+        before = await version_of(connection)
+        async with connection.transaction():
+            await connection.execute("delete from domains")
+            await add_routes(connection, ["a.example"])
+        assert await version_of(connection) == before
+
+
+async def test_released_certificate_gives_way_to_anothers_in_one_transaction(database: Database) -> None:
+    async with database.connection() as connection:
+        for application in ("app", "other"):
+            await add_application(connection, application)
+        insert = (
+            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+            " values ('a.example', $1, 'internal', $1, '', now(), now())"
+        )
+        await connection.execute(insert, "app")
+        async with connection.transaction():
+            await connection.execute("update certificates set released_at = now()")
+            await connection.execute(insert, "other")
+        assert '"chain": "other"' in (await feed_contents(connection))["certificate/a.example"]
+        assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection))
+
+
+async def test_truncate_is_refused(database: Database) -> None:
+    async with database.connection() as connection:
+        with pytest.raises(asyncpg.RaiseError, match="use DELETE"):
+            await connection.execute("truncate domains")
+
+
+async def test_purge_remembers_how_far_it_went(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["a.example", "b.example"])
+        await connection.execute("delete from domains where domain = 'a.example'")
+        async with connection.transaction():
+            assert await feed.purge_tombstones(connection) == 0  # not for days
+            assert await feed.purge_tombstones(connection, older_than=timedelta(0)) == 1
+        head = await feed.read_head(connection)
+        assert head.purged_version == head.version
+
+
+async def test_snapshot_is_one_moment(database: Database) -> None:
+    async with database.connection() as connection, database.connection() as other:
+        await add_application(connection)
+        async with feed.open_snapshot(connection) as snapshot:
+            await add_routes(other, ["late.example"])
+            seen = [entry.key async for entries in snapshot.everything() for entry in entries]
+            assert (seen, snapshot.head.version) == (["app"], 1)
+            assert [entry.key async for entries in snapshot.changes(0) for entry in entries] == ["app"]
+
+
+async def test_large_feeds_come_in_batches(database: Database) -> None:
+    domains = [f"d{number}.example" for number in range(4100)]
+    async with database.connection() as connection:
+        await add_application(connection)
+        for start in range(0, len(domains), 1025):
+            await add_routes(connection, domains[start : start + 1025])
+        async with feed.open_snapshot(connection) as snapshot:
+            everything = [len(entries) async for entries in snapshot.everything()]
+            changes = [len(entries) async for entries in snapshot.changes(0)]
+    assert everything == changes == [2000, 2000, 101]
+
+
+async def test_concurrent_writers_neither_deadlock_nor_hide_a_version(database: Database) -> None:
+    """Writers touch the same rows and the feed; a reader that only ever asks for what is new must see all of it."""
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, [f"d{number}.example" for number in range(8)])
+    is_over = False
+    seen: dict[str, str | None] = {}
+
+    async def follow() -> None:
+        version = 0
+        async with database.connection() as connection:
+            while True:
+                last = is_over
+                async with feed.open_snapshot(connection) as snapshot:
+                    async for entries in snapshot.changes(version):
+                        seen.update({f"{kind}/{key}": content for kind, key, content in entries})
+                    version = snapshot.head.version
+                if last:
+                    return
+
+    async def write(random: Random) -> None:
+        for _ in range(40):
+            # In one order, as any program must: rows lock rows. The feed's lock comes after all of them.
+            domains = sorted(random.sample(range(8), 3))
+            async with database.transaction() as connection:
+                for number in domains:
+                    await connection.execute(
+                        "update domains set application_url = $2 where domain = $1",
+                        f"d{number}.example",
+                        f"https://{random.random()}.example/",
+                    )
+
+    reader = asyncio.create_task(follow())
+    async with asyncio.TaskGroup() as writers:
+        for seed in range(5):
+            writers.create_task(write(Random(seed)))
+    is_over = True
+    await reader
+    async with database.connection() as connection:
+        assert seen == await feed_contents(connection)
+        assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection))

@@ -1,0 +1,79 @@
+"""The schema: brought up once however many try, checked before use, and never half there."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from unittest.mock import patch
+
+import pytest
+from alembic.script import ScriptDirectory
+
+from common.db import migrate as migrate_module
+from common.db.migrate import alembic_config, migrate
+from common.db.schema import REVISION, check_schema
+from common.db.session import open_session
+from common.errors import DatabaseUnavailable, OperatorError
+from tests.conftest import execute_at, in_database
+
+
+@pytest.fixture
+async def empty_dsn(server_dsn: str) -> AsyncIterator[str]:
+    name = f"empty_{secrets.token_hex(6)}"
+    await execute_at(server_dsn, f"create database {name}")
+    yield in_database(server_dsn, name)
+    await execute_at(server_dsn, f"drop database {name} with (force)")
+
+
+def test_code_expects_the_newest_schema() -> None:
+    assert ScriptDirectory.from_config(alembic_config()).get_current_head() == REVISION
+
+
+async def test_several_migrations_at_once_make_one_schema(empty_dsn: str) -> None:
+    await asyncio.gather(*(migrate(empty_dsn) for _ in range(4)))
+    await migrate(empty_dsn)
+    connection = await open_session(empty_dsn, "test")
+    try:
+        await check_schema(connection)
+        assert await connection.fetchval("select count(*) from feed") == 1
+    finally:
+        connection.terminate()
+
+
+async def test_missing_and_foreign_schemas_are_for_the_operator(empty_dsn: str) -> None:
+    connection = await open_session(empty_dsn, "test")
+    try:
+        with pytest.raises(OperatorError, match="run `frontage migrate`"):
+            await check_schema(connection)
+        await migrate(empty_dsn)
+        for version, advice in (("0000", "run `frontage migrate`"), ("9999", "upgrade Frontage")):
+            await connection.execute("update alembic_version set version_num = $1", version)
+            with pytest.raises(OperatorError, match=advice):
+                await check_schema(connection)
+    finally:
+        connection.terminate()
+
+
+async def test_failed_migration_leaves_nothing_and_can_be_repeated(empty_dsn: str) -> None:
+    await execute_at(empty_dsn, "create table changes ()")  # in the way of the schema's own
+    with pytest.raises(OperatorError, match="already exists"):
+        await migrate(empty_dsn)
+    connection = await open_session(empty_dsn, "test")
+    try:
+        assert await connection.fetchval("select to_regclass('applications') is null")
+        await connection.execute("drop table changes")
+        await migrate(empty_dsn)
+        await check_schema(connection)
+    finally:
+        connection.terminate()
+
+
+async def test_unreachable_database_is_unavailable() -> None:
+    with pytest.raises(DatabaseUnavailable):
+        await migrate("postgresql://nobody@127.0.0.1:1/nothing")
+
+
+async def test_too_old_a_postgres_is_refused(dsn: str) -> None:
+    with patch("common.db.session.OLDEST_VERSION", 990_000), pytest.raises(OperatorError, match="99 or later"):
+        await migrate_module.migrate(dsn)

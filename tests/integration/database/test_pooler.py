@@ -1,0 +1,87 @@
+"""A real pgbouncer between us and Postgres: transaction mode is refused, session mode is not."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from common.db.migrate import migrate
+from common.db.pool import open_pool
+from common.errors import OperatorError
+
+PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+
+pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="the Debian package pgbouncer is not installed")
+
+
+@contextmanager
+def pgbouncer(dsn: str, mode: str) -> Iterator[str]:
+    """The DSN of a pooler in front of `dsn`, listening on loopback."""
+    parts = urlsplit(dsn)
+    [socket_dir] = parse_qs(parts.query)["host"]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    directory = Path(tempfile.mkdtemp(prefix="frontage-pooler-", dir="/var/tmp"))
+    config = directory / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\n"
+        f"{parts.path[1:]} = host={socket_dir} user={parts.username} password={parts.password}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        f"pool_mode = {mode}\ndefault_pool_size = 5\n"
+    )
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # it refuses to run as root, and only the server's own user reaches its socket
+        owner = pwd.getpwuid(os.stat(socket_dir).st_uid)
+        for path in (directory, config):
+            os.chown(path, owner.pw_uid, owner.pw_gid)
+        as_user = ["-u", owner.pw_name]
+    assert PGBOUNCER is not None
+    process = subprocess.Popen(
+        [PGBOUNCER, *as_user, str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/"
+    )
+    try:
+        _wait_for(port, process)
+        yield f"postgresql://{parts.username}@127.0.0.1:{port}{parts.path}"
+    finally:
+        process.terminate()
+        process.wait(10)
+        shutil.rmtree(directory)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        assert process.poll() is None, "pgbouncer ended"
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+async def test_transaction_mode_is_refused_at_start(dsn: str) -> None:
+    with pgbouncer(dsn, "transaction") as pooled:
+        with pytest.raises(OperatorError, match="transaction mode"):
+            async with open_pool(pooled, size=2, application_name="test"):
+                pass
+        with pytest.raises(OperatorError, match="transaction mode"):
+            await migrate(pooled)
+
+
+async def test_session_mode_works(dsn: str) -> None:
+    with pgbouncer(dsn, "session") as pooled:
+        async with open_pool(pooled, size=2, application_name="test") as database, database.transaction() as connection:
+            assert await connection.fetchval("select version from feed") == 0

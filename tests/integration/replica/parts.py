@@ -1,0 +1,102 @@
+"""What the replica's tests are made of: writers of routed rows, a replicator, and the two contents to compare."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from common.clock import SystemClock
+from common.db.feed import Head, digest, read_head
+from common.db.session import DEFAULT_PATIENCE, Connection, Patience
+from common.settings import load
+from edge.replica.replicator import Replicator
+
+Contents = dict[str, str]
+"""``<kind>/<key>`` to JSON text."""
+
+
+def make_replicator(
+    dsn: str | Callable[[], str],
+    state_dir: Path,
+    *,
+    poll_seconds: float = 60.0,
+    applied: list[int] | None = None,
+    patience: Patience = DEFAULT_PATIENCE,
+) -> Replicator:
+    """One that does not poll, unless told to."""
+    return Replicator(
+        load({"FRONTAGE_STATE_DIR": str(state_dir)}),
+        dsn if callable(dsn) else lambda: dsn,
+        (applied if applied is not None else []).append,
+        SystemClock(),
+        poll_seconds=poll_seconds,
+        patience=patience,
+    )
+
+
+@asynccontextmanager
+async def running(replicator: Replicator) -> AsyncIterator[Replicator]:
+    task = asyncio.create_task(replicator.run(), name="replicator under test")
+    try:
+        yield replicator
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        replicator.close()
+
+
+async def eventually(is_so: Callable[[], bool], what: str, seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        await asyncio.sleep(0.005)
+
+
+def replica_contents(replicator: Replicator) -> Contents:
+    store = replicator.store
+    with store.environment.begin(db=store.copies[store.state.serving]) as transaction:
+        return {bytes(name).decode(): bytes(content).decode() for name, content in transaction.cursor()}
+
+
+async def feed_contents(connection: Connection) -> Contents:
+    rows = await connection.fetch("select kind, key, content::text as content from feed_entries")
+    return {f"{row['kind']}/{row['key']}": row["content"] for row in rows}
+
+
+def checksum(contents: Contents) -> int:
+    total = 0
+    for name, content in contents.items():
+        kind, _, key = name.partition("/")
+        total ^= digest(kind, key, content)
+    return total
+
+
+async def assert_equal(replicator: Replicator, connection: Connection) -> Head:
+    """The replica is what Postgres is, and both sums say so."""
+    head = await read_head(connection)
+    contents = await feed_contents(connection)
+    assert replica_contents(replicator) == contents
+    state = replicator.store.state
+    assert (state.identity, state.version, state.skew) == (head.identity, head.version, 0)
+    assert state.checksum == head.checksum == checksum(contents)
+    assert state.routes == sum(name.startswith("route/") for name in contents)
+    return head
+
+
+async def add_application(connection: Connection, application_id: str = "app") -> None:
+    await connection.execute(
+        "insert into applications (id, name, cname_target, client_secret, webhook_secret) values ($1, $1, $1, '', '')",
+        application_id,
+    )
+
+
+async def add_routes(connection: Connection, domains: list[str], application_id: str = "app") -> None:
+    await connection.execute(
+        "insert into domains (domain, product, application_id, application_url)"
+        " select unnest($1::text[]), 'power', $2, 'https://origin.example/'",
+        domains,
+        application_id,
+    )

@@ -1,0 +1,323 @@
+"""The replicator at work: changes heard and unheard, no Postgres, a restored one, leases, and copies that are held."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from common.db import edge_nodes
+from common.db.feed import read_head
+from common.db.pool import Connection, Database
+from common.errors import OperatorError
+from edge.replica.directory import replica_path
+from edge.replica.reader import ReplicaReader
+
+from . import dying, parts
+from .parts import add_application, add_routes, assert_equal, eventually, make_replicator, running
+
+ROOT = Path(__file__).resolve().parents[3]
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+@pytest.fixture
+async def shop(database: Database) -> Database:
+    """A database with twenty routes, at version 21."""
+    async with database.transaction() as connection:
+        await add_application(connection)
+        await add_routes(connection, [f"d{number}.example" for number in range(20)])
+    return database
+
+
+async def cut_connections(connection: Connection) -> int:
+    """End every session of the replicator; how many there were."""
+    rows = await connection.fetch(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = current_database() and application_name like 'frontage edge%'"
+    )
+    return len(rows)
+
+
+async def test_committed_change_is_applied_and_reported_at_once(shop: Database, dsn: str, tmp_path: Path) -> None:
+    applied: list[int] = []
+    replicator = make_replicator(dsn, tmp_path, applied=applied)
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
+        await add_routes(connection, ["new.example"])
+        await eventually(lambda: applied[-1:] == [22], "the change")
+        head = await assert_equal(replicator, connection)
+        await _until_live(connection, 22)
+        assert await connection.fetchval("select feed_identity from edge_nodes") == head.identity
+        assert replicator.store.reader().get("route", "power/new.example") == {
+            "domain": "new.example",
+            "product": "power",
+            "application_id": "app",
+            "application_url": "https://origin.example/",
+            "root_path_access": None,
+            "redirect_to": None,
+        }
+        assert replicator.age_seconds is not None
+    async with shop.connection() as connection:
+        assert await connection.fetchval("select count(*) from edge_nodes") == 0  # the lease was ended
+
+
+async def test_change_nobody_heard_of_arrives_with_the_next_connection(
+    shop: Database, dsn: str, tmp_path: Path
+) -> None:
+    is_reachable = True
+    replicator = make_replicator(lambda: dsn if is_reachable else NOWHERE, tmp_path)  # never polls
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
+        is_reachable = False
+        assert await cut_connections(connection) >= 2
+        await eventually(lambda: not replicator.connected, "the cut")
+        await add_routes(connection, ["unheard.example"])
+        assert replicator.version == 21
+        is_reachable = True
+        await eventually(lambda: replicator.version == 22 and replicator.connected, "the unheard change")
+        await assert_equal(replicator, connection)
+
+
+async def test_slow_poll_finds_what_notifications_did_not_tell(shop: Database, dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(dsn, tmp_path, poll_seconds=0.05)
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
+        async with connection.transaction():
+            await connection.execute("set local session_replication_role = replica")  # no triggers, so no word
+            await connection.execute("update feed set version = version + 1")
+        await eventually(lambda: replicator.version == 22, "the poll")
+
+
+async def test_writers_and_cut_connections_in_any_order_end_equal(shop: Database, dsn: str, tmp_path: Path) -> None:
+    random = Random(7)
+    replicator = make_replicator(dsn, tmp_path)
+
+    async def write(name: str) -> None:
+        async with shop.connection() as connection:
+            for number in range(60):
+                await connection.execute(
+                    random.choice(
+                        [
+                            "update domains set application_url = $1 where domain = 'd1.example'",
+                            "update domains set domain = $1 || '.moved.example' where domain = (select min(domain)"
+                            " from domains where domain like 'd%')",
+                            "insert into domains (domain, product, application_id) values ($1 || '.new.example',"
+                            " 'power', 'app')",
+                            "delete from domains where domain < $1",
+                        ]
+                    ),
+                    f"{name}-{number}",
+                )
+
+    async def cut() -> None:
+        async with shop.connection() as connection:
+            for _ in range(6):
+                await eventually(lambda: replicator.connected, "being connected")
+                await cut_connections(connection)
+
+    async with running(replicator), shop.connection() as connection:
+        await asyncio.gather(write("a"), write("b"), cut())
+        head = await read_head(connection)
+        await eventually(lambda: replicator.version == head.version, "the last change")
+        await assert_equal(replicator, connection)
+
+
+async def test_restarted_without_postgres_it_serves_all_it_knew(shop: Database, dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(dsn, tmp_path)
+    async with running(replicator):
+        await eventually(lambda: replicator.version == 21, "the first copy")
+    without = make_replicator(_no_database, tmp_path)
+    async with running(without):
+        assert without.version == 21
+        assert (without.connected, without.age_seconds) == (False, None)
+        reader = without.store.reader()
+        assert all(reader.get("route", f"power/d{number}.example") for number in range(20))
+
+
+async def test_without_replica_and_database_the_operator_is_told(tmp_path: Path) -> None:
+    replicator = make_replicator(_no_database, tmp_path)
+    try:
+        with pytest.raises(OperatorError, match="no database"):
+            await replicator.run()
+    finally:
+        replicator.close()
+
+
+async def test_schema_that_is_missing_is_for_the_operator(server_dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(server_dsn, tmp_path)
+    try:
+        with pytest.raises(OperatorError, match="frontage migrate"):
+            await replicator.run()
+    finally:
+        replicator.close()
+
+
+async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database, dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(dsn, tmp_path)
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21, "the first copy")
+        await _forget_routes(connection, 2)
+        replicator.wake()
+        await eventually(lambda: replicator.held_copy is not None, "the guard")
+        held = replicator.held_copy
+        assert held is not None
+        assert (held.routes, held.removed_routes, replicator.version) == (20, 2, 21)
+        assert replicator.store.reader().get("route", "power/d0.example") is not None
+        assert await edge_nodes.nodes_behind(connection, held.identity, held.version) != []
+        assert replicator.accept_held_copy()
+        await eventually(lambda: replicator.held_copy is None, "acceptance")
+        await assert_equal(replicator, connection)
+        assert not replicator.accept_held_copy()
+
+
+async def test_held_copy_is_forgotten_when_the_database_comes_back(shop: Database, dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(dsn, tmp_path)
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21, "the first copy")
+        rows = await _forget_routes(connection, 20)
+        replicator.wake()
+        await eventually(lambda: replicator.held_copy is not None, "the guard")
+        async with connection.transaction():
+            await connection.execute("set local session_replication_role = replica")
+            await connection.copy_records_to_table("domains", records=rows["domains"])
+            await connection.execute("delete from changes")
+            await connection.copy_records_to_table("changes", records=rows["changes"])
+            await connection.execute("update feed set version = $1, checksum = $2", *rows["feed"][0])
+        replicator.wake()
+        await eventually(lambda: replicator.held_copy is None, "the database's return")
+        await assert_equal(replicator, connection)
+
+
+async def test_removal_of_few_routes_by_a_copy_is_not_held(shop: Database, dsn: str, tmp_path: Path) -> None:
+    replicator = make_replicator(dsn, tmp_path)
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21, "the first copy")
+        await _forget_routes(connection, 1)
+        replicator.wake()
+        await eventually(lambda: replicator.version == 20, "the copy")
+        await assert_equal(replicator, connection)
+
+
+async def test_feed_that_is_wrong_about_its_tables_is_followed_all_the_same(
+    shop: Database, dsn: str, tmp_path: Path
+) -> None:
+    async with shop.connection() as connection:
+        async with connection.transaction():
+            await connection.execute("set local session_replication_role = replica")
+            await connection.execute("delete from domains where domain = 'd0.example'")
+        replicator = make_replicator(dsn, tmp_path)
+        async with running(replicator):
+            await eventually(lambda: replicator.version == 21, "the first copy")
+            assert replicator.store.state.skew != 0
+            await add_routes(connection, ["new.example"])
+            await eventually(lambda: replicator.version == 22, "a change")
+            assert parts.replica_contents(replicator) == await parts.feed_contents(connection)
+
+
+async def test_one_writer_a_state_directory(tmp_path: Path) -> None:
+    replicator = make_replicator(NOWHERE, tmp_path)
+    try:
+        with pytest.raises(OperatorError, match="another edge"):
+            make_replicator(NOWHERE, tmp_path)
+    finally:
+        replicator.close()
+    make_replicator(NOWHERE, tmp_path).close()
+
+
+def test_other_format_and_damage_are_for_the_operator(tmp_path: Path) -> None:
+    make_replicator(NOWHERE, tmp_path).close()
+    path = replica_path(tmp_path)
+    (path / "format").write_text("9\n")
+    with pytest.raises(OperatorError, match="format 9"):
+        make_replicator(NOWHERE, tmp_path)
+    (path / "format").write_text("1\n")
+    (path / "data.mdb").write_bytes(b"not LMDB at all" * 1000)
+    with pytest.raises(OperatorError, match="move it away"):
+        make_replicator(NOWHERE, tmp_path)
+
+
+def test_reader_before_any_writer_is_for_the_operator(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match="no replica"):
+        ReplicaReader(replica_path(tmp_path))
+
+
+@pytest.mark.parametrize("moment", dying.MOMENTS)
+async def test_killed_in_the_middle_of_a_write_it_ends_equal(
+    shop: Database, dsn: str, tmp_path: Path, moment: str
+) -> None:
+    async with shop.connection() as connection:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", dying.__name__, dsn, str(tmp_path), moment, cwd=ROOT
+        )
+        try:
+            assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        replicator = make_replicator(dsn, tmp_path)
+        assert replicator.store.state.checksum == parts.checksum(parts.replica_contents(replicator))
+        async with running(replicator):
+            head = await read_head(connection)
+            await eventually(lambda: replicator.version == head.version, "following on")
+            await assert_equal(replicator, connection)
+
+
+async def test_worker_that_was_killed_pins_no_pages(tmp_path: Path) -> None:
+    replicator = make_replicator(NOWHERE, tmp_path)
+    try:
+        script = (
+            "import sys, time; from edge.replica.reader import ReplicaReader; from pathlib import Path\n"
+            "reader = ReplicaReader(Path(sys.argv[1])); reading = reader._environment.begin()\n"
+            "print(flush=True); time.sleep(60)"
+        )
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, str(replica_path(tmp_path)), stdout=asyncio.subprocess.PIPE, cwd=ROOT
+        )
+        try:
+            assert process.stdout is not None
+            await asyncio.wait_for(process.stdout.readline(), 20)
+            assert str(process.pid) in replicator.store.environment.readers()
+        finally:
+            process.send_signal(signal.SIGKILL)
+            await process.communicate()
+        replicator.check_readers()
+        assert str(process.pid) not in replicator.store.environment.readers()
+    finally:
+        replicator.close()
+
+
+def _no_database() -> str:
+    raise OperatorError("no database")
+
+
+async def _until_live(connection: Connection, version: int) -> None:
+    async with asyncio.timeout(10):
+        while await connection.fetchval("select version from edge_nodes") != version:
+            await asyncio.sleep(0.005)
+
+
+async def _forget_routes(connection: Connection, count: int) -> dict[str, list[tuple[object, ...]]]:
+    """As if restored from a time before those routes: what was forgotten comes back with the result."""
+    rows: dict[str, list[tuple[object, ...]]] = {
+        "domains": [
+            tuple(row) for row in await connection.fetch("select * from domains order by domain limit $1", count)
+        ],
+        "changes": [tuple(row) for row in await connection.fetch("select * from changes")],
+        "feed": [tuple(row) for row in await connection.fetch("select version, checksum from feed")],
+    }
+    async with connection.transaction():
+        await connection.execute("set local session_replication_role = replica")
+        names = [str(row[0]) for row in rows["domains"]]
+        await connection.execute("delete from domains where domain = any($1::text[])", names)
+        await connection.execute("delete from changes where key = any($1::text[])", [f"power/{name}" for name in names])
+        await connection.execute(
+            "update feed set version = version - $1,"
+            " checksum = (select coalesce(bit_xor(digest), 0) from changes where not deleted)",
+            count,
+        )
+    return rows

@@ -1,0 +1,351 @@
+"""Whatever happens in whatever order, the replica ends equal to Postgres.
+
+Hypothesis interleaves transactions of two writers (all four kinds; inserts, updates, deletions, renames; the feed's
+lock taken early or at commit), catch-ups, crashes before and after each write to LMDB, cancelled catch-ups, purged
+tombstones, restores into another database, and roll-backs of the same one that nothing but the checksum can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import secrets
+import tempfile
+from collections.abc import Coroutine
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+from unittest.mock import patch
+
+import asyncpg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from common.db import feed
+from common.db.session import Connection, Patience, open_session
+from edge.replica import replicator as replicator_module
+from edge.replica.store import Copy, Update
+from tests.conftest import TEMPLATE, execute_at, in_database
+
+from . import parts
+
+TABLES = ("applications", "domains", "certificates", "orders", "feed", "changes")  # in the order of their references
+PATIENCE = Patience(lock_seconds=0.1)
+WRITERS = st.integers(0, 1)
+NUMBERS = st.integers(0, 5)
+
+# Each is about a writer's application, one of its domains, another one, and a number.
+OPERATIONS = {
+    "set application": "insert into applications"
+    " (id, name, cname_target, client_secret, webhook_secret, application_url)"
+    " values ('{app}', '', '{app}', '', '', '{other}')"
+    " on conflict (id) do update set application_url = excluded.application_url",
+    "name application": "update applications set name = '{other}' where id = '{app}'",
+    "rename application": "update applications set id = '{app}-{number}', cname_target = '{app}-{number}'"
+    " where id = '{app}'",
+    "drop applications": "delete from applications where id like '{app}%'",
+    "set route": "insert into domains (domain, product, application_id, application_url)"
+    " values ('{one}', 'power', '{app}', '{other}')"
+    " on conflict (domain, product) do update set application_url = excluded.application_url",
+    "set second route": "insert into domains (domain, product, application_id, redirect_to)"
+    " values ('{one}', 'secure', '{app}', '{other}') on conflict do nothing",
+    "rename routes": "update domains set domain = '{other}' where domain = '{one}'",
+    "drop routes": "delete from domains where domain = '{one}'",
+    "set certificate": "insert into certificates"
+    " (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+    " values ('{one}', '{app}', 'internal', '{other}', '\\x00ff', now(), now())"
+    " on conflict (domain, application_id) do update set chain = excluded.chain, released_at = null",
+    "release certificate": "update certificates set released_at = now() where domain = '{one}'",
+    "rename certificate": "update certificates set domain = '{other}' where domain = '{one}'",
+    "drop certificate": "delete from certificates where domain = '{one}'",
+    "set order": "insert into orders (domain, application_id, hold_until)"
+    " values ('{one}', '{app}', to_timestamp({number}))"
+    " on conflict (domain) do update set state = 'running', hold_until = excluded.hold_until",
+    "claim order": "update orders set attempts = attempts + 1, fence = fence + 1 where domain = '{one}'",
+    "finish order": "update orders set state = 'issued' where domain = '{one}'",
+    "rename order": "update orders set domain = '{other}' where domain = '{one}'",
+    "drop order": "delete from orders where domain = '{one}'",
+}
+WORK = st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), NUMBERS, NUMBERS), min_size=1, max_size=8)
+
+
+class Crashed(Exception):
+    """The process died here."""
+
+
+class Crash:
+    """Dies at the n-th write to LMDB, before or after it."""
+
+    def __init__(self, at: int, *, is_after: bool) -> None:
+        self._left = at
+        self._is_after = is_after
+
+    def wrap(self, kind: type[Any], names: tuple[str, ...]) -> type[Any]:
+        crash = self
+
+        def dying(name: str) -> Any:
+            def method(self: Any, *arguments: Any) -> Any:
+                crash._left -= 1
+                if crash._left == 0 and not crash._is_after:
+                    raise Crashed
+                result = getattr(kind, name)(self, *arguments)
+                if crash._left == 0:
+                    raise Crashed
+                return result
+
+            return method
+
+        return type(kind.__name__, (kind,), {name: dying(name) for name in names})
+
+
+class ReplicaFollowsPostgres(RuleBasedStateMachine):
+    def __init__(self, server_dsn: str) -> None:
+        super().__init__()
+        self.server_dsn = server_dsn
+        self.runner = asyncio.Runner()
+        self.state_dir = Path(tempfile.mkdtemp(prefix="frontage-replica-"))
+        self.name = f"machine_{secrets.token_hex(6)}"
+        self.dsn = in_database(server_dsn, self.name)
+        self.writers: list[Connection] = []
+        self.transactions: list[Any] = [None, None]
+        self.saved: dict[str, bytes] | None = None
+        self.admin: Connection
+        self.run(self.create_database())
+        self.replicator = parts.make_replicator(self.dsn, self.state_dir)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(work)
+
+    @initialize()
+    def begin(self) -> None:
+        for who in range(2):
+            self.write_and_commit(
+                who, [("set application", 0, 0), *(("set route", number, number) for number in range(6))]
+            )
+        self.back_up()
+        self.catch_up()
+
+    # Writers ---------------------------------------------------------------------------------------------
+
+    @rule(who=WRITERS, operations=WORK)
+    def write(self, who: int, operations: list[tuple[str, int, int]]) -> None:
+        self.run(self.write_all(who, operations))
+
+    @rule(who=WRITERS, operations=WORK)
+    def write_and_commit(self, who: int, operations: list[tuple[str, int, int]]) -> None:
+        self.write(who, operations)
+        self.commit(who)
+
+    @rule(who=WRITERS, operations=WORK, at=st.integers(0, 40))
+    def write_during_a_catch_up(self, who: int, operations: list[tuple[str, int, int]], at: int) -> None:
+        self.run(self.commit_during_catch_up(who, operations, at))
+
+    async def commit_during_catch_up(self, who: int, operations: list[tuple[str, int, int]], at: int) -> None:
+        await self.write_all(who, operations)
+        task = asyncio.create_task(self.replicator.catch_up())
+        for _ in range(at):
+            await asyncio.sleep(0)
+        await self.finish(who, "commit")
+        await task
+
+    async def write_all(self, who: int, operations: list[tuple[str, int, int]]) -> None:
+        writer = self.writers[who]
+        if self.transactions[who] is None:
+            self.transactions[who] = writer.transaction()
+            await self.transactions[who].start()
+        for name, one, other in operations:
+            statement = OPERATIONS[name].format(
+                app=f"app-{who}", one=f"d{one}.w{who}.example", other=f"d{other}.w{who}.example", number=other
+            )
+            with suppress(asyncpg.IntegrityConstraintViolationError):  # that row was not to be had; we go on
+                async with writer.transaction():
+                    await writer.execute(statement)
+
+    @rule(who=WRITERS)
+    def take_the_feed_early(self, who: int) -> None:
+        """The deferred triggers run now, and their versions exist, unseen, while others catch up."""
+        if self.transactions[who] is not None:
+            self.run(self.finish(who, "set constraints all immediate", is_end=False))
+
+    @rule(who=WRITERS)
+    def commit(self, who: int) -> None:
+        if self.transactions[who] is not None:
+            self.run(self.finish(who, "commit"))
+
+    @rule(who=WRITERS)
+    def roll_back(self, who: int) -> None:
+        if self.transactions[who] is not None:
+            self.run(self.finish(who, "rollback"))
+
+    async def finish(self, who: int, how: str, *, is_end: bool = True) -> None:
+        """Who meets the other's lock on the feed gives up."""
+        try:
+            await self.writers[who].execute(how)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            is_end = True
+        if is_end:
+            await self.writers[who].execute("rollback" if self.writers[who].is_in_transaction() else "select")
+            await self.renew_writer(who)
+
+    async def renew_writer(self, who: int) -> None:
+        """The driver's own count of transactions does not survive a COMMIT it did not send."""
+        self.writers[who].terminate()
+        self.writers[who] = await open_session(self.dsn, "writer", PATIENCE)
+        self.transactions[who] = None
+
+    @rule()
+    def purge_tombstones(self) -> None:
+        self.run(self.purge())
+
+    async def purge(self) -> None:
+        with suppress(asyncpg.LockNotAvailableError):
+            async with self.admin.transaction():
+                await feed.purge_tombstones(self.admin, older_than=timedelta(0))
+
+    # Restores --------------------------------------------------------------------------------------------
+
+    @rule()
+    def back_up(self) -> None:
+        self.saved = self.run(self.read_tables())
+
+    @rule()
+    def restore_as_another_database(self) -> None:
+        self.run(self.restore_elsewhere())
+
+    @rule()
+    def roll_back_in_place(self) -> None:
+        self.run(self.write_tables())
+
+    @rule(forgotten=WORK, instead=WORK, who=WRITERS)
+    def fork_history(
+        self, forgotten: list[tuple[str, int, int]], instead: list[tuple[str, int, int]], who: int
+    ) -> None:
+        """Rolled back, and other changes made since: the same identity, and perhaps the same version."""
+        self.back_up()
+        self.write_and_commit(who, forgotten)
+        self.catch_up()
+        self.roll_back_in_place()
+        self.write_and_commit(who, instead)
+
+    async def restore_elsewhere(self) -> None:
+        await self.drop_database()
+        await self.create_database()
+        await self.write_tables()
+
+    async def read_tables(self) -> dict[str, bytes]:
+        tables = {}
+        async with self.admin.transaction(isolation="repeatable_read", readonly=True):
+            for table in TABLES:
+                output = io.BytesIO()
+                await self.admin.copy_from_table(table, output=output)
+                tables[table] = output.getvalue()
+        return tables
+
+    async def write_tables(self) -> None:
+        """As a restore does, with triggers off; open transactions do not survive it."""
+        assert self.saved is not None
+        for who in range(2):
+            await self.renew_writer(who)
+        async with self.admin.transaction():
+            await self.admin.execute("set local session_replication_role = replica")
+            await self.admin.execute("set local lock_timeout = '5s'")  # the writers are just leaving
+            for table in reversed(TABLES):
+                await self.admin.execute(f"delete from {table}")
+            for table in TABLES:
+                await self.admin.copy_to_table(table, source=io.BytesIO(self.saved[table]))
+
+    # The replicator --------------------------------------------------------------------------------------
+
+    @rule()
+    def catch_up(self) -> None:
+        before = parts.replica_contents(self.replicator)
+        self.run(self.replicator.catch_up())
+        if self.replicator.held_copy is not None:
+            assert parts.replica_contents(self.replicator) == before
+
+    @precondition(lambda self: self.replicator.held_copy is not None)
+    @rule()
+    def accept(self) -> None:
+        assert self.replicator.accept_held_copy()
+
+    @rule(steps=st.integers(0, 40))
+    def cancel_a_catch_up(self, steps: int) -> None:
+        self.run(self.cancel_after(steps))
+
+    async def cancel_after(self, steps: int) -> None:
+        task = asyncio.create_task(self.replicator.catch_up())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    @rule(at=st.integers(1, 5), is_after=st.booleans())
+    def crash(self, at: int, is_after: bool) -> None:
+        crash = Crash(at, is_after=is_after)
+        with (
+            patch.object(replicator_module, "Update", crash.wrap(Update, ("begin", "put", "commit"))),
+            patch.object(replicator_module, "Copy", crash.wrap(Copy, ("__init__", "put", "swap"))),
+            suppress(Crashed),
+        ):
+            self.run(self.replicator.catch_up())
+        self.restart()
+
+    @rule()
+    def restart(self) -> None:
+        self.replicator.close()
+        self.replicator = parts.make_replicator(self.dsn, self.state_dir)
+        contents = parts.replica_contents(self.replicator)
+        assert self.replicator.store.state.checksum == parts.checksum(contents)
+
+    @rule()
+    def settle(self) -> None:
+        """Nothing more happens: now they must be equal."""
+        self.run(self.catch_up_and_compare())
+
+    async def catch_up_and_compare(self) -> None:
+        await self.replicator.catch_up()
+        if self.replicator.held_copy is not None:
+            self.replicator.accept_held_copy()
+            await self.replicator.catch_up()
+        await parts.assert_equal(self.replicator, self.admin)
+
+    # Life ------------------------------------------------------------------------------------------------
+
+    async def create_database(self) -> None:
+        await execute_at(self.server_dsn, f"create database {self.name} template {TEMPLATE}")
+        self.admin = await open_session(self.dsn, "admin", PATIENCE)
+        self.writers = [await open_session(self.dsn, "writer", PATIENCE) for _ in range(2)]
+        self.transactions = [None, None]
+
+    async def drop_database(self) -> None:
+        for session in (*self.writers, self.admin):
+            session.terminate()
+        await execute_at(self.server_dsn, f"drop database {self.name} with (force)")
+
+    def teardown(self) -> None:
+        try:
+            self.settle()
+        finally:
+            self.replicator.close()
+            self.run(self.drop_database())
+            self.runner.close()
+            rmtree(self.state_dir)
+
+
+@pytest.mark.timeout(600)  # finding the smallest failing story takes its time
+def test_replica_ends_equal_to_postgres(server_dsn: str) -> None:
+    run_state_machine_as_test(
+        partial(ReplicaFollowsPostgres, server_dsn),  # type: ignore[arg-type]
+        settings=settings(
+            max_examples=20,
+            stateful_step_count=50,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        ),
+    )
