@@ -108,6 +108,12 @@ class Settings(BaseSettings):
     edge_tunnel_timeout_seconds: Seconds = 3600  # WebSocket applications ping far more often
     edge_drain_timeout_seconds: Seconds = 10
 
+    # Edge: connections of clients, a worker. An idle one costs some 40 KB with TLS, so 400 MB; fewer if the process
+    # may not open that many descriptors. One client, an IPv4 address or an IPv6 /64, may have a tenth of them: an
+    # office or a carrier's NAT fits in, and nobody takes an edge alone.
+    edge_max_connections: Count = 10_000
+    edge_max_connections_per_address: Count = 1_000
+
     # Edge: connections to one origin, a worker
     edge_origin_connections: Count = 1024
     edge_origin_waiters: Count = 1024

@@ -49,7 +49,7 @@ class EdgeService:
         keyring = load_keyring(settings.key_file)
         self._reader = ReplicaReader(settings.state_dir / "edge" / "replica")
         self._serving = Serving(settings, self._reader, keyring, loop)
-        self._tls = TlsShared(self._reader, keyring, loop, SystemClock())
+        self._tls = TlsShared(self._reader, keyring, loop, SystemClock(), admission=self._serving.admission)
         self.plain_protocol = partial(Downstream, self._serving, secure=False)
         self.secure_protocol = partial(TlsLayer, self._tls, partial(Downstream, self._serving, secure=True))
 

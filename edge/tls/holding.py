@@ -6,7 +6,6 @@ Pure bookkeeping with three caps, so that names being set up cannot tie up a wor
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -20,7 +19,7 @@ class Holdable(Protocol):
 
     @property
     def client(self) -> str:
-        """As `client_key` makes it."""
+        """As `edge.admission.client_key` makes it."""
 
 
 H = TypeVar("H", bound=Holdable)
@@ -81,14 +80,3 @@ class Held(Generic[H]):
 
     def of(self, domain: str) -> list[H]:
         return list(self._by_domain.get(domain, ()))
-
-
-def client_key(peername: object) -> str:
-    """Whom a connection counts against, from the transport's peername."""
-    host = str(peername[0]) if isinstance(peername, tuple) and peername else ""
-    if ":" not in host:
-        return host
-    address = ipaddress.IPv6Address(host.partition("%")[0])
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return address.packed[:8].hex()

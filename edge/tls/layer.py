@@ -17,10 +17,10 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
+from edge.admission import client_key
 from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek
 from edge.tls.contexts import PROTOCOLS
 from edge.tls.failures import Failure, answer_to
-from edge.tls.holding import client_key
 from edge.tls.lingering import linger
 from edge.tls.shared import TlsShared
 from edge.tls.stream import SLICE_BYTES, TlsStream
@@ -40,6 +40,7 @@ class TlsLayer(asyncio.Protocol):
         "_is_over",
         "_outgoing",
         "_peek",
+        "_place",
         "_raw",
         "_received",
         "_sslobj",
@@ -56,6 +57,7 @@ class TlsLayer(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._is_held = False
         self._is_over = False
+        self._place: str | None = None  # among the worker's connections
         self.server_name = ""
 
     @property
@@ -66,6 +68,11 @@ class TlsLayer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
+        self._place = self._tls.admission.admit(transport.get_extra_info("peername"))
+        if self._place is None:  # what TLS could tell, no browser shows
+            self._is_over = True
+            self._raw.abort()
+            return
         self._tls.counters.handshaking += 1
         self._set_deadline(self._tls.limits.handshake_seconds)
 
@@ -91,6 +98,7 @@ class TlsLayer(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_over:
             self._finish(Failure.CLIENT_LEFT)
+        self._tls.admission.leave(self._place)
 
     # The way through ---------------------------------------------------------------------------------------
 
@@ -142,6 +150,7 @@ class TlsLayer(asyncio.Protocol):
         self._flush()
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
+        self._tls.admission.leave(self._place)  # the inner takes it, in this turn
         stream = TlsStream(self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name)
         self._raw.set_protocol(stream)
         stream.begin(self._inner_factory(), rest)
@@ -162,7 +171,7 @@ class TlsLayer(asyncio.Protocol):
             self._raw.abort()
 
     def _part(self) -> None:
-        linger(self._tls.loop, self._raw, _forget)
+        linger(self._tls.loop, self._raw, self.connection_lost)
 
     def _finish(self, failure: Failure | None) -> None:
         """The handshake is over, with a stream or a failure; every path comes through here once."""
@@ -184,7 +193,3 @@ class TlsLayer(asyncio.Protocol):
 
     def _on_deadline(self) -> None:
         self.refuse(Failure.HOLD_TIMEOUT if self._is_held else Failure.TIMEOUT)
-
-
-def _forget(_: Exception | None) -> None:
-    """Nobody is to be told."""

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from common.clock import Clock
 from common.secrets import Keyring
+from edge.admission import Admission
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
 from edge.tls.contexts import holds_too_many_sessions
 from edge.tls.failures import Failure
@@ -67,10 +68,12 @@ class TlsShared:
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
         limits: Limits | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.loop = loop
         self.limits = limits or Limits()
         self.counters = Counters()
+        self.admission = admission or Admission()
         self._clock = clock
         self._reader = reader
         self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts)

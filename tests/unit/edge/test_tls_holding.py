@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
-
-from edge.tls.holding import Held, HoldCaps, client_key
+from edge.tls.holding import Held, HoldCaps
 
 
 @dataclass(frozen=True)
@@ -32,19 +30,3 @@ def test_caps_hold_and_removal_gives_the_place_back() -> None:
             held.remove(waiting)
             held.remove(waiting)  # nothing happens
     assert (len(held), held.domains()) == (0, [])
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (("192.0.2.1", 1), ("192.0.2.1", 2), True),
-        (("192.0.2.1", 1), ("192.0.2.2", 1), False),
-        (("2001:db8::1", 1, 0, 0), ("2001:db8::ffff", 1, 0, 0), True),
-        (("2001:db8::1", 1, 0, 0), ("2001:db8:0:1::1", 1, 0, 0), False),
-        (("::ffff:192.0.2.1", 1, 0, 0), ("192.0.2.1", 9), True),
-        (("fe80::1%eth0", 1, 0, 2), ("fe80::2%eth0", 1, 0, 2), True),
-        ("", None, True),
-    ],
-)
-def test_clients_count_by_address_or_by_64(one: object, other: object, same: bool) -> None:
-    assert (client_key(one) == client_key(other)) is same
