@@ -27,6 +27,7 @@ from edge.counters import Counters
 from edge.http import request
 from edge.http.forwarded import Client, address_of
 from edge.http.refusals import (
+    AWAITING_CERTIFICATE,
     BAD_REQUEST,
     BODY_TOO_LARGE,
     HEAD_TOO_LARGE,
@@ -41,9 +42,11 @@ from edge.http.refusals import (
 )
 from edge.http.request import Limits, RequestHead
 from edge.relay import Exchange, Phase, Relay, Timeouts
-from edge.replica.routes import Reader, RouteTable
+from edge.replica.awaiting import is_awaiting_certificate
+from edge.replica.records import Reader
+from edge.replica.routes import RouteTable
 from edge.routing.decide import PROBE_PREFIX, Ports, Redirect, decide
-from edge.routing.onward import compose
+from edge.routing.onward import compose, sign
 from edge.routing.route import Route
 from edge.upstream.connector import Connector
 from edge.upstream.leases import LeaseDesk
@@ -93,7 +96,7 @@ class Serving:
         self.is_draining = False
         self.now = loop.time()
         self._reader = reader
-        clock = SystemClock()
+        self._clock = clock = SystemClock()
         policy = AddressPolicy(
             settings.allow_private_addresses,
             own_listeners=[settings.edge_http, settings.edge_https, settings.edge_admin],
@@ -135,6 +138,12 @@ class Serving:
 
     def on_replica_change(self) -> None:
         self.routes.generation = self._reader.generation()
+
+    def unix_seconds(self) -> int:
+        return int(self._clock.now().timestamp())
+
+    def is_awaiting_certificate(self, domain: str) -> bool:
+        return is_awaiting_certificate(self._reader, domain, self.unix_seconds())
 
     def drain(self) -> None:
         """From now on each answer says that it is its connection's last.
@@ -376,6 +385,8 @@ class Downstream(asyncio.Protocol):
             ports=serving.ports,
         )
         if isinstance(decision, Redirect):
+            if serving.is_awaiting_certificate(head.host):
+                raise Refused(AWAITING_CERTIFICATE)
             self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
             return
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
@@ -411,6 +422,8 @@ class Downstream(asyncio.Protocol):
 
     def _start(self, head: RequestHead, route: Route, upstream_head: bytes) -> None:
         serving = self._serving
+        if route.signing is not None:
+            upstream_head = sign(route.signing, head, upstream_head, serving.unix_seconds())
         self.exchange = exchange = Exchange(self, serving.relay, head, route, upstream_head, serving.loop.time())
         exchange.start()
 
@@ -510,12 +523,17 @@ class Downstream(asyncio.Protocol):
         if whole is None:
             whole = head is not None and head.body == 0
         close = kind.close or not whole or not self._may_stay(head)
+        wants_html = b"text/html" in raw
+        own_page = None
+        if wants_html and kind.status >= 500 and head is not None:
+            own_page = self._serving.routes.error_page(head.host)
         answer = render(
             kind,
             request_id=secrets.token_hex(8),
-            wants_html=b"text/html" in raw,
+            wants_html=wants_html,
             head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
             close=close,
+            own_page=own_page,
         )
         self._after_own_answer(answer, close=close)
 

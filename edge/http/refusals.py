@@ -19,6 +19,7 @@ class Kind(NamedTuple):
     code: str
     message: str
     close: bool = False  # the connection's framing can no longer be trusted, or is not worth reading on
+    retry_after_seconds: int = 5  # said with a 503
 
 
 BAD_REQUEST: Final = Kind(400, "bad_request", "The request is not valid HTTP/1.1.", close=True)
@@ -36,12 +37,15 @@ UNKNOWN_CODING: Final = Kind(501, "transfer_coding", "This transfer coding is no
 ORIGIN_DOWN: Final = Kind(502, "origin_down", "The application did not answer.")
 ORIGIN_INVALID: Final = Kind(502, "origin_invalid", "The application's answer was not valid HTTP.")
 TOO_MANY_CONNECTIONS: Final = Kind(503, "too_many_connections", "Too many connections are open.", close=True)
+MAINTENANCE: Final = Kind(
+    503, "maintenance", "The application is being worked on. It will be back.", retry_after_seconds=60
+)
+AWAITING_CERTIFICATE: Final = Kind(503, "certificate_on_its_way", "This domain's certificate is on its way.")
+MISCONFIGURED: Final = Kind(503, "domain_misconfigured", "This domain is not set up correctly.", retry_after_seconds=60)
 BUSY: Final = Kind(503, "busy", "Too many requests are waiting for this application.")
 ORIGIN_SLOW: Final = Kind(504, "origin_slow", "The application took too long to answer.")
 BAD_VERSION: Final = Kind(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)
 LOOP: Final = Kind(508, "loop", "This address leads back to itself.")
-
-RETRY_AFTER_SECONDS: Final = 5
 
 
 class Refused(FrontageError):
@@ -59,10 +63,16 @@ def reason(status: int) -> str:
         return ""
 
 
-def render(kind: Kind, *, request_id: str, wants_html: bool, head_only: bool, close: bool) -> bytes:
-    """The whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else."""
+def render(
+    kind: Kind, *, request_id: str, wants_html: bool, head_only: bool, close: bool, own_page: str | None = None
+) -> bytes:
+    """The whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else.
+
+    `own_page` stands in the place of our page; ``{{status}}`` and ``{{request_id}}`` in it are filled in.
+    """
     if wants_html:
-        content_type, body = b"text/html; charset=utf-8", _page(kind, request_id).encode()
+        page = _page(kind, request_id) if own_page is None else _fill(own_page, kind, request_id)
+        content_type, body = b"text/html; charset=utf-8", page.encode()
     else:
         content_type = b"application/json"
         body = orjson.dumps({"message": kind.message, "code": kind.code, "request_id": request_id})
@@ -76,10 +86,14 @@ def render(kind: Kind, *, request_id: str, wants_html: bool, head_only: bool, cl
     if kind.status == 405:
         lines.append(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
     if kind.status == 503:
-        lines.append(b"Retry-After: %d" % RETRY_AFTER_SECONDS)
+        lines.append(b"Retry-After: %d" % kind.retry_after_seconds)
     if close:
         lines.append(b"Connection: close")
     return b"\r\n".join(lines) + b"\r\n\r\n" + (b"" if head_only else body)
+
+
+def _fill(page: str, kind: Kind, request_id: str) -> str:
+    return page.replace("{{status}}", str(kind.status)).replace("{{request_id}}", html.escape(request_id))
 
 
 def _page(kind: Kind, request_id: str) -> str:

@@ -72,7 +72,7 @@ _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](
 _CUT: Final = fields.splitter(
     rb"host|c(?:onnection|ontent[-_]length)|t(?:e|railer|ransfer[-_]encoding)|upgrade|expect|keep-alive|http2-settings"
     rb"|via|proxy(?:-(?:connection|authorization|authenticate|authentication-info))?"
-    rb"|x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth))|forwarded"
+    rb"|x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth|signature))|forwarded"
 )
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
 _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])\.?(?::([0-9]{0,5}))?", re.IGNORECASE)

@@ -2,35 +2,35 @@
 
 A worker's generation moves with each commit to the replica. A remembered route of an older generation is read again
 (3 µs) and kept, the very object, when its records are the same bytes; unknown names are never remembered.
+A record that cannot be served by makes a route that refuses, for its own domain and no other; it is remembered like any
+other, so that it is logged once.
 """
 
 from __future__ import annotations
 
-import base64
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
-import orjson
-from common.urls import parse_application_url
-
-from common.errors import SecretUnreadable
+from common.errors import InvalidName
 from common.logs import get_logger
+from common.names import parse_host_name
 from common.secrets import Keyring
-from edge.routing.route import Origin, Route
+from common.urls import InvalidUrl, parse_application_url
+from edge.http.refusals import MAINTENANCE, MISCONFIGURED
+from edge.replica.applications import Application, ApplicationTable
+from edge.replica.records import ErrorPageRecord, Reader, RecordUnusable, RouteRecord, read_record
+from edge.routing.route import Origin, Product, Route
 
 _MAX_REMEMBERED = 65_536
+_PRODUCTS: tuple[Product, ...] = ("power", "secure")  # Power's route wins
+_NOWHERE = Origin("http", "", 0, "")
 
 _log = get_logger("edge.replica.routes")
 
 
-class Reader(Protocol):
-    """What is asked of `edge.replica.reader.ReplicaReader`."""
-
-    def get_raw(self, kind: str, key: str) -> bytes | None: ...
-
-
 class _Remembered(NamedTuple):
     generation: int
-    records: tuple[bytes, bytes]
+    content: bytes
+    application: Application | None  # None: the route's record does not say whose it is
     route: Route
 
 
@@ -39,7 +39,7 @@ class RouteTable:
 
     def __init__(self, reader: Reader, keyring: Keyring) -> None:
         self._reader = reader
-        self._keyring = keyring
+        self._applications = ApplicationTable(reader, keyring)
         self._routes: dict[str, _Remembered] = {}
         self.generation = 0
 
@@ -48,47 +48,75 @@ class RouteTable:
         known = self._routes.get(domain)
         if known is not None and known.generation == self.generation:
             return known.route
-        records = self._read(domain, "power") or self._read(domain, "secure")
-        if records is None:
+        current = self._read(domain, known)
+        if current is None:
             self._routes.pop(domain, None)
             return None
-        route = known.route if known is not None and known.records == records else self._build(*records)
         if known is None and len(self._routes) >= _MAX_REMEMBERED:
             self._routes.pop(next(iter(self._routes)))
-        self._routes[domain] = _Remembered(self.generation, records, route)
-        return route
+        self._routes[domain] = current
+        return current.route
 
-    def _read(self, domain: str, product: str) -> tuple[bytes, bytes] | None:
-        route = self._reader.get_raw("route", f"{product}/{domain}")
-        if route is None:
+    def error_page(self, domain: str) -> str | None:
+        """The page that the domain's application shows instead of ours. Not remembered: pages are large, errors few."""
+        route = self.find(domain)
+        if route is None or not route.application_id:
             return None
-        application = self._reader.get_raw("application", orjson.loads(route)["application_id"])
-        return None if application is None else (route, application)
-
-    def _build(self, route_record: bytes, application_record: bytes) -> Route:
-        record: dict[str, Any] = orjson.loads(route_record)
-        application: dict[str, Any] = orjson.loads(application_record)
-        product: Literal["power", "secure"] = record["product"]
-        url = parse_application_url(record["application_url"] or application["application_url"])
-        own_root_paths = record["root_path_access"]
-        root_paths = application["root_path_access"] if own_root_paths is None else own_root_paths
-        return Route(
-            domain=record["domain"],
-            product=product,
-            application_id=record["application_id"],
-            origin=Origin(url.scheme, url.host, url.port, server_name=url.host),
-            base_path=url.path.encode() if product == "power" else b"",
-            root_paths=tuple("/".join(["", *filter(None, path.split("/"))]).encode() for path in root_paths),
-            service_auth=self._open_service_auth(application),
-        )
-
-    def _open_service_auth(self, application: dict[str, Any]) -> bytes:
-        if application["service_auth"] is None:
-            return b""
+        content = self._reader.get_raw("error_page", route.application_id)
         try:
-            envelope = base64.b64decode(application["service_auth"])
-            return self._keyring.open(envelope, f"application/{application['id']}/service-auth")
-        except SecretUnreadable:
-            # The origin will refuse what lacks its token: better than not serving at all.
-            _log.error("service auth token unreadable", application=application["id"])
-            return b""
+            return None if content is None else read_record(ErrorPageRecord, content).html
+        except RecordUnusable:
+            return None  # ours will do
+
+    def _read(self, domain: str, known: _Remembered | None) -> _Remembered | None:
+        for product in _PRODUCTS:
+            content = self._reader.get_raw("route", f"{product}/{domain}")
+            if content is None:
+                continue
+            if known is not None and known.content == content and self._is_current(known):
+                return known._replace(generation=self.generation)
+            return self._build(domain, product, content)
+        return None
+
+    def _is_current(self, known: _Remembered) -> bool:
+        application = known.application
+        return application is None or self._applications.find(application.id, self.generation) is application
+
+    def _build(self, domain: str, product: Product, content: bytes) -> _Remembered | None:
+        """None while the application is not there."""
+        application = None
+        application_id = ""
+        try:
+            record = read_record(RouteRecord, content)
+            application_id = record.application_id
+            application = self._applications.find(application_id, self.generation)
+            if application is None:
+                return None
+            route = _route(domain, product, record, application)
+        except (RecordUnusable, InvalidUrl, InvalidName) as error:
+            _log.error("route unusable", domain=domain, product=product, reason=str(error))
+            route = Route(domain, product, application_id, _NOWHERE, b"", (), b"", b"", refusal=MISCONFIGURED)
+        return _Remembered(self.generation, content, application, route)
+
+
+def _route(domain: str, product: Product, record: RouteRecord, application: Application) -> Route:
+    """Raises: `RecordUnusable`, `InvalidUrl`, `InvalidName`."""
+    options = application.record
+    if options is None:
+        raise RecordUnusable("its application is unusable")
+    url = parse_application_url(record.application_url or options.application_url or "")
+    server_name = parse_host_name(options.origin_server_name) if options.origin_server_name else url.host
+    origin = Origin(url.scheme, url.host, url.port, server_name, options.origin_verify)
+    root_paths = options.root_path_access if record.root_path_access is None else record.root_path_access
+    return Route(
+        domain=domain,
+        product=product,
+        application_id=application.id,
+        origin=origin,
+        base_path=url.path.encode() if product == "power" else b"",
+        root_paths=tuple("/".join(["", *filter(None, path.split("/"))]).encode() for path in root_paths),
+        service_auth=application.service_auth,
+        origin_host=b"" if options.send_host == "customer" else origin.authority,
+        signing=application.signing,
+        refusal=MAINTENANCE if options.maintenance else None,
+    )

@@ -55,9 +55,7 @@ def compose(route: Route, head: RequestHead, target: bytes, client_fields: bytes
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
     """The head made by `compose`, signed at that time (unix seconds). What is signed is what the origin can see."""
     target = composed.split(b" ", 2)[1]
-    value = signatures.sign(
-        signing.keys(at), at=at, method=head.method, domain=head.host.encode(), target=target
-    )
+    value = signatures.sign(signing.keys(at), at=at, method=head.method, domain=head.host.encode(), target=target)
     return b"%bX-Service-Signature: %b\r\n\r\n" % (composed[:-2], value)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from edge.http.refusals import Kind
+
+Product: TypeAlias = Literal["power", "secure"]
 
 
 class Origin(NamedTuple):
@@ -41,7 +43,7 @@ class Route:
     """A domain, as enrolled. Built from the replica by `edge.replica.routes`; replaced, never changed."""
 
     domain: str
-    product: Literal["power", "secure"]
+    product: Product
     application_id: str
     origin: Origin
     base_path: bytes  # the applicationUrl's path as written; b"" for none. Secure has none: it does not rewrite

@@ -50,6 +50,7 @@ class MemoryReplica:
             "redirect_to": None,
             **fields,
         }
+        self.records["certificate", domain] = {"domain": domain}
 
 
 class Wire:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from edge.routing.mapping import has_addresses, map_back
@@ -15,8 +17,19 @@ ROUTE = Route(
     b"/app",
     (b"/static",),
     b"",
+    b"origin.test:8000",
 )
-PLAIN = Route("shop.example.com", "power", "app", Origin("https", "origin.test", 443, "origin.test"), b"", (), b"")
+PLAIN = Route(
+    "shop.example.com",
+    "power",
+    "app",
+    Origin("https", "origin.test", 443, "origin.test"),
+    b"",
+    (),
+    b"",
+    b"origin.test",
+)
+ASKED_AS_CUSTOMER = replace(ROUTE, origin_host=b"")
 
 
 @pytest.mark.parametrize(
@@ -35,6 +48,11 @@ PLAIN = Route("shop.example.com", "power", "app", Origin("https", "origin.test",
         (ROUTE, "Location: http://origin.test:8000/elsewhere", "Location: http://origin.test:8000/elsewhere"),
         (ROUTE, "Location: http://origin.test:9000/app/x", "Location: http://origin.test:9000/app/x"),
         (ROUTE, "Location: http://login.test/app/", "Location: http://login.test/app/"),
+        (ROUTE, "Location: http://shop.example.com/app/x", "Location: http://shop.example.com/app/x"),
+        (ASKED_AS_CUSTOMER, "Location: http://shop.example.com/app/x", "Location: https://shop.example.com:8443/x"),
+        (ASKED_AS_CUSTOMER, "Location: http://shop.example.com:8443/app", "Location: https://shop.example.com:8443/"),
+        (ASKED_AS_CUSTOMER, "Location: //origin.test:8000/app/x", "Location: //shop.example.com:8443/x"),
+        (ASKED_AS_CUSTOMER, "Location: http://shop.example.com/y", "Location: http://shop.example.com/y"),
         (PLAIN, "Location: https://origin.test", "Location: https://shop.example.com:8443/"),
         (PLAIN, "Location: https://origin.test:443/x", "Location: https://shop.example.com:8443/x"),
         (PLAIN, "Content-Location: http://origin.test/x", "Content-Location: https://shop.example.com:8443/x"),

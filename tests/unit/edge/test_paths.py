@@ -11,7 +11,7 @@ from edge.routing.route import Origin, Route
 
 def route(base: bytes = b"/app", *roots: bytes) -> Route:
     origin = Origin("http", "origin.example", 80, "origin.example")
-    return Route("shop.example.com", "power", "app", origin, base, roots, b"")
+    return Route("shop.example.com", "power", "app", origin, base, roots, b"", b"origin.example")
 
 
 @pytest.mark.parametrize(

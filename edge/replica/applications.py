@@ -1,0 +1,93 @@
+"""Applications, built from the replica's records, once for all of their routes: secrets are opened here, and only here.
+
+A secret that does not open is done without: the origin will refuse what lacks its token or signature, which is
+better than not serving those that do not care.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from common.errors import SecretUnreadable
+from common.logs import get_logger
+from common.secrets import Keyring
+from edge.replica.records import ApplicationRecord, Reader, RecordUnusable, read_record
+from edge.routing.route import Signing
+
+_MAX_REMEMBERED = 65_536
+
+_log = get_logger("edge.replica.applications")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Application:
+    """Replaced, never changed; the very object stays while the record does. `record` is None when it is unusable."""
+
+    id: str
+    content: bytes
+    record: ApplicationRecord | None
+    service_auth: bytes = b""
+    signing: Signing | None = None
+
+
+class _Remembered(NamedTuple):
+    generation: int
+    application: Application
+
+
+class ApplicationTable:
+    """One a route table, owned by it."""
+
+    def __init__(self, reader: Reader, keyring: Keyring) -> None:
+        self._reader = reader
+        self._keyring = keyring
+        self._applications: dict[str, _Remembered] = {}
+
+    def find(self, application_id: str, generation: int) -> Application | None:
+        """The application as it was at this generation or is by now."""
+        known = self._applications.get(application_id)
+        if known is not None and known.generation == generation:
+            return known.application
+        content = self._reader.get_raw("application", application_id)
+        if content is None:
+            self._applications.pop(application_id, None)
+            return None
+        is_same = known is not None and known.application.content == content
+        application = known.application if known and is_same else self._build(application_id, content)
+        if known is None and len(self._applications) >= _MAX_REMEMBERED:
+            self._applications.pop(next(iter(self._applications)))
+        self._applications[application_id] = _Remembered(generation, application)
+        return application
+
+    def _build(self, application_id: str, content: bytes) -> Application:
+        try:
+            record = read_record(ApplicationRecord, content)
+        except RecordUnusable as error:
+            _log.error("application unusable", application=application_id, reason=str(error))
+            return Application(application_id, content, None)
+        return Application(
+            application_id,
+            content,
+            record,
+            self._open(record.service_auth, application_id, "service-auth"),
+            self._signing(record, application_id),
+        )
+
+    def _signing(self, record: ApplicationRecord, application_id: str) -> Signing | None:
+        key = self._open(record.signature_key, application_id, "signature-key")
+        if not key:
+            return None
+        previous = self._open(record.previous_signature_key, application_id, "signature-key")
+        return Signing(key, previous, record.previous_signature_until or 0.0)
+
+    def _open(self, envelope: str | None, application_id: str, purpose: str) -> bytes:
+        """b"" for none, and for what does not open."""
+        if envelope is None:
+            return b""
+        try:
+            return self._keyring.open(base64.b64decode(envelope), f"application/{application_id}/{purpose}")
+        except (SecretUnreadable, ValueError):
+            _log.error("secret unreadable", application=application_id, purpose=purpose)
+            return b""
