@@ -22,7 +22,16 @@ _SPARE_DESCRIPTORS = 64  # listeners, the replica, logs, look-ups
 class Admission:
     """One a worker. A client is an IPv4 address or an IPv6 /64; trusted proxies stand for many, and have no cap."""
 
-    __slots__ = ("_by_client", "_in_all", "_per_client", "_trusted", "_turned_away", "_turned_away_now", "open_count")
+    __slots__ = (
+        "_by_client",
+        "_in_all",
+        "_per_client",
+        "_trusted",
+        "_turned_away",
+        "_turned_away_now",
+        "malformed_headers",
+        "open_count",
+    )
 
     def __init__(self, *, in_all: int = 2**31, per_client: int = 2**31, trusted_proxies: Networks = ()) -> None:
         self._in_all = in_all
@@ -32,6 +41,7 @@ class Admission:
         self._turned_away = {"in_all": 0, "per_client": 0}
         self._turned_away_now = 0
         self.open_count = 0
+        self.malformed_headers = 0  # PROXY headers nobody can read; counted by `edge.proxy_protocol`
 
     def __repr__(self) -> str:
         return f"<{self.open_count} open of {len(self._by_client)} clients, {self._turned_away_now} turned away now>"
@@ -69,9 +79,13 @@ class Admission:
     def families(self) -> list[Family]:
         samples: dict[Labels, list[float]] = {(cap,): [float(count)] for cap, count in self._turned_away.items()}
         return [
-            Family(
-                "frontage_edge_turned_away", "Connections over a cap.", "counter", label_names=("cap",), samples=samples
-            )
+            Family("frontage_edge_turned_away", "Connections over a cap.", "counter", ("cap",), samples=samples),
+            Family.of(
+                "frontage_edge_malformed_proxy_headers",
+                "Connections of trusted proxies cut off for it.",
+                "counter",
+                self.malformed_headers,
+            ),
         ]
 
     def _turn_away(self, cap: str) -> None:

@@ -14,6 +14,7 @@ from common.metrics import Family, Labels
 from common.secrets import load_keyring
 from common.settings import Settings
 from edge.downstream import Downstream, Serving
+from edge.proxy_protocol import entrance
 from edge.replica.reader import ReplicaReader
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
@@ -50,8 +51,14 @@ class EdgeService:
         self._reader = ReplicaReader(settings.state_dir / "edge" / "replica")
         self._serving = Serving(settings, self._reader, keyring, loop)
         self._tls = TlsShared(self._reader, keyring, loop, SystemClock(), admission=self._serving.admission)
-        self.plain_protocol = partial(Downstream, self._serving, secure=False)
-        self.secure_protocol = partial(TlsLayer, self._tls, partial(Downstream, self._serving, secure=True))
+        first = partial(
+            entrance,
+            admission=self._serving.admission,
+            trusted_proxies=settings.edge_trusted_proxies,
+            seconds=settings.edge_head_timeout_seconds,
+        )
+        self.plain_protocol = first(partial(Downstream, self._serving, secure=False))
+        self.secure_protocol = first(partial(TlsLayer, self._tls, partial(Downstream, self._serving, secure=True)))
 
     def on_replica_change(self) -> None:
         self._serving.on_replica_change()  # first: the handshakes that go on now ask for routes at once

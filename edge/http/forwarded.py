@@ -64,7 +64,9 @@ class Client:
 def address_of(peername: object) -> str:
     """The address in a transport's peername: without scope, and an IPv4 address as such on a dual-stack socket too."""
     host = str(peername[0]) if isinstance(peername, tuple) and peername else ""
-    return host.partition("%")[0].removeprefix("::ffff:") if ":" in host else host
+    if ":" not in host:
+        return host
+    return host.removeprefix("::ffff:") if "." in host else host.partition("%")[0]
 
 
 def is_in(text: str, networks: Networks) -> bool:

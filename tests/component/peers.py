@@ -7,6 +7,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import orjson
 from common import settings
 from common.secrets import Keyring, load_keyring
 from edge.downstream import Downstream, Serving
+from edge.proxy_protocol import entrance
 
 PATIENCE_SECONDS = 10.0
 
@@ -183,7 +185,10 @@ async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncI
     replica = MemoryReplica()
     keyring = load_keyring(tmp_path / "master.key", create=True)
     serving = Serving(settings.load(allowed | environ), replica, keyring, loop)
-    server = await loop.create_server(lambda: Downstream(serving, secure=secure), "127.0.0.1", 0)
+    first = entrance(
+        partial(Downstream, serving, secure=secure), serving.admission, serving.trusted_proxies, serving.head_seconds
+    )
+    server = await loop.create_server(first, "127.0.0.1", 0)
     here = Edge(server.sockets[0].getsockname()[1], serving, replica, keyring)
     try:
         yield here
