@@ -36,15 +36,16 @@ def request_body(minor: int, lengths: Sequence[bytes], codings: Sequence[bytes])
 def response_body(status: int, method: bytes, minor: int, lengths: Sequence[bytes], codings: Sequence[bytes]) -> int:
     """Bytes of a response's body, `CHUNKED` or `UNTIL_CLOSE` (RFC 9112 §6.3, in its order).
 
-    Raises: `Refused` for what no two readers agree upon.
+    Raises: `Refused` for what no two readers agree upon, even where no body follows.
     """
-    if method == b"HEAD" or status in _NO_BODY_STATUSES or status < 200:
-        return 0
+    body = UNTIL_CLOSE
     if codings:
         if lengths or minor == 0:
             raise Refused(BAD_REQUEST)
-        return transfer_coding(codings)
-    return content_length(lengths) if lengths else UNTIL_CLOSE
+        body = transfer_coding(codings)
+    elif lengths:
+        body = content_length(lengths)
+    return 0 if status < 200 or status in _NO_BODY_STATUSES or method == b"HEAD" else body
 
 
 def content_length(values: Sequence[bytes]) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from tests.unit.edge.oracle import Script
+
 _SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: shop.example.com\r\nX-Smuggled: yes\r\n\r\n"
 _METHODS = [b"GET"] * 6 + [b"POST"] * 6 + [b"HEAD", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"PURGE", b"M-SEARCH"]
 _ODD_METHODS = [
@@ -280,13 +282,19 @@ _SPLICES = [
 
 def request_stream(rng: Random) -> bytes:
     """What one client sends: one request or several, possibly spoiled."""
+    return counted_stream(rng)[0]
+
+
+def counted_stream(rng: Random) -> tuple[bytes, int]:
+    """… and how many requests were put into it."""
     oddness = rng.choice((0.0, 0.02, 0.02, 0.1))
     stream = b""
-    for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5))):
+    count = rng.choice((1, 1, 1, 2, 2, 3, 5))
+    for _ in range(count):
         if rng.random() < 0.05:
             stream += rng.choice((b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\r\n\n"))
         stream += _request(rng, oddness)
-    return mutated(rng, stream) if rng.random() < 0.3 else stream
+    return (mutated(rng, stream) if rng.random() < 0.3 else stream), count
 
 
 def _either(rng: Random, oddness: float, plain: Sequence[bytes], odd: Sequence[bytes]) -> bytes:
@@ -383,3 +391,115 @@ def split(rng: Random, stream: bytes) -> list[bytes]:
         return [stream[n : n + 1] for n in range(len(stream))]
     cuts = sorted({rng.randrange(1, len(stream) + 1) for _ in range(rng.choice((1, 1, 2, 3, 8)))} - {len(stream)})
     return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+
+
+# Responses ------------------------------------------------------------------------------------------------------
+
+_CLIENTS = [
+    b"GET /%d HTTP/1.1\r\nHost: shop.example.com\r\n\r\n",
+    b"GET /%d HTTP/1.1\r\nHost: shop.example.com\r\n\r\n",
+    b"GET /%d HTTP/1.1\r\nHost: shop.example.com\r\nTE: trailers\r\nConnection: TE\r\n\r\n",
+    b"GET /%d HTTP/1.1\r\nHost: shop.example.com\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+    b"GET /%d HTTP/1.1\r\nHost: shop.example.com\r\nConnection: close\r\n\r\n",
+    b"GET /%d HTTP/1.0\r\nHost: shop.example.com\r\nConnection: keep-alive\r\n\r\n",
+    b"GET /%d HTTP/1.0\r\nHost: shop.example.com\r\n\r\n",
+    b"HEAD /%d HTTP/1.1\r\nHost: shop.example.com\r\n\r\n",
+    b"POST /%d HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 5\r\n\r\nhello",
+    b"PUT /%d HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+]
+_STATUSES = [b"200 OK"] * 8 + [
+    b"404 Not Found",
+    b"204 No Content",
+    b"304 Not Modified",
+    b"500 ",
+    b"299",
+    b"206 caf\xe9",
+]
+_ODD_STATUSES = [b"101 Switching Protocols", b"101 X\r\nUpgrade: websocket\r\nConnection: upgrade", b"099 X", b"1000 X"]
+_ODD_STATUSES += [b"20 X", b"2OO OK", b"", b" 200 OK", b"200\tOK", b"200 a\x00b", b"200 OK\r", b"-200 OK", b"999 X"]
+_ODD_STATUSES += [b"101 X\r\nUpgrade: h2c\r\nConnection: upgrade", b"150 X", b"100 Continue", b"205 Reset Content"]
+_ANSWER_VERSIONS = [b"HTTP/1.1"] * 10 + [b"HTTP/1.0"] * 2
+_ODD_ANSWER_VERSIONS = [b"HTTP/2.0", b"HTTP/1.2", b"http/1.1", b"ICY", b"HTTP/1.1\t", b"HTTP/0.9", b"", b"\r\nHTTP/1.1"]
+_ANSWER_FIELDS = [
+    b"Server: o",
+    b"Content-Type: text/html",
+    b"Set-Cookie: a=b; HttpOnly",
+    b"Set-Cookie: c=d",
+    b"X-Empty:",
+    b"X-Spaces: \t a  b \t ",
+    b"X-Text: \xe9",
+    b"Connection: keep-alive",
+    b"Connection: close",
+    b"Connection: X-Empty",
+    b"Keep-Alive: timeout=5",
+    b"Trailer: X-Trailer",
+    b"Via: 1.1 o",
+    b"Location: https://elsewhere.example/",
+]
+_INTERIMS = [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\n\r\n"]
+_ODD_INTERIMS = [
+    b"HTTP/1.1 100 Continue\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 102 X\r\n\r\n" * 40,
+    b"HTTP/1.1 100 \n\n",
+]
+_POISON = b"HTTP/1.1 200 OK\r\nX-Number: poison\r\nContent-Length: 6\r\n\r\npoison"
+
+
+def conversation(rng: Random) -> tuple[list[bytes], list[Script]]:
+    """Requests of one client, and what origins say to each."""
+    oddness = rng.choice((0.0, 0.02, 0.05, 0.2))
+    requests, scripts = [], []
+    for number in range(rng.choice((1, 1, 2, 3, 4))):
+        requests.append(rng.choice(_CLIENTS) % number)
+        scripts.append(_script(rng, oddness, number, requests[-1]))
+    return split(rng, b"".join(requests)), scripts
+
+
+def _script(rng: Random, oddness: float, number: int, request: bytes) -> Script:
+    answer, needs_end = _answer(rng, oddness, number, is_head=request.startswith(b"HEAD"))
+    ending: type[BaseException] | bool | None = None if needs_end else False
+    if oddness and rng.random() < 0.3:
+        answer = mutated(rng, answer)
+    if oddness and rng.random() < 0.3:
+        ending = rng.choice((None, False, ConnectionResetError))
+    return Script(split(rng, answer), ending, is_early=rng.random() < 0.1, is_plain=not oddness)
+
+
+def _answer(rng: Random, oddness: float, number: int, *, is_head: bool) -> tuple[bytes, bool]:
+    """One answer, and whether it needs the connection's end to be one."""
+    version = _either(rng, oddness, _ANSWER_VERSIONS, _ODD_ANSWER_VERSIONS)
+    status = _either(rng, oddness, _STATUSES, _ODD_STATUSES)
+    lines = [b"X-Number: /%d" % number]
+    lines += [rng.choice(_ANSWER_FIELDS) for _ in range(rng.randrange(4))]
+    if rng.random() < oddness:
+        lines.append(rng.choice(_ODD_FIELDS))
+    framing, body, needs_end = _answer_framed(rng, oddness, is_old=version == b"HTTP/1.0")
+    if is_head or status[:3] in (b"204", b"304"):
+        body, needs_end = (body if rng.random() < oddness else b""), False
+        framing = [] if status[:3] == b"204" and rng.random() > oddness else framing
+    lines += framing
+    rng.shuffle(lines)
+    interims = b"".join(_either(rng, oddness, _INTERIMS, _ODD_INTERIMS) for _ in range(rng.choice((0, 0, 0, 0, 1, 2))))
+    answer = interims + b"\r\n".join([version + b" " + status, *lines, b"", b""]) + body
+    return answer + (_POISON if rng.random() < oddness else b""), needs_end
+
+
+def _answer_framed(rng: Random, oddness: float, *, is_old: bool) -> tuple[list[bytes], bytes, bool]:
+    content = rng.choice(_BODIES)
+    kind = rng.random()
+    if kind < 0.5:
+        length = b"%d" % len(content)
+        if rng.random() < 2 * oddness:
+            pattern = rng.choice(_ODD_LENGTHS)
+            length = pattern % ((len(content),) * pattern.count(b"%d"))
+        fields, body = [b"Content-Length: " + length], content
+    elif kind < 0.8 and not is_old:
+        fields = [_either(rng, oddness, [b"Transfer-Encoding: chunked"], _ODD_CODINGS)]
+        body = _chunked(rng, oddness, content)
+    else:
+        return [], content, True
+    if rng.random() < oddness:
+        fields.append(rng.choice([*_ODD_CODINGS, b"Content-Length: %d" % len(body)]))
+    if rng.random() < oddness:
+        body = rng.choice((content, body[: len(body) // 2], body + b"\r\n"))
+    return fields, body, False

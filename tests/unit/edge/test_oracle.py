@@ -1,0 +1,85 @@
+"""What passes through the edge means the same to h11 on both sides, or is refused (RFC 9112 §6, §11.2).
+
+Saved cases always, and a few hundred generated ones; ``python -m tests.fuzz_proxy`` generates as many as wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.edge import messages, oracle
+from tests.unit.edge.corpus import REQUESTS, RESPONSES
+from tests.unit.edge.link import Link
+from tests.unit.edge.oracle import Disagreement, Script, judge_requests, judge_responses
+
+generated = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+Splits = st.randoms(note_method_calls=False)
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory: pytest.TempPathFactory) -> Link:
+    return Link(tmp_path_factory.mktemp("link"))
+
+
+def ways(stream: bytes) -> list[Sequence[bytes]]:
+    """At once, in halves, and byte by byte."""
+    middle = len(stream) // 2
+    whole: list[Sequence[bytes]] = [[stream], [stream[:middle], stream[middle:]]]
+    return whole if len(stream) > 2000 else [*whole, [stream[n : n + 1] for n in range(len(stream))]]
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_saved_requests(link: Link, name: str) -> None:
+    stream, forwarded = REQUESTS[name]
+    for pieces in ways(stream):
+        assert judge_requests(link, pieces).forwarded == forwarded
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_saved_responses(link: Link, name: str) -> None:
+    answer, status = RESPONSES[name]
+    for pieces in ways(answer):
+        judge_responses(link, [b"GET /0 HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"], [Script(pieces)])
+        came = bytes(link.client.sent)
+        assert f" {status} ".encode() in came if status else not came.endswith(b"0\r\n\r\n")
+
+
+@generated
+@given(rng=Splits)
+def test_generated_requests(link: Link, rng: Random) -> None:
+    capacity = rng.choice((20, 1 << 30))
+    judge_requests(link, messages.split(rng, messages.request_stream(rng)), upstream_capacity=capacity)
+
+
+@generated
+@given(rng=Splits)
+def test_generated_responses(link: Link, rng: Random) -> None:
+    requests, scripts = messages.conversation(rng)
+    judge_responses(link, requests, scripts, client_capacity=rng.choice((20, 1 << 30)))
+
+
+@pytest.mark.parametrize(
+    ("forged", "arrived"),
+    [
+        (b"POST /a HTTP/1.1\r\n", b"POST /b HTTP/1.1\r\n"),
+        (b"X: y\r\n", b"X: z\r\n"),
+        (b"\r\n\r\nhello", b"\r\n\r\nhallo"),
+        (b"Content-Length: 5\r\n", b"Content-Length: 4\r\n"),
+        (b"Content-Length: 5\r\n", b"Content-Length: 5\r\nContent-Length: 5\r\n"),
+        (b"X: y\r\n", b"X: y\n"),
+    ],
+)
+def test_the_judge_sees_what_was_changed_on_the_way(
+    link: Link, monkeypatch: pytest.MonkeyPatch, forged: bytes, arrived: bytes
+) -> None:
+    receive = oracle.AskingOrigin.receive
+    monkeypatch.setattr(
+        oracle.AskingOrigin, "receive", lambda machine, data: receive(machine, data.replace(forged, arrived))
+    )
+    with pytest.raises(Disagreement):
+        judge_requests(link, [b"POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX: y\r\nContent-Length: 5\r\n\r\nhello"])
