@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from common.errors import InvalidName, OperatorError
+from common.cli import application_options as options
+from common.cli.application_options import SecretSwitch, SentHost, Switch, Tier, switched
+from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from common.db.applications import Application, ApplicationChanges
@@ -25,63 +26,10 @@ T = TypeVar("T")
 
 app = typer.Typer(help="Applications: a partner's account units.", no_args_is_help=True)
 
-
-class ServiceAuth(StrEnum):
-    ON = "on"
-    OFF = "off"
-    ROTATE = "rotate"
-
-
-class Tier(StrEnum):
-    """What an application has subscribed to; SPEC 4.5 asks for premium or above."""
-
-    BASIC = "basic"
-    PREMIUM = "premium"
-    ENTERPRISE = "enterprise"
-
-
-# Options -------------------------------------------------------------------------------------------------
-
-
-def _domain_name(text: str | None) -> str | None:
-    from common.names import parse_domain
-
-    try:
-        return parse_domain(text).text if text is not None else None
-    except InvalidName as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _web_address(text: str | None) -> str | None:
-    from common.applications import parse_web_address
-
-    try:
-        return parse_web_address(text) if text is not None else None
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _root_paths(paths: list[str] | None) -> list[str] | None:
-    for path in paths or ():
-        is_plain = path.isascii() and path.isprintable() and not set(path) & set(" ?#\\")
-        if path and not (path.startswith("/") and is_plain):
-            raise typer.BadParameter(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")
-    return paths
-
-
-def _or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:
-    """For options whose empty value takes a setting away."""
-
-    def parse_unless_empty(text: str | None) -> str | None:
-        return parse(text) if text else text
-
-    return parse_unless_empty
-
-
 Id = Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")]
-Name = Annotated[str, typer.Option(help="What people call it.")]
+Name = Annotated[str, typer.Option(help="What people call it.", callback=options.not_empty)]
 CnameTarget = Annotated[
-    str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=_domain_name)
+    str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=options.domain_name)
 ]
 _SECURE_HELP = "A target of its own for Secure; without one, the cname target serves both products."
 _ORIGIN_HELP = "The origin of Secure's domains that name none."
@@ -92,9 +40,9 @@ _WEBHOOK_HELP = "Where events are delivered to."
 def create(
     name: Name,
     cname_target: CnameTarget,
-    secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=_domain_name)] = None,
-    application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=_web_address)] = None,
-    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=_web_address)] = None,
+    secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.domain_name)] = None,
+    application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.web_address)] = None,
+    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.web_address)] = None,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
     from common import applications as minting
@@ -129,85 +77,127 @@ def create(
 def list_() -> None:
     """Print all applications, oldest first; no secrets."""
     from common.db import applications as db
+    from common.db.error_pages import error_page_sizes
 
-    async def work(connection: Connection, _: Keyring) -> list[Application]:
-        return await db.list_applications(connection)
+    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
+        sizes = await error_page_sizes(connection)
+        return [_shown(each, sizes.get(each.id)) for each in await db.list_applications(connection)]
 
-    _print([_shown(application) for application in _in_database(work)])
+    _print(_in_database(work))
 
 
 @app.command()
 def show(application_id: Id) -> None:
     """Print an application; no secrets."""
 
-    async def work(connection: Connection, _: Keyring) -> Application:
-        return await _get(connection, application_id)
+    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
+        return await _show(connection, application_id)
 
-    _print(_shown(_in_database(work)))
+    _print(_in_database(work))
 
 
 @app.command("set")
 def set_(
     application_id: Id,
-    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
+    name: Annotated[str | None, typer.Option(help="What people call it.", callback=options.not_empty)] = None,
     cname_target: Annotated[
-        str | None, typer.Option(help="The name customers' domains point to.", callback=_domain_name)
+        str | None, typer.Option(help="The name customers' domains point to.", callback=options.domain_name)
     ] = None,
     secure_cname_target: Annotated[
-        str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=_or_empty(_domain_name))
+        str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=options.or_empty(options.domain_name))
     ] = None,
     application_url: Annotated[
-        str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=_or_empty(_web_address))
+        str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.web_address))
     ] = None,
     webhook_url: Annotated[
-        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=_or_empty(_web_address))
+        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.web_address))
     ] = None,
     root_path_access: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATH",
             help='A path served from the origin\'s root; repeat it. "" removes all.',
-            callback=_root_paths,
+            callback=options.root_paths,
         ),
     ] = None,
     service_auth: Annotated[
-        ServiceAuth | None,
+        SecretSwitch | None,
         typer.Option(help="X-Service-Auth on what is forwarded; a new token is printed, this once."),
+    ] = None,
+    signature: Annotated[
+        SecretSwitch | None,
+        typer.Option(help="X-Service-Signature on what is forwarded; a new key is printed, this once."),
+    ] = None,
+    send_host: Annotated[
+        SentHost | None, typer.Option(help="Whose name the origin finds in Host: its own, or the customer's domain.")
+    ] = None,
+    origin_server_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|none",
+            help="The name asked for in TLS with the origin and expected in its certificate; none: its URL's host.",
+            callback=options.server_name,
+        ),
+    ] = None,
+    origin_verify: Annotated[Switch | None, typer.Option(help="Verify the origin's certificate.")] = None,
+    maintenance: Annotated[
+        Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")
+    ] = None,
+    error_page: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|none",
+            help="HTML (64 KB) for browsers in place of our error pages; it may hold {{status}} and {{request_id}}.",
+            callback=options.error_page,
+        ),
     ] = None,
     tier: Annotated[Tier | None, typer.Option(help="What it has subscribed to.")] = None,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
-    from common import applications as minting
+    from common.cli import application_secrets as secrets
     from common.db import applications as db
 
-    changes: ApplicationChanges = {}
-    if name is not None:
-        changes["name"] = name
-    if cname_target is not None:
-        changes["cname_target"] = cname_target
-    if secure_cname_target is not None:
-        changes["secure_cname_target"] = secure_cname_target or None
-    if application_url is not None:
-        changes["application_url"] = application_url or None
-    if webhook_url is not None:
-        changes["webhook_url"] = webhook_url or None
-    if root_path_access:
-        changes["root_path_access"] = tuple(filter(None, root_path_access))
-    if tier is not None:
-        changes["tier"] = tier.value
-    fresh_token = minting.mint_service_auth()
+    changes = _given(
+        name=name,
+        cname_target=cname_target,
+        secure_cname_target=secure_cname_target,
+        application_url=application_url,
+        webhook_url=webhook_url,
+        root_path_access=tuple(filter(None, root_path_access)) if root_path_access else None,
+        send_host=send_host and send_host.value,
+        origin_server_name=origin_server_name,
+        origin_verify=origin_verify and origin_verify is Switch.ON,
+        maintenance=maintenance and maintenance is Switch.ON,
+        tier=tier and tier.value,
+    )
 
-    async def work(connection: Connection, keyring: Keyring) -> tuple[Application, bool]:
+    async def work(connection: Connection, keyring: Keyring) -> dict[str, Any]:
         before = await _get(connection, application_id)
-        mints = service_auth is ServiceAuth.ROTATE or (service_auth is ServiceAuth.ON and before.service_auth is None)
-        if mints:
-            changes["service_auth"] = keyring.seal(fresh_token.encode(), db.service_auth_identity(application_id))
-        elif service_auth is ServiceAuth.OFF:
-            changes["service_auth"] = None
-        return await db.update_application(connection, application_id, **changes) or before, mints
+        await db.update_application(connection, application_id, **changes)
+        await _set_error_page(connection, application_id, error_page)
+        minted = {
+            "serviceAuthToken": await secrets.switch_service_auth(connection, keyring, before, service_auth),
+            "signatureKey": await secrets.switch_signature(connection, keyring, before, signature),
+        }
+        shown = await _show(connection, application_id)
+        return shown | {name: secret for name, secret in minted.items() if secret is not None}
 
-    application, mints = _in_database(work)
-    _print(_shown(application) | ({"serviceAuthToken": fresh_token} if mints else {}))
+    _print(_in_database(work))
+
+
+def _given(**values: object) -> ApplicationChanges:
+    """Only what was given; an empty text takes a setting away."""
+    given = {name: None if value == "" else value for name, value in values.items() if value is not None}
+    return cast("ApplicationChanges", given)
+
+
+async def _set_error_page(connection: Connection, application_id: str, html: str | None) -> None:
+    from common.db.error_pages import put_error_page, remove_error_page
+
+    if html:
+        await put_error_page(connection, application_id, html)
+    elif html is not None:
+        await remove_error_page(connection, application_id)
 
 
 @app.command("rotate-secret")
@@ -264,12 +254,20 @@ async def _get(connection: Connection, application_id: str) -> Application:
     return application
 
 
+async def _show(connection: Connection, application_id: str) -> dict[str, Any]:
+    from common.db.error_pages import error_page_sizes
+
+    application = await _get(connection, application_id)
+    return _shown(application, (await error_page_sizes(connection)).get(application_id))
+
+
 def _unknown(application_id: str) -> OperatorError:
     return OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
 
 
-def _shown(application: Application) -> dict[str, Any]:
+def _shown(application: Application, error_page_bytes: int | None) -> dict[str, Any]:
     """All of an application but its secrets."""
+    signs_until = application.previous_signature_until
     return {
         "applicationId": application.id,
         "name": application.name,
@@ -278,7 +276,14 @@ def _shown(application: Application) -> dict[str, Any]:
         "applicationUrl": application.application_url,
         "webhookUrl": application.webhook_url,
         "rootPathAccess": list(application.root_path_access),
-        "serviceAuth": ServiceAuth.OFF if application.service_auth is None else ServiceAuth.ON,
+        "serviceAuth": switched(application.service_auth is not None),
+        "signature": switched(application.signature_key is not None),
+        "previousSignatureKeySignsUntil": signs_until and signs_until.isoformat(timespec="seconds"),
+        "sendHost": application.send_host,
+        "originServerName": application.origin_server_name,
+        "originVerify": switched(application.origin_verify),
+        "maintenance": switched(application.maintenance),
+        "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "previousSecretWorks": application.previous_client_secret is not None,
         "createdAt": application.created_at.isoformat(timespec="seconds"),

@@ -6,6 +6,7 @@ import json
 import stat
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,59 @@ def test_service_auth_token_is_printed_only_when_made(frontage: Frontage) -> Non
     assert frontage(*set_, "off")["serviceAuth"] == "off"
 
 
+def test_signature_key_is_printed_only_when_made_and_its_predecessor_signs_for_a_day(frontage: Frontage) -> None:
+    id_ = create(frontage, "signature.partner.example")["applicationId"]
+    set_ = ("app", "set", id_, "--signature")
+    first = frontage(*set_, "on")
+    assert (first["signature"], first["previousSignatureKeySignsUntil"]) == ("on", None)
+    assert "signatureKey" not in frontage(*set_, "on")
+    rotated = frontage(*set_, "rotate")
+    assert rotated["signatureKey"] != first["signatureKey"]
+    until = datetime.fromisoformat(rotated["previousSignatureKeySignsUntil"]).timestamp()
+    assert until == pytest.approx(time.time() + 86_400, abs=30)
+    shown = frontage("app", "show", id_)
+    assert "signatureKey" not in shown
+    assert rotated["signatureKey"] not in json.dumps(shown)
+    off = frontage(*set_, "off")
+    assert (off["signature"], off["previousSignatureKeySignsUntil"]) == ("off", None)
+
+
+def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
+    frontage: Frontage, tmp_path: Path
+) -> None:
+    id_ = create(frontage, "options.partner.example")["applicationId"]
+    before = frontage("app", "show", id_)
+    page = tmp_path / "page.html"
+    page.write_text("<h1>ä {{status}}</h1>")
+    after = frontage(
+        "app", "set", id_, "--send-host", "customer", "--origin-server-name", "Origin.Example.", "--origin-verify",
+        "off", "--maintenance", "on", "--error-page", str(page),
+    )  # fmt: skip
+    assert after == before | {
+        "sendHost": "customer",
+        "originServerName": "origin.example",
+        "originVerify": "off",
+        "maintenance": "on",
+        "errorPageBytes": page.stat().st_size,
+    }
+    assert after in frontage("app", "list")
+    assert frontage("app", "set", id_, "--name", "Shop") == after
+    back = frontage(
+        "app", "set", id_, "--send-host", "origin", "--origin-server-name", "none", "--origin-verify", "on",
+        "--maintenance", "off", "--error-page", "none",
+    )  # fmt: skip
+    assert back == before
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 65_537, b"\xff", b"<p>\0"])
+def test_what_is_no_page_is_refused(env: dict[str, str], tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "page.html").write_bytes(content)
+    for file in ("page.html", "nosuch.html", "."):
+        result = run("app", "set", "any", "--error-page", str(tmp_path / file), env=env)
+        assert result.returncode == 2
+        assert "Traceback" not in result.stderr
+
+
 def test_token_is_signed_with_the_secret_for_an_hour_and_follows_a_rotation(
     env: dict[str, str], frontage: Frontage
 ) -> None:
@@ -101,10 +155,27 @@ def test_token_is_signed_with_the_secret_for_an_hour_and_follows_a_rotation(
         ("--cname-target", "a.partner.example", "--application-url", "ftp://origin.example"),
         ("--cname-target", "a.partner.example", "--application-url", "https://user@origin.example"),
         ("--cname-target", "a.partner.example", "--webhook-url", "https://hooks.example/?key=1"),
+        ("--cname-target", "a.partner.example", "--name", " "),
     ],
 )
 def test_bad_values_are_refused_as_usage(env: dict[str, str], arguments: tuple[str, ...]) -> None:
     result = run("app", "create", "--name", "Shop", *arguments, env=env)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--name", ""),
+        ("--origin-server-name", "no name"),
+        ("--origin-server-name", "127.0.0.1"),
+        ("--send-host", "both"),
+        ("--maintenance", "rotate"),
+    ],
+)
+def test_bad_options_are_refused_as_usage(env: dict[str, str], arguments: tuple[str, ...]) -> None:
+    result = run("app", "set", "any", *arguments, env=env)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
 

@@ -1,0 +1,117 @@
+"""What can be said about an application on the command line: the values options take, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from common.errors import InvalidName
+
+NONE = "none"
+
+
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+
+
+class SecretSwitch(StrEnum):
+    """For what works by a secret: `ROTATE` makes a new one, `ON` does where there is none."""
+
+    ON = "on"
+    OFF = "off"
+    ROTATE = "rotate"
+
+
+class SentHost(StrEnum):
+    ORIGIN = "origin"
+    CUSTOMER = "customer"
+
+
+class Tier(StrEnum):
+    """What an application has subscribed to; SPEC 4.5 asks for premium or above."""
+
+    BASIC = "basic"
+    PREMIUM = "premium"
+    ENTERPRISE = "enterprise"
+
+
+def switched(value: bool) -> Switch:
+    return Switch.ON if value else Switch.OFF
+
+
+# Reading. Where a value takes a setting away, what is read is the empty text. ------------------------------
+
+
+def domain_name(text: str | None) -> str | None:
+    from common.names import parse_domain
+
+    try:
+        return parse_domain(text).text if text is not None else None
+    except InvalidName as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def web_address(text: str | None) -> str | None:
+    from common.applications import parse_web_address
+
+    try:
+        return parse_web_address(text) if text is not None else None
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:
+    def parse_unless_empty(text: str | None) -> str | None:
+        return parse(text) if text else text
+
+    return parse_unless_empty
+
+
+def not_empty(text: str | None) -> str | None:
+    if text is not None and not text.strip():
+        raise typer.BadParameter("expected some text")
+    return text
+
+
+def server_name(text: str | None) -> str | None:
+    from common.names import parse_host_name
+
+    if text is None or text == NONE:
+        return text and ""
+    try:
+        return parse_host_name(text)
+    except InvalidName as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def error_page(file: str | None) -> str | None:
+    """The page that the file holds."""
+    from common.db.error_pages import MAX_PAGE_BYTES
+
+    if file is None or file == NONE:
+        return file and ""
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(MAX_PAGE_BYTES + 1)
+        html = content.decode()
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is not UTF-8") from None
+    if len(content) > MAX_PAGE_BYTES:
+        raise typer.BadParameter(f"{file} has more than {MAX_PAGE_BYTES} bytes")
+    if not html.strip() or "\0" in html:
+        raise typer.BadParameter(f"{file} is no page")
+    return html
+
+
+def root_paths(paths: list[str] | None) -> list[str] | None:
+    for path in paths or ():
+        is_plain = path.isascii() and path.isprintable() and not set(path) & set(" ?#\\")
+        if path and not (path.startswith("/") and is_plain):
+            raise typer.BadParameter(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")
+    return paths
