@@ -34,7 +34,7 @@ class Counters:
     def refusal(self, code: str) -> None:
         self._refusals[code] = self._refusals.get(code, 0) + 1
 
-    def families(self, *, open_connections: int, upstream_connections: int) -> list[Family]:
+    def families(self, *, open_connections: int, upstream_connections: int, resting_origins: int) -> list[Family]:
         statuses: dict[Labels, list[float]] = {
             (str(status or "none"),): [float(n)] for status, n in enumerate(self._by_status) if n
         }
@@ -44,6 +44,7 @@ class Counters:
             Family("frontage_edge_accepted", "Connections accepted.", "counter", samples={(): [float(self.accepted)]}),
             Family.of("frontage_edge_connections", "Connections open now.", "gauge", open_connections),
             Family.of("frontage_edge_upstream_connections", "Connections to origins.", "gauge", upstream_connections),
+            Family.of("frontage_edge_resting_origins", "Unreachable, and left alone.", "gauge", resting_origins),
             Family("frontage_edge_exchanges", "Exchanges by status.", "counter", ("status",), samples=statuses),
             Family("frontage_edge_refusals", "Answers of our own, by code.", "counter", ("code",), samples=refusals),
             Family(

@@ -14,6 +14,7 @@ import re
 import secrets
 import socket
 import struct
+from random import random
 from typing import Final, Protocol, cast
 
 from common.addresses import AddressPolicy
@@ -48,6 +49,7 @@ from edge.replica.routes import RouteTable
 from edge.routing.decide import PROBE_PREFIX, Ports, Redirect, decide
 from edge.routing.onward import compose, sign
 from edge.routing.route import Route
+from edge.upstream.breaker import Breaker
 from edge.upstream.connector import Connector
 from edge.upstream.leases import LeaseDesk
 from edge.upstream.pool import Pool
@@ -108,6 +110,11 @@ class Serving:
                 timeout_seconds=settings.edge_connect_timeout_seconds,
             ),
             Pool(max_open=settings.edge_origin_connections, max_waiters=settings.edge_origin_waiters),
+            Breaker(
+                failures=settings.edge_breaker_failures,
+                max_pause_seconds=settings.edge_breaker_max_pause_seconds,
+                random=random,
+            ),
             loop,
         )
         # The connector gives up by itself and says why; waiting for a lease is bounded by twice that.
@@ -127,7 +134,9 @@ class Serving:
 
     def measurements(self) -> list[Family]:
         own = self.counters.families(
-            open_connections=self.admission.open_count, upstream_connections=self._desk.open_count
+            open_connections=self.admission.open_count,
+            upstream_connections=self._desk.open_count,
+            resting_origins=self._desk.resting_origins,
         )
         return [*own, *self.admission.families()]
 

@@ -42,6 +42,7 @@ MAINTENANCE: Final = Kind(
 )
 AWAITING_CERTIFICATE: Final = Kind(503, "certificate_on_its_way", "This domain's certificate is on its way.")
 MISCONFIGURED: Final = Kind(503, "domain_misconfigured", "This domain is not set up correctly.", retry_after_seconds=60)
+ORIGIN_RESTING: Final = Kind(503, "origin_unreachable", "The application cannot be reached at the moment.")
 BUSY: Final = Kind(503, "busy", "Too many requests are waiting for this application.")
 ORIGIN_SLOW: Final = Kind(504, "origin_slow", "The application took too long to answer.")
 BAD_VERSION: Final = Kind(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)

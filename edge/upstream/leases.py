@@ -10,8 +10,9 @@ import asyncio
 from typing import Protocol
 
 from common.logs import get_logger
-from edge.http.refusals import BUSY, ORIGIN_DOWN, ORIGIN_SLOW, Kind
+from edge.http.refusals import BUSY, ORIGIN_DOWN, ORIGIN_RESTING, ORIGIN_SLOW, Kind
 from edge.routing.route import Origin
+from edge.upstream.breaker import Breaker
 from edge.upstream.connection import LeaseHolder, UpstreamConnection
 from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
 from edge.upstream.pool import Decision, Pool
@@ -30,10 +31,15 @@ class LeaseDesk:
     """One a worker. Owns the pool, every upstream connection and the tasks that make them."""
 
     def __init__(
-        self, connector: Connector, pool: Pool[UpstreamConnection, Applicant], loop: asyncio.AbstractEventLoop
+        self,
+        connector: Connector,
+        pool: Pool[UpstreamConnection, Applicant],
+        breaker: Breaker,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._connector = connector
         self._pool = pool
+        self._breaker = breaker
         self._loop = loop
         self._tasks: dict[Applicant, asyncio.Task[None]] = {}
         self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
@@ -42,6 +48,11 @@ class LeaseDesk:
     @property
     def open_count(self) -> int:
         return self._pool.open_count
+
+    @property
+    def resting_origins(self) -> int:
+        """Those that could not be reached, and are left alone for a while."""
+        return self._breaker.open_count
 
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
         connection = self._pool.take(origin)
@@ -92,14 +103,23 @@ class LeaseDesk:
             connection.transport.abort()
 
     def _open(self, origin: Origin, applicant: Applicant) -> None:
-        task = self._loop.create_task(self._connect(origin, applicant), name=f"connect {origin.host}")
-        self._tasks[applicant] = task
+        """A place was reserved for the applicant; if the origin rests, nobody else who waits gets a connection."""
+        place_for: Applicant | None = applicant
+        while place_for is not None:
+            if self._breaker.admits(origin, self._loop.time()):
+                task = self._loop.create_task(self._connect(origin, place_for), name=f"connect {origin.host}")
+                self._tasks[place_for] = task
+                return
+            self._loop.call_soon(place_for.on_lease_failed, ORIGIN_RESTING)
+            place_for = self._pool.forget(origin)
 
     async def _connect(self, origin: Origin, applicant: Applicant) -> None:
+        started_at = self._loop.time()
         try:
             connection = await self._connector.connect(origin, self._on_lost)
         except ConnectFailed as error:
             _log.info("origin could not be reached", origin=origin.authority.decode(), reason=str(error))
+            self._breaker.failed(origin, started_at=started_at, now=self._loop.time())
             self._tasks.pop(applicant, None)
             self._forget(origin)
             applicant.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN)
@@ -109,6 +129,7 @@ class LeaseDesk:
             self._forget(origin)
             applicant.on_lease_failed(ORIGIN_DOWN)
         else:
+            self._breaker.succeeded(origin)
             self._tasks.pop(applicant, None)
             if not connection.is_usable:  # it came and went
                 self._forget(origin)

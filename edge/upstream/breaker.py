@@ -1,0 +1,95 @@
+"""A passive breaker for each origin: who could not be reached again and again is left alone for a while.
+
+    closed    connections are made; failures in a row are counted            → open at the K-th within the window
+    open      none is made until `retry_at`; requests are answered at once   → a probe, one a pause
+    probing   one attempt is under way, the others still wait for `retry_at` → closed by success, open for longer
+
+It saves clients the wait for a time-out, and an origin that comes back the rush. Pure: time and chance are passed in.
+An origin that never failed costs nothing here. Only attempts to connect count: an origin that answers, whatever it
+answers, is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from edge.routing.route import Origin
+
+# Failures further apart are not one outage. Five attempts one after the other that time out take 25 s.
+_WINDOW_SECONDS: Final = 60.0
+_FIRST_PAUSE_SECONDS: Final = 1.0
+_GROWTH: Final = 2.0
+_JITTER: Final = 0.25  # of the pause, so that workers and edges do not probe in step
+_MAX_REMEMBERED: Final = 10_000
+
+
+class _Trouble:
+    """What is remembered of an origin that failed."""
+
+    __slots__ = ("failures", "is_open", "opened_at", "pause_seconds", "retry_at", "since")
+
+    def __init__(self, now: float) -> None:
+        self.failures = 0
+        self.since = now  # the first of the failures in a row
+        self.is_open = False
+        self.opened_at = 0.0  # again with each failed probe
+        self.pause_seconds = 0.0
+        self.retry_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"<{self.failures} failures, {'open' if self.is_open else 'closed'}>"
+
+
+class Breaker:
+    """One a worker, owned by the lease desk. All times are monotonic seconds."""
+
+    def __init__(self, *, failures: int, max_pause_seconds: float, random: Callable[[], float]) -> None:
+        self._failures = failures
+        self._max_pause_seconds = max_pause_seconds
+        self._random = random
+        self._troubles: dict[Origin, _Trouble] = {}
+
+    def __repr__(self) -> str:
+        return f"<Breaker {self._troubles!r}>"
+
+    @property
+    def open_count(self) -> int:
+        return sum(trouble.is_open for trouble in self._troubles.values())
+
+    def admits(self, origin: Origin, now: float) -> bool:
+        """Whether a connection may be attempted now; True while open makes the asker the probe."""
+        trouble = self._troubles.get(origin)
+        if trouble is None or not trouble.is_open:
+            return True
+        if now < trouble.retry_at:
+            return False
+        trouble.retry_at = now + trouble.pause_seconds  # a probe that is given up leaves the next one its turn
+        return True
+
+    def succeeded(self, origin: Origin) -> None:
+        self._troubles.pop(origin, None)
+
+    def failed(self, origin: Origin, *, started_at: float, now: float) -> None:
+        """An attempt begun at `started_at` did not connect."""
+        trouble = self._troubles.get(origin)
+        if trouble is None or (not trouble.is_open and now - trouble.since > _WINDOW_SECONDS):
+            trouble = self._remember(origin, now)
+        if trouble.is_open and started_at < trouble.opened_at:
+            return  # it was under way when the breaker opened: nothing new
+        trouble.failures += 1
+        if trouble.failures >= self._failures:
+            self._open(trouble, now)
+
+    def _open(self, trouble: _Trouble, now: float) -> None:
+        grown = trouble.pause_seconds * _GROWTH if trouble.is_open else _FIRST_PAUSE_SECONDS
+        trouble.is_open = True
+        trouble.opened_at = now
+        trouble.pause_seconds = min(grown, self._max_pause_seconds)
+        trouble.retry_at = now + trouble.pause_seconds * (1 + _JITTER * (2 * self._random() - 1))
+
+    def _remember(self, origin: Origin, now: float) -> _Trouble:
+        if len(self._troubles) >= _MAX_REMEMBERED:
+            self._troubles.pop(next(iter(self._troubles)))
+        trouble = self._troubles[origin] = _Trouble(now)
+        return trouble

@@ -1,0 +1,76 @@
+"""Origins that cannot be reached, over real sockets, on both loops."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+from tests.component.peers import answer_each, edge, origin, until
+
+GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
+
+
+def closed_port() -> int:
+    with socket.socket() as each:
+        each.bind(("127.0.0.1", 0))
+        port: int = each.getsockname()[1]
+        return port
+
+
+async def test_an_unreachable_origin_is_left_alone_and_found_again(tmp_path: Path) -> None:
+    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_BREAKER_FAILURES="3") as proxy:
+        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{closed_port()}")
+        proxy.replica.enrol("other.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        answers = []
+        for _ in range(5):
+            await client.send(GET)
+            answers.append(await client.response())
+        assert [head.split()[1] for head, _ in answers] == [b"502"] * 3 + [b"503"] * 2
+        assert b"\r\nRetry-After: 5\r\n" in answers[3][0]
+        assert b'"code":"origin_unreachable"' in answers[3][1]
+        assert proxy.serving._desk.resting_origins == 1
+        await client.send(GET.replace(b"shop", b"other"))
+        assert (await client.response())[1] == b"ok"
+
+
+async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:
+    port = closed_port()
+    async with edge(tmp_path, FRONTAGE_EDGE_BREAKER_FAILURES="1") as proxy:
+        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{port}")
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        assert b" 502 " in (await client.response())[0]
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+            writer.close()
+            await writer.wait_closed()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", port)
+        statuses = set()
+        async with asyncio.timeout(10):
+            while b"200" not in statuses:
+                await client.send(GET)
+                statuses.add((await client.response())[0].split()[1])
+                await asyncio.sleep(0.01)
+        assert statuses == {b"503", b"200"}
+        assert proxy.serving._desk.resting_origins == 0
+        server.close()
+
+
+async def test_all_who_wait_for_a_place_hear_of_it(tmp_path: Path) -> None:
+    async with edge(tmp_path, FRONTAGE_EDGE_BREAKER_FAILURES="1", FRONTAGE_EDGE_ORIGIN_CONNECTIONS="1") as proxy:
+        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{closed_port()}")
+        proxy.change()
+        clients = [await proxy.connect() for _ in range(20)]
+        for client in clients:
+            await client.send(GET)
+        statuses = [(await client.response())[0].split()[1] for client in clients]
+        assert statuses.count(b"502") == 1
+        assert statuses.count(b"503") == 19
+        await until(lambda: proxy.serving.upstream_count == 0)
