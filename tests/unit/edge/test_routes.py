@@ -1,0 +1,298 @@
+"""Routes from the replica's records, whatever these hold."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from common.secrets import Keyring, load_keyring
+from edge.http.refusals import MAINTENANCE, MISCONFIGURED
+from edge.replica.routes import RouteTable
+from edge.routing.route import Origin, Route
+
+DOMAIN, OTHER = "shop.example.com", "other.example.com"
+URL = "https://origin.example/app"
+
+
+class Replica:
+    def __init__(self) -> None:
+        self.records: dict[tuple[str, str], bytes] = {}
+        self.reads: list[tuple[str, str]] = []
+
+    def get_raw(self, kind: str, key: str) -> bytes | None:
+        self.reads.append((kind, key))
+        return self.records.get((kind, key))
+
+    def put(self, kind: str, key: str, **content: Any) -> None:
+        self.records[kind, key] = orjson.dumps(content)
+
+    def enrol(self, domain: str, application_id: str, /, **fields: Any) -> None:
+        self.put("route", f"power/{domain}", application_id=application_id, **({"application_url": URL} | fields))
+
+
+@pytest.fixture(scope="module")
+def keyring(tmp_path_factory: pytest.TempPathFactory) -> Keyring:
+    return load_keyring(tmp_path_factory.mktemp("routes") / "master.key", create=True)
+
+
+@pytest.fixture
+def replica() -> Replica:
+    return Replica()
+
+
+@pytest.fixture
+def table(replica: Replica, keyring: Keyring) -> RouteTable:
+    return RouteTable(replica, keyring)
+
+
+def sealed(keyring: Keyring, secret: bytes, purpose: str, application_id: str = "app") -> str:
+    """As Postgres encodes it: with line feeds."""
+    return base64.encodebytes(keyring.seal(secret, f"application/{application_id}/{purpose}")).decode()
+
+
+def found(table: RouteTable, domain: str = DOMAIN) -> Route:
+    route = table.find(domain)
+    assert route is not None
+    return route
+
+
+def test_records_of_the_first_version_mean_what_they_meant(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app", id="app", application_url=None, root_path_access=["/static/"], service_auth=None)
+    replica.enrol(DOMAIN, "app", domain=DOMAIN, product="power", root_path_access=None, redirect_to=None)
+    assert found(table) == Route(
+        DOMAIN,
+        "power",
+        "app",
+        Origin("https", "origin.example", 443, "origin.example", verify=True),
+        b"/app",
+        (b"/static",),
+        b"",
+        b"origin.example",
+    )
+
+
+def test_fields_of_a_later_version_are_ignored(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app", colour="green", deep={"a": [1]})
+    replica.enrol(DOMAIN, "app", weight=3)
+    assert found(table).refusal is None
+
+
+def test_options_make_the_route(replica: Replica, table: RouteTable, keyring: Keyring) -> None:
+    replica.put(
+        "application",
+        "app",
+        send_host="customer",
+        origin_server_name="Inner.Example",
+        origin_verify=False,
+        maintenance=True,
+        service_auth=sealed(keyring, b"token", "service-auth"),
+        signature_key=sealed(keyring, b"new", "signature-key"),
+        previous_signature_key=sealed(keyring, b"old", "signature-key"),
+        previous_signature_until=1000.5,
+    )
+    replica.enrol(DOMAIN, "app")
+    route = found(table)
+    assert route.origin == Origin("https", "origin.example", 443, "inner.example", verify=False)
+    assert (route.origin_host, route.service_auth, route.refusal) == (b"", b"token", MAINTENANCE)
+    assert route.signing is not None
+    assert route.signing.keys(1000) == (b"new", b"old")
+    assert route.signing.keys(1001) == (b"new",)
+
+
+@pytest.mark.parametrize("envelope", ["", "!", "ü", "AAAA", base64.b64encode(os.urandom(60)).decode()])
+def test_secrets_that_do_not_open_are_done_without_and_named_once(
+    replica: Replica, table: RouteTable, envelope: str
+) -> None:
+    replica.put("application", "app", service_auth=envelope, signature_key=envelope, previous_signature_key=envelope)
+    domains = [f"{n}.example.com" for n in range(5)]
+    for domain in domains:
+        replica.enrol(domain, "app")
+    with capture_logs() as logs:
+        for generation in range(3):
+            table.generation = generation
+            for domain in domains:
+                route = found(table, domain)
+                assert (route.refusal, route.service_auth, route.signing) == (None, b"", None)
+    assert sorted(entry["purpose"] for entry in logs) == ["service-auth", "signature-key"]
+
+
+def test_an_envelope_of_another_application_does_not_open(
+    replica: Replica, table: RouteTable, keyring: Keyring
+) -> None:
+    replica.put("application", "app", service_auth=sealed(keyring, b"token", "service-auth", "another"))
+    replica.enrol(DOMAIN, "app")
+    with capture_logs():
+        assert found(table).service_auth == b""
+
+
+def test_routes_stay_the_very_object_until_a_record_changes(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app")
+    replica.enrol(DOMAIN, "app")
+    first = found(table)
+    table.generation += 1
+    assert found(table) is first
+    replica.put("application", "app", maintenance=True)
+    assert found(table) is first, "unasked until the generation moves"
+    table.generation += 1
+    assert found(table).refusal is MAINTENANCE
+    replica.enrol(DOMAIN, "app", application_url="http://new.example")
+    table.generation += 1
+    assert found(table).origin.host == "new.example"
+    del replica.records["route", f"power/{DOMAIN}"]
+    table.generation += 1
+    assert table.find(DOMAIN) is None
+
+
+def test_a_broken_record_refuses_for_its_domain_only_is_logged_once_and_heals(
+    replica: Replica, table: RouteTable
+) -> None:
+    replica.put("application", "app")
+    replica.enrol(DOMAIN, "app", application_url="ftp://no")
+    replica.enrol(OTHER, "app")
+    with capture_logs() as logs:
+        for _ in range(3):
+            table.generation += 1
+            for _ in range(2):
+                assert found(table).refusal is MISCONFIGURED
+                assert found(table, OTHER).refusal is None
+    assert [(entry["event"], entry["domain"]) for entry in logs] == [("route unusable", DOMAIN)]
+    replica.enrol(DOMAIN, "app")
+    table.generation += 1
+    assert found(table).refusal is None
+
+
+def test_a_broken_application_refuses_for_its_domains_and_heals(replica: Replica, table: RouteTable) -> None:
+    replica.records["application", "app"] = b"{"
+    replica.put("application", "fine")
+    replica.enrol(DOMAIN, "app")
+    replica.enrol(OTHER, "fine")
+    with capture_logs():
+        assert found(table).refusal is MISCONFIGURED
+        assert found(table, OTHER).refusal is None
+    replica.put("application", "app")
+    table.generation += 1
+    assert found(table).refusal is None
+
+
+def test_powers_route_wins_and_secure_has_no_path(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app", application_url=URL)
+    replica.put("route", f"secure/{DOMAIN}", application_id="app")
+    assert (found(table).product, found(table).base_path) == ("secure", b"")
+    replica.enrol(DOMAIN, "app")
+    table.generation += 1
+    assert found(table).product == "power"
+
+
+def test_an_application_that_is_not_there_is_no_route(replica: Replica, table: RouteTable) -> None:
+    replica.enrol(DOMAIN, "app")
+    assert table.find(DOMAIN) is None
+
+
+def test_error_pages_are_the_applications_and_broken_ones_are_not_shown(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app")
+    replica.enrol(DOMAIN, "app")
+    assert table.error_page(DOMAIN) is None
+    replica.put("error_page", "app", application_id="app", html="<p>ours")
+    assert table.error_page(DOMAIN) == "<p>ours"
+    assert table.error_page(OTHER) is None
+    replica.records["error_page", "app"] = b'{"html": 1}'
+    assert table.error_page(DOMAIN) is None
+
+
+# Any content at all -----------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+URLS = st.sampled_from([URL, "http://[::1]:99999", "https://", "http://o.example/ü", "http://a_b/", "x", ""])
+PATHS = st.lists(st.text(max_size=5), max_size=3)
+ROUTES = st.fixed_dictionaries(
+    {},
+    optional={
+        "application_id": st.sampled_from(["app", "nobody", "", "x" * 600, "ü"]) | JSON,
+        "application_url": URLS | JSON,
+        "root_path_access": PATHS | JSON,
+        "product": JSON,
+    },
+)
+APPLICATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "application_url": URLS | JSON,
+        "root_path_access": PATHS | JSON,
+        "send_host": st.sampled_from(["customer", "both"]) | JSON,
+        "origin_server_name": st.sampled_from(["o.example", "a\r\nb", "", "127.0.0.1"]) | JSON,
+        "origin_verify": JSON,
+        "maintenance": JSON,
+        **dict.fromkeys(("service_auth", "signature_key", "previous_signature_key"), JSON),
+        "previous_signature_until": JSON,
+    },
+)
+
+
+def content_of(records: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
+    return (records | JSON).map(lambda value: json.dumps(value).encode()) | st.binary(max_size=20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["route", "application", "error_page"]), st.data()), min_size=1, max_size=4
+    )
+)
+def test_no_content_takes_a_domain_down_but_its_own(keyring: Keyring, steps: list[tuple[str, st.DataObject]]) -> None:
+    replica = Replica()
+    table = RouteTable(replica, keyring)
+    for id_ in ("app", "fine"):
+        replica.put("application", id_)
+    replica.enrol(DOMAIN, "app")
+    replica.enrol(OTHER, "fine")
+    untouched = found(table, OTHER)
+    kinds = {
+        "route": (f"power/{DOMAIN}", ROUTES),
+        "application": ("app", APPLICATIONS),
+        "error_page": ("app", st.fixed_dictionaries({}, optional={"html": JSON})),
+    }
+    for kind, data in steps:
+        key, records = kinds[kind]
+        replica.records[kind, key] = data.draw(content_of(records))
+        table.generation += 1
+        with capture_logs():
+            route = table.find(DOMAIN)
+            table.error_page(DOMAIN)
+        with capture_logs() as logs:
+            assert table.find(DOMAIN) is route
+            table.generation += 1
+            assert table.find(DOMAIN) is route, "unusable records are remembered too"
+            assert found(table, OTHER) is untouched
+        assert not logs
+        assert all(len(key.encode()) < 400 for _, key in replica.reads), "LMDB's keys are short"
+        if route is not None and route.refusal is None:
+            head = b"".join((route.origin.authority, route.base_path, route.origin_host))
+            assert b"\r" not in head
+            assert b"\n" not in head
+
+
+def test_the_table_forgets_rather_than_grow(
+    replica: Replica, table: RouteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edge.replica.routes._MAX_REMEMBERED", 2)
+    replica.put("application", "app")
+    for n in range(4):
+        replica.enrol(f"{n}.example.com", "app")
+        found(table, f"{n}.example.com")
+    replica.reads.clear()
+    found(table, "3.example.com")
+    assert not replica.reads
+    found(table, "0.example.com")
+    assert replica.reads
