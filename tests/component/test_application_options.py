@@ -1,0 +1,201 @@
+"""What an application chose, between a raw client and a raw origin, on both loops."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.component.peers import Edge, Wire, answer_each, edge, origin
+from tests.component.test_origin_tls import server_context
+from tests.tls_parts import the_ca
+from tests.unit.common.test_signatures import in_python
+
+DOMAIN = "shop.example.com"
+GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
+BROWSE = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nAccept: text/html,*/*\r\n\r\n"
+UNREACHABLE = "http://127.0.0.1:1"
+
+
+def choose(proxy: Edge, url: str, **options: Any) -> None:
+    proxy.replica.enrol(DOMAIN, url)
+    proxy.replica.records["application", "app"] |= options
+    proxy.change()
+
+
+async def test_the_origin_is_asked_by_the_customers_name_and_its_addresses_are_understood(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        while True:
+            seen.append((await wire.head()).split(b"\r\n")[1])
+            await wire.send(b"HTTP/1.1 302 Found\r\nLocation: http://shop.example.com/base/in\r\n")
+            await wire.send(b"Content-Length: 0\r\n\r\n")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        for host, sent in (
+            (b"SHOP.example.com.", b"shop.example.com"),
+            (b"Shop.example.com:84", b"shop.example.com:84"),
+        ):
+            choose(proxy, there.url + "/base", send_host="customer")
+            await client.send(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host)
+            assert b"\r\nLocation: https://%b/in\r\n" % host in await client.head()
+            assert seen.pop() == b"Host: " + sent
+        choose(proxy, there.url + "/base")
+        await client.send(GET)
+        await client.head()
+        assert seen.pop() == b"Host: 127.0.0.1:%d" % there.port
+
+
+async def test_the_origins_certificate_is_asked_for_and_verified_by_the_name_chosen_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "roots.pem"))
+    asked: list[str | None] = []
+    context = server_context(tmp_path, "inner.example")
+    context.sni_callback = lambda _socket, name, _context: asked.append(name)
+    (tmp_path / "roots.pem").write_text(the_ca().pem)
+    async with origin(answer_each, context) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        url = f"https://localhost:{there.port}"
+        for options, status in (
+            ({}, b"502"),
+            ({"origin_server_name": "inner.example"}, b"200"),
+            ({"origin_server_name": "other.example"}, b"502"),
+            ({"origin_verify": False}, b"200"),
+            ({"origin_verify": True}, b"502"),  # the connection that was not verified is not used
+        ):
+            choose(proxy, url, **options)
+            await client.send(GET)
+            assert (await client.response())[0].startswith(b"HTTP/1.1 " + status)
+    assert asked == ["localhost", "inner.example", "other.example", "localhost", "localhost"]
+
+
+async def test_each_request_is_signed_anew_with_both_keys_of_a_rotation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        while True:
+            seen.append(await wire.head())
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        now = proxy.serving.unix_seconds()
+
+        def sealed(key: bytes) -> str:
+            return base64.b64encode(proxy.keyring.seal(key, "application/app/signature-key")).decode()
+
+        choose(
+            proxy,
+            there.url + "/base",
+            signature_key=sealed(b"new"),
+            previous_signature_key=sealed(b"old"),
+            previous_signature_until=now + 2,
+        )
+        client = await proxy.connect()
+        request = (
+            b"GET /x?y=%2F HTTP/1.1\r\nHost: Shop.example.com:444\r\nX-Service-Signature: t=1\r\n"
+            b"x_service_signature: t=2\r\nConnection: X-Service-Signature\r\n\r\n"
+        )
+        for second in range(3):
+            monkeypatch.setattr(proxy.serving, "unix_seconds", lambda at=now + second: at)
+            await client.send(request)
+            await client.head()
+            values = [line for line in seen.pop().split(b"\r\n") if b"ignature" in line]
+            assert len(values) == 1
+            value = values[0].decode().removeprefix("X-Service-Signature: ")
+            assert value.startswith(f"t={now + second},v1=")
+            assert in_python(value, "GET", DOMAIN, "/base/x?y=%2F", "new")
+            assert in_python(value, "GET", DOMAIN, "/base/x?y=%2F", "old") is (second < 2)
+        await client.send(b"POST /x HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 0\r\n\r\n")
+        await client.head()
+        assert b"\r\nContent-Length: 0\r\nX-Service-Signature: t=" in seen[0]
+        assert seen[0].endswith(b"\r\n\r\n")
+        choose(proxy, there.url + "/base")
+        await client.send(request)
+        await client.head()
+        assert b"ignature" not in seen[1]
+
+
+async def test_maintenance_answers_in_the_origins_place_until_it_is_off(tmp_path: Path) -> None:
+    async with origin(answer_each) as there, edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        for _ in range(2):
+            choose(proxy, there.url)
+            await client.send(GET)
+            assert (await client.response())[1] == b"ok"
+            choose(proxy, there.url, maintenance=True)
+            await client.send(GET)
+            head, body = await client.response()
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert b"\r\nRetry-After: 60\r\n" in head
+            assert orjson.loads(body)["code"] == "maintenance"
+            await client.send(BROWSE)
+            assert b"being worked on" in (await client.response())[1]
+        assert len(there.connections) == 1
+
+
+async def test_an_applications_own_page_is_shown_to_browsers_for_our_5xx(tmp_path: Path) -> None:
+    async with edge(tmp_path) as proxy:
+        client = await proxy.connect()
+        proxy.replica.records["error_page", "app"] = {"html": "<h1>{{status}} {{request_id}} {{other}}</h1>"}
+        proxy.replica.enrol("other.example.com", UNREACHABLE, application="another")
+        for options, status in (({}, 502), ({"maintenance": True}, 503), ({"send_host": "odd"}, 503)):
+            choose(proxy, UNREACHABLE, **options)
+            await client.send(BROWSE)
+            head, body = await client.response()
+            id_ = head.partition(b"X-Request-Id: ")[2].partition(b"\r\n")[0]
+            assert body == b"<h1>%d %b {{other}}</h1>" % (status, id_)
+            assert b"\r\nContent-Type: text/html; charset=utf-8\r\n" in head
+            await client.send(GET)
+            assert orjson.loads((await client.response())[1])["code"]
+            await client.send(BROWSE.replace(b"GET", b"HEAD"))
+            assert b"\r\nContent-Length: %d\r\n" % len(body) in await client.head()
+        await client.send(BROWSE.replace(b"shop", b"other"))
+        assert b"did not answer" in (await client.response())[1]
+        choose(proxy, UNREACHABLE)
+        await client.send(BROWSE.replace(b"GET /", b"GET /../"))
+        assert b"climbs" in (await client.response())[1]
+
+
+async def test_a_domain_whose_records_cannot_be_used_is_alone_with_that(tmp_path: Path) -> None:
+    async with origin(answer_each) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol(DOMAIN, "ftp://nowhere")
+        proxy.replica.enrol("other.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        head, body = await client.response()
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert orjson.loads(body)["code"] == "domain_misconfigured"
+        await client.send(GET.replace(b"shop", b"other"))
+        assert (await client.response())[1] == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("has_certificate", "held_for", "is_sent_on"),
+    [(True, None, True), (False, 60, True), (False, -1, False), (False, None, False)],
+)
+async def test_plain_http_says_when_a_certificate_is_on_its_way(
+    tmp_path: Path, has_certificate: bool, held_for: float | None, is_sent_on: bool
+) -> None:
+    async with edge(tmp_path, secure=False) as proxy:
+        choose(proxy, UNREACHABLE)
+        if not has_certificate:
+            del proxy.replica.records["certificate", DOMAIN]
+        if held_for is not None:
+            proxy.replica.records["order", DOMAIN] = {"hold_until": proxy.serving.unix_seconds() + held_for}
+        client = await proxy.connect()
+        await client.send(GET)
+        head, body = await client.response()
+        if is_sent_on:
+            assert head.startswith(b"HTTP/1.1 308 ")
+        else:
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert orjson.loads(body)["code"] == "certificate_on_its_way"
