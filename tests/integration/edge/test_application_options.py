@@ -1,0 +1,98 @@
+"""From `frontage app set` through Postgres, the change feed and the replica to what the edge does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from common.db.pool import Database
+from tests.component.edge_process import EdgeProcess
+from tests.integration.cli.frontage import environment, run
+from tests.integration.edge.test_role import DOMAIN, edge, power
+from tests.unit.common.test_signatures import in_python
+
+__all__ = ["edge"]
+
+
+@asynccontextmanager
+async def an_echo() -> AsyncIterator[int]:
+    """An origin that answers with the head it received; its port."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(head), head))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def browse(process: EdgeProcess) -> tuple[int, str]:
+    """Status and body of one answer to a browser."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", process.http)
+    try:
+        writer.write(f"GET /x?y HTTP/1.1\r\nHost: {DOMAIN}\r\nAccept: text/html\r\nConnection: close\r\n\r\n".encode())
+        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+    finally:
+        writer.close()
+    return int(head.split()[1]), body.decode()
+
+
+async def browse_until(process: EdgeProcess, condition: Callable[[int, str], bool]) -> str:
+    """The body of the first answer like that."""
+    async with asyncio.timeout(20):
+        while not condition(*(answer := await browse(process))):
+            await asyncio.sleep(0.02)
+    return answer[1]
+
+
+async def test_what_is_set_on_the_command_line_is_done_at_the_edge(
+    edge: EdgeProcess,
+    database: Database,
+    dsn: str,
+    tmp_path: Path,
+) -> None:
+    env = environment(tmp_path, DATABASE_URL=dsn)
+
+    async def set_(*arguments: str) -> Any:
+        done = await asyncio.to_thread(run, "app", "set", "app", *arguments, env=env)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def is_signed_by(key: str, signatures: int) -> Callable[[int, str], bool]:
+        def check(status: int, head: str) -> bool:
+            value = head.partition("X-Service-Signature: ")[2].partition("\r\n")[0]
+            return value.count("v1=") == signatures and in_python(value, "GET", DOMAIN, "/x?y", key)
+
+        return check
+
+    page = tmp_path / "page.html"
+    page.write_text("<h1>Ours: {{status}}</h1>" + "ü" * 32_000)
+    async with an_echo() as origin:
+        await power(database, origin)
+        await edge.start()
+        first = (await set_("--signature", "on"))["signatureKey"]
+        await browse_until(edge, is_signed_by(first, 1))
+        second = (await set_("--signature", "rotate", "--send-host", "customer"))["signatureKey"]
+        head = await browse_until(edge, is_signed_by(first, 2))
+        assert is_signed_by(second, 2)(200, head)
+        assert head.startswith(f"GET /x?y HTTP/1.1\r\nHost: {DOMAIN}\r\n")
+        await set_("--maintenance", "on", "--error-page", str(page))
+        shown = await browse_until(edge, lambda status, body: status == 503)
+        assert shown == page.read_text().replace("{{status}}", "503")
+        await set_("--error-page", "none")
+        await browse_until(edge, lambda status, body: "being worked on" in body)
+        await set_("--maintenance", "off", "--signature", "off")
+        await browse_until(edge, lambda status, head: status == 200 and "Signature" not in head)
