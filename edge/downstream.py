@@ -203,6 +203,7 @@ class Downstream(asyncio.Protocol):
         "_is_advancing",
         "_is_full",
         "_is_lingering",
+        "_is_paused",
         "_place",
         "_reading_ended",
         "_repeat",
@@ -232,6 +233,7 @@ class Downstream(asyncio.Protocol):
         self._is_full = False
         self._is_advancing = False
         self._is_lingering = False
+        self._is_paused = False
         self._reading_ended = False
         # the request's
         self.exchange: Exchange | None = None
@@ -267,7 +269,7 @@ class Downstream(asyncio.Protocol):
             self.set_deadline(self._serving.head_seconds)
         self._buffer += data
         if self._is_full:  # who does not read our answers need not ask on
-            self._transport.pause_reading()
+            self.pause_reading()
         else:
             self._advance()
 
@@ -452,7 +454,7 @@ class Downstream(asyncio.Protocol):
             return
         self._buffer += data
         if len(self._buffer) > MAX_PIPELINED_BYTES:
-            self._transport.pause_reading()
+            self.pause_reading()
 
     def _break_request(self, exchange: Exchange, kind: Kind) -> None:
         """The body's coding broke in the middle."""
@@ -474,10 +476,12 @@ class Downstream(asyncio.Protocol):
         self._transport.write(data)
 
     def pause_reading(self) -> None:
+        self._is_paused = True
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         if len(self._buffer) <= MAX_PIPELINED_BYTES:
+            self._is_paused = False
             self._transport.resume_reading()
 
     def abort(self, *, reset: bool = False) -> None:
@@ -490,7 +494,7 @@ class Downstream(asyncio.Protocol):
 
     def tunnel_opened(self) -> None:
         data, self._buffer = self._buffer, b""
-        self._transport.resume_reading()
+        self.resume_reading()
         if data:
             self._continue(self.exchange, data)
 
@@ -499,7 +503,7 @@ class Downstream(asyncio.Protocol):
         assert exchange is not None
         if not keep_alive or (self._reading_ended and not self._buffer):
             self._close(lingers=bool(self._buffer) or not exchange.request_is_complete)
-        elif self._buffer or exchange.head.body:
+        elif self._buffer or self._is_paused:
             self._go_on()
         else:
             self._expect_request()
@@ -511,6 +515,7 @@ class Downstream(asyncio.Protocol):
     def _go_on(self) -> None:
         """Reading may have been paused, and requests may have come meanwhile."""
         self._expect_request()
+        self._is_paused = False
         self._transport.resume_reading()
         self._advance()
         if self.exchange is not None or self._is_full or self._is_lingering:

@@ -101,9 +101,12 @@ def parse(head: bytes, limits: Limits) -> RequestHead:
     # The request line and the empty line end with CRLF too.
     if len(head) > limits.head_bytes or head.count(b"\r\n") - 2 > limits.fields:
         raise Refused(HEAD_TOO_LARGE)
-    if fields.BLOCK.fullmatch(head, line.end()) is None or not _llhttp_accepts(method, head):
+    if fields.BLOCK.fullmatch(head, line.end()) is None:
         raise Refused(BAD_REQUEST)
-    return _read(method, target, minor, _CUT.split(head[line.end() : -4]))
+    request = _read(method, target, minor, _CUT.split(head[line.end() : -4]))
+    if not _llhttp_accepts(method, head):  # last: it does not say why
+        raise Refused(BAD_REQUEST)
+    return request
 
 
 def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> RequestHead:
