@@ -167,7 +167,9 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
         assert held is not None
         assert (held.routes, held.removed_routes, replicator.version) == (20, 2, 21)
         assert replicator.store.reader().get("route", "power/d0.example") is not None
-        assert await edge_nodes.nodes_behind(connection, held.identity, held.version) != []
+        async with asyncio.timeout(15):  # the edge's lease is reported beside its copying
+            while not await edge_nodes.nodes_behind(connection, held.identity, held.version):
+                await asyncio.sleep(0.005)
         assert replicator.accept_held_copy()
         await eventually(lambda: replicator.held_copy is None, "acceptance")
         await assert_equal(replicator, connection)
