@@ -584,12 +584,12 @@ class Downstream(asyncio.Protocol):
         """End the connection; with input possibly on its way, only after the client had time to read."""
         has_unsent = self._transport.get_write_buffer_size() > 0
         self.deadline = self._serving.now + (self._serving.idle_seconds if has_unsent else LINGER_SECONDS)
-        if not lingers or self._reading_ended:
+        # TLS lingers by itself, behind its close_notify.
+        if not lingers or self._reading_ended or not self._transport.can_write_eof():
             self._transport.close()
             return
         self._is_lingering = True
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
+        self._transport.write_eof()
         self._transport.resume_reading()
 
 

@@ -24,6 +24,7 @@ from tests.component.peers import MemoryReplica
 
 CLIENT_ADDRESS = "192.0.2.7"
 ROOMY = 1 << 30
+TOO_LONG_SECONDS = 4000.0
 
 
 class StillLoop:
@@ -81,8 +82,10 @@ class _Task:
 class Pipe(asyncio.Transport):
     """One end of a connection, as our protocols see it. `capacity`: unread bytes from which writing pauses."""
 
-    def __init__(self, loop: StillLoop, protocol: asyncio.Protocol, peer: str, capacity: int) -> None:
-        super().__init__({"peername": (peer, 4711), "socket": self})
+    def __init__(
+        self, loop: StillLoop, protocol: asyncio.Protocol, peer: str, capacity: int, server_name: str = ""
+    ) -> None:
+        super().__init__({"peername": (peer, 4711), "socket": self, "server_name": server_name})
         self.protocol = protocol
         self.sent = bytearray()
         self.inbox: deque[bytes | type[BaseException] | None] = deque()  # None: EOF; an error: reset
@@ -212,15 +215,25 @@ class Link:
         self.serving.relay = self.serving.relay._replace(record=self._record)
 
     def begin(
-        self, machines: Callable[[], OriginMachine], *, client_capacity: int = ROOMY, upstream_capacity: int = ROOMY
+        self,
+        machines: Callable[[], OriginMachine],
+        *,
+        client_capacity: int = ROOMY,
+        upstream_capacity: int = ROOMY,
+        server_name: str = "",
     ) -> None:
         self._machines = machines
         self._upstream_capacity = upstream_capacity
         self.upstreams: list[Upstream] = []
         self.finished: list[Exchange] = []
+        self.client = self.connect(client_capacity, server_name)
+
+    def connect(self, capacity: int = ROOMY, server_name: str = "") -> Pipe:
+        """A client's connection; `converse` is about the one of `begin`."""
         protocol = Downstream(self.serving, secure=True)
-        self.client = Pipe(self.loop, protocol, CLIENT_ADDRESS, client_capacity)
-        protocol.connection_made(self.client)
+        pipe = Pipe(self.loop, protocol, CLIENT_ADDRESS, capacity, server_name)
+        protocol.connection_made(pipe)
+        return pipe
 
     def converse(self, pieces: Sequence[bytes | None]) -> bytes:
         """Let the client send `pieces`; returns all that came back so far."""
@@ -235,9 +248,11 @@ class Link:
         self.converse([])
 
     def end(self) -> None:
-        """The client leaves and origins close; nothing may remain of the conversation."""
-        self.client._end(ConnectionResetError())
-        self.converse([])
+        """Both sides fall silent, for longer than any time-out: nothing may remain of the conversation."""
+        for _ in range(10):  # one for each request that waits, and one for lingering
+            if not self.client.is_closing():
+                self.let_time_pass(TOO_LONG_SECONDS)
+        assert self.client.is_closing(), "a silent client is waited for without end"
         for upstream in self.upstreams:
             upstream.pipe.close()
         self.loop.run()

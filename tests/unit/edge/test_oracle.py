@@ -83,3 +83,49 @@ def test_the_judge_sees_what_was_changed_on_the_way(
     )
     with pytest.raises(Disagreement):
         judge_requests(link, [b"POST /a HTTP/1.1\r\nHost: shop.example.com\r\nX: y\r\nContent-Length: 5\r\n\r\nhello"])
+
+
+class Silent:
+    """An origin that is yet to answer."""
+
+    def receive(self, data: bytes) -> list[bytes | type[BaseException] | None]:
+        return []
+
+
+def get(host: bytes) -> bytes:
+    return b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host
+
+
+def test_a_name_of_another_owner_than_the_certificates_is_misdirected(link: Link) -> None:
+    link.begin(Silent, server_name="shop.example.com")
+    came = link.converse([get(b"power.example.com")])
+    assert came.startswith(b"HTTP/1.1 421 ")
+    assert not link.upstreams
+    link.end()
+
+
+def test_what_is_asked_after_a_misdirected_request_is_not_answered(link: Link) -> None:
+    link.begin(Silent, server_name="shop.example.com")
+    came = link.converse([get(b"power.example.com") + get(b"shop.example.com")])
+    assert came.count(b"HTTP/1.1 ") == 1
+    link.end()
+
+
+def test_a_refusal_under_way_to_a_client_that_left_is_forgotten(tmp_path_factory: pytest.TempPathFactory) -> None:
+    link = Link(
+        tmp_path_factory.mktemp("busy"),
+        FRONTAGE_EDGE_ORIGIN_CONNECTIONS="1",
+        FRONTAGE_EDGE_ORIGIN_WAITERS="1",
+    )
+    link.begin(Silent)
+    link.converse([get(b"shop.example.com")])  # has the one connection there may be
+    others = []
+    for _ in ("waits", "is refused, and leaves before it hears"):
+        pipe = link.connect()
+        pipe.protocol.data_received(get(b"shop.example.com"))
+        others.append(pipe)
+    others[1].protocol.connection_lost(ConnectionResetError())
+    link.loop.run()
+    assert others[1].sent == b""
+    others[0].protocol.connection_lost(None)
+    link.end()
