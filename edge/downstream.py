@@ -14,6 +14,7 @@ import re
 import secrets
 import socket
 import struct
+import sys
 from random import random
 from typing import Final, Protocol, cast
 
@@ -212,6 +213,7 @@ class Downstream(asyncio.Protocol):
         "_server_name",
         "_serving",
         "_transport",
+        "_unsent_bytes",
         "deadline",
         "exchange",
         "scheme",
@@ -231,6 +233,7 @@ class Downstream(asyncio.Protocol):
         self._searched = 0  # so far the buffer holds no end of a head
         self._repeat: _Repeat | None = None
         self._is_full = False
+        self._unsent_bytes = sys.maxsize  # when last asked
         self._is_advancing = False
         self._is_lingering = False
         self._is_paused = False
@@ -294,6 +297,7 @@ class Downstream(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_full = True
+        self._unsent_bytes = self._transport.get_write_buffer_size()
         if self.exchange is not None:
             self.exchange.on_client_full()
 
@@ -312,7 +316,11 @@ class Downstream(asyncio.Protocol):
         self.deadline = self._serving.now + (HALF_CLOSED_SECONDS if self._reading_ended else seconds)
 
     def on_deadline(self) -> None:
-        if self.exchange is not None:
+        if (self._is_full or self.exchange is None) and self._is_taking():
+            self.deadline = self._serving.now + self._serving.relay.timeouts.body
+        elif self._is_full:
+            self._transport.abort()
+        elif self.exchange is not None:
             self.exchange.on_deadline()
         elif self._is_lingering or self._transport.is_closing() or self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -320,6 +328,11 @@ class Downstream(asyncio.Protocol):
             self._refuse(REQUEST_TIMEOUT, None, self._buffer)
         else:
             self._transport.close()
+
+    def _is_taking(self) -> bool:
+        """Whether less of what we wrote is unsent than when last asked: a slow client is not one that stands still."""
+        before, self._unsent_bytes = self._unsent_bytes, self._transport.get_write_buffer_size()
+        return 0 < self._unsent_bytes < before
 
     def expect_last_request(self) -> None:
         if self.exchange is None and not self._buffer:
@@ -583,9 +596,14 @@ class Downstream(asyncio.Protocol):
     def _close(self, *, lingers: bool) -> None:
         """End the connection; with input possibly on its way, only after the client had time to read."""
         has_unsent = self._transport.get_write_buffer_size() > 0
+<<<<<<< Updated upstream
         self.deadline = self._serving.now + (self._serving.idle_seconds if has_unsent else LINGER_SECONDS)
         # TLS lingers by itself, behind its close_notify.
         if not lingers or self._reading_ended or not self._transport.can_write_eof():
+=======
+        self.deadline = self._serving.now + (self._serving.relay.timeouts.body if has_unsent else LINGER_SECONDS)
+        if not lingers or self._reading_ended:
+>>>>>>> Stashed changes
             self._transport.close()
             return
         self._is_lingering = True

@@ -404,6 +404,7 @@ class Exchange:
 
     def on_client_full(self) -> None:
         self._upstream_is_paused = True
+        self._client.set_deadline(self._relay.timeouts.body)
         if self._upstream is not None:
             self._upstream.transport.pause_reading()
 

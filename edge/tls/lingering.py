@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 _LINGER_SECONDS = 2.0
+_STALLED_ROUNDS = 15  # of so long, in which it took nothing of what we have not sent yet: half a minute
 _LINGER_BYTES = 256 * 1024
 
 
@@ -34,9 +35,9 @@ def linger(
 
 
 class Lingering(asyncio.Protocol):
-    """Ends when the client does, after 256 KB more from it, or after 2 s in which it took nothing from us."""
+    """Ends when the client does, after 256 KB more from it, or 2 s after all was sent; or when it takes no more."""
 
-    __slots__ = ("_loop", "_on_lost", "_raw", "_timer", "_unread_bytes", "_unsent_bytes")
+    __slots__ = ("_loop", "_on_lost", "_raw", "_rounds_left", "_timer", "_unread_bytes", "_unsent_bytes")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Lingering(asyncio.Protocol):
         self._on_lost = on_lost
         self._unread_bytes = _LINGER_BYTES
         self._unsent_bytes = raw.get_write_buffer_size()
+        self._rounds_left = _STALLED_ROUNDS
         self._timer = loop.call_later(_LINGER_SECONDS, self._on_timer)
 
     def data_received(self, data: bytes) -> None:
@@ -65,8 +67,9 @@ class Lingering(asyncio.Protocol):
 
     def _on_timer(self) -> None:
         unsent_bytes = self._raw.get_write_buffer_size()
-        if 0 < unsent_bytes < self._unsent_bytes:
-            self._unsent_bytes = unsent_bytes
+        self._rounds_left = _STALLED_ROUNDS if unsent_bytes < self._unsent_bytes else self._rounds_left - 1
+        self._unsent_bytes = unsent_bytes
+        if unsent_bytes and self._rounds_left:
             self._timer = self._loop.call_later(_LINGER_SECONDS, self._on_timer)
         else:
             self._raw.abort()
