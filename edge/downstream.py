@@ -282,11 +282,14 @@ class Downstream(asyncio.Protocol):
             self._transport.close()
             return False
         self.set_deadline(HALF_CLOSED_SECONDS)
-        if self.exchange.request_is_complete or self.exchange.status:
-            self.exchange.on_client_eof()
-        else:  # RFC 9112 §8: the rest of the body will not come
-            self._break_request(self.exchange, BAD_REQUEST)
+        self._tell_end(self.exchange)
         return True
+
+    def _tell_end(self, exchange: Exchange) -> None:
+        if exchange.request_is_complete or exchange.status:
+            exchange.on_client_eof()
+        else:  # RFC 9112 §8: the rest of the body will not come
+            self._break_request(exchange, BAD_REQUEST)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._serving.connections.discard(self)
@@ -531,11 +534,12 @@ class Downstream(asyncio.Protocol):
         self._is_paused = False
         self._transport.resume_reading()
         self._advance()
-        if self.exchange is not None or self._is_full or self._is_lingering:
-            return
-        if self._reading_ended:
+        if self.exchange is not None:
+            if self._reading_ended:
+                self._tell_end(self.exchange)
+        elif self._reading_ended and not self._is_full:
             self._transport.close()
-        elif self._buffer:
+        elif self._buffer and not (self._is_full or self._is_lingering):
             self.set_deadline(self._serving.head_seconds)
 
     def refuse(self, kind: Kind) -> None:
@@ -596,14 +600,9 @@ class Downstream(asyncio.Protocol):
     def _close(self, *, lingers: bool) -> None:
         """End the connection; with input possibly on its way, only after the client had time to read."""
         has_unsent = self._transport.get_write_buffer_size() > 0
-<<<<<<< Updated upstream
-        self.deadline = self._serving.now + (self._serving.idle_seconds if has_unsent else LINGER_SECONDS)
+        self.deadline = self._serving.now + (self._serving.relay.timeouts.body if has_unsent else LINGER_SECONDS)
         # TLS lingers by itself, behind its close_notify.
         if not lingers or self._reading_ended or not self._transport.can_write_eof():
-=======
-        self.deadline = self._serving.now + (self._serving.relay.timeouts.body if has_unsent else LINGER_SECONDS)
-        if not lingers or self._reading_ended:
->>>>>>> Stashed changes
             self._transport.close()
             return
         self._is_lingering = True
