@@ -1,8 +1,11 @@
-"""``python -m bench.compare``: CPU time per request, ours beside nginx's, in one run.
+"""``python -m bench.compare``: CPU time per request, ours beside nginx's, HAProxy's, Caddy's and plain aiohttp's.
 
-wrk and an nginx origin on core 1, one proxy at a time loaded on core 0, alternating; a proxy's cost is user and
-system time of its whole process tree divided by the requests completed. Machines drift: only the ratios of one
-run count. The table is also written to ``bench/output/compare.json``.
+The load (wrk: one thread, 64 connections) and the origin (nginx) run on core 1, one proxy at a time is loaded on core
+0, in turn, several rounds; a proxy's cost is user and system time of its whole process tree divided by the requests
+completed, the median of the rounds. Machines drift: only the ratios of one run count. `bench.peers` says what all
+proxies have in common, `bench.cases` what is asked of them. Our own routing, limits, metrics and header rules are on.
+
+The table is also written as JSON and as a picture (``compare.json``, ``compare.png`` in ``bench/output``).
 """
 
 from __future__ import annotations
@@ -13,123 +16,279 @@ import contextlib
 import os
 import statistics
 import sys
+import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import output, wrk
-from bench.peers import HOST, LOAD_CORE, PROXY_CORE, Peer, Serving, missing
+from bench import cases, compare_picture, heads, output, wrk
+from bench.cases import BODY_BYTES, Case, Load
+from bench.loads import Run, read_run
+from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SOCKET_HOST, Peer, Serving, Sites, missing
+from bench.peers.aiohttp_proxy import Aiohttp
+from bench.peers.caddy_proxy import Caddy
+from bench.peers.certificates import write_certificates
 from bench.peers.frontage_edge import Frontage
-from bench.peers.nginx_proxy import Nginx, nginx_origin
+from bench.peers.haproxy_proxy import HAProxy
+from bench.peers.nginx_proxy import Nginx, nginx
+from bench.pinned import last_line, module, server
+from bench.private_stage import free_ports
 from bench.process_tree import cpu_seconds
-from common.errors import OperatorError
+from common.errors import FrontageError, OperatorError
 
-PEERS: tuple[Peer, ...] = (Nginx(), Frontage())
+PEERS: tuple[Peer, ...] = (Nginx(), HAProxy(), Caddy(), Aiohttp(), Frontage())
+OURS = Frontage.name
 REFERENCE = Nginx.name
-_PROGRAMS = ("wrk", "taskset", "nginx")
+MANY_HOSTS = tuple(f"shop-{number}.customer.localhost" for number in range(1000))
+_PROGRAMS = {"wrk": "wrk", "taskset": "util-linux", "nginx": "nginx-light"}
 _WARM_UP_SECONDS = 1.0
+_OVERHEAD_SECONDS = 0.3
+_SPARE_SECONDS = 20
+_PAGE_COLUMNS = 132  # where there is no terminal to ask
+_ORIGIN = """
+  open_file_cache max=1000 inactive=1h; sendfile on; tcp_nopush on;
+  server {{
+    listen 127.0.0.1:{port} backlog=4096; root {files};
+    location = /1k {{ return 200 "{body}"; }}
+  }}
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """`goal` is the most our cost may be, as a multiple of the reference's."""
+class Measured:
+    """One run: microseconds of CPU a request, and what the load saw."""
 
-    name: str
-    scheme: str
-    varied: bool
-    goal: float
-    body_bytes: int = 1024
+    cpu_us: float
+    run: Run
 
 
-CASES = (
-    Case("http, 1 KB, same headers", "http", varied=False, goal=1.5),
-    Case("http, 1 KB, varied headers", "http", varied=True, goal=1.5),
-    Case("https, 1 KB, keep-alive", "https", varied=False, goal=1.5),
-)
-
-Costs = dict[tuple[str, str], list[float]]
-"""(case, peer) -> microseconds of CPU a request, one a round."""
+Results = dict[tuple[str, str], list[Measured]]
+"""(case's key, peer) -> one a round."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each case and proxy; medians count")
-    parser.add_argument("--seconds", type=float, default=4, help="length of one run")
-    parser.add_argument("--peer", action="append", choices=[peer.name for peer in PEERS], help="only these")
-    arguments = parser.parse_args()
-    peers = [peer for peer in PEERS if not arguments.peer or peer.name in arguments.peer]
-    console = Console(soft_wrap=True)
+    arguments = _parse()
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
     try:
-        costs = asyncio.run(_compare(peers, console, rounds=arguments.rounds, seconds=arguments.seconds))
-    except (OperatorError, wrk.WrkFailed) as error:
+        chosen, peers = cases.select(arguments.cases), _select_peers(arguments.peers)
+        results = asyncio.run(_compare(chosen, peers, console, rounds=arguments.rounds, seconds=arguments.seconds))
+        console.print(_table(results, chosen, peers))
+        _write(results, chosen, peers, arguments, console)
+    except (FrontageError, ValueError) as error:
         sys.exit(f"bench.compare: {error}")
     except KeyboardInterrupt:
         sys.exit(1)
-    console.print(_table(costs, peers))
-    path = output.write("compare", {"cpu_us_per_request": _medians(costs, peers), "rounds": arguments.rounds})
-    console.print(f"written to {path}")
 
 
-async def _compare(peers: Sequence[Peer], console: Console, *, rounds: int, seconds: float) -> Costs:
-    programs = _PROGRAMS + tuple(program for peer in peers for program in peer.needs)
-    if absent := sorted(set(missing(programs))):
-        raise OperatorError(
-            f"{', '.join(absent)} not found: on Debian and Ubuntu, `apt-get install wrk nginx-light util-linux`"
-        )
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each case and proxy; medians count (3)")
+    parser.add_argument("--seconds", type=int, default=3, help="length of one run (3)")
+    keys = ", ".join(case.key for case in cases.CASES)
+    parser.add_argument("--cases", help=f"only these, comma-separated, with wildcards: {keys}")
+    parser.add_argument("--peers", help=f"only these, comma-separated: {', '.join(peer.name for peer in PEERS)}")
+    return parser.parse_args()
+
+
+def _select_peers(names: str | None) -> list[Peer]:
+    """Raises: ValueError."""
+    if not names:
+        return list(PEERS)
+    wanted = {name.strip().lower() for name in names.split(",")}
+    if unknown := wanted - {peer.name.lower() for peer in PEERS}:
+        raise ValueError(f"no peer {', '.join(sorted(unknown))}: there are {', '.join(peer.name for peer in PEERS)}")
+    return [peer for peer in PEERS if peer.name.lower() in wanted]
+
+
+# Measuring -------------------------------------------------------------------------------------------------
+
+
+async def _compare(
+    chosen: Sequence[Case], peers: Sequence[Peer], console: Console, *, rounds: int, seconds: int
+) -> Results:
+    _require(peers)
+    os.sched_setaffinity(0, {LOAD_CORE})  # and whatever we start, unless it is pinned to the proxy's
+    steps = rounds * len(chosen) * len(peers)
+    minutes = steps * (seconds + _WARM_UP_SECONDS + _OVERHEAD_SECONDS) / 60
+    console.print(
+        f"{len(chosen)} cases × {len(peers)} proxies × {rounds} rounds of {seconds} s: about {minutes:.0f} minutes"
+    )
+    results: Results = defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="frontage-compare-", ignore_cleanup_errors=True) as name:
+        async with contextlib.AsyncExitStack() as stack:
+            with Progress(console=console, transient=True) as progress:
+                task = progress.add_task("starting", total=steps)
+                sites = await stack.enter_async_context(_origins(Path(name)))
+                started = [(peer.name, await stack.enter_async_context(peer.serve(sites))) for peer in peers]
+                loads = _Loads(Path(name))
+                for _ in range(rounds):
+                    for case in chosen:
+                        for peer_name, serving in started:
+                            progress.update(task, description=f"{peer_name}: {case.title}")
+                            results[case.key, peer_name].append(await _measure(loads, case, serving, seconds))
+                            progress.advance(task)
+    return results
+
+
+def _require(peers: Sequence[Peer]) -> None:
+    programs = dict(_PROGRAMS)
+    for peer in peers:
+        programs |= peer.needs
+    if packages := missing(programs):
+        names = " ".join(packages)
+        raise OperatorError(f"programs are missing: on Debian and Ubuntu, as root, `apt-get install {names}`")
     if not {PROXY_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         raise OperatorError("two cores are needed: one for the proxy alone, one for everything else")
-    os.sched_setaffinity(0, {LOAD_CORE})  # and whatever we start, unless it is pinned to the proxy's
-    costs: Costs = defaultdict(list)
-    async with contextlib.AsyncExitStack() as stack:
-        with Progress(console=console, transient=True) as progress:
-            task = progress.add_task("starting", total=rounds * len(CASES) * len(peers))
-            started: dict[int, dict[str, Serving]] = {}
-            for body_bytes in {case.body_bytes for case in CASES}:
-                origin_port = await stack.enter_async_context(nginx_origin(body_bytes))
-                started[body_bytes] = {
-                    peer.name: await stack.enter_async_context(peer.serve(origin_port)) for peer in peers
-                }
-            for _ in range(rounds):
-                for case in CASES:
-                    for name, serving in started[case.body_bytes].items():
-                        progress.update(task, description=f"{name}: {case.name}")
-                        costs[case.name, name].append(await _cost_us(case, serving, seconds))
-                        progress.advance(task)
-    return costs
 
 
-async def _cost_us(case: Case, serving: Serving, seconds: float) -> float:
-    port = serving.https_port if case.scheme == "https" else serving.http_port
-    url = f"{case.scheme}://{HOST}:{port}/"
-    await wrk.run(url, connect_to="127.0.0.1", varied=case.varied, seconds=_WARM_UP_SECONDS, core=LOAD_CORE)
+@contextlib.asynccontextmanager
+async def _origins(directory: Path) -> AsyncIterator[Sites]:
+    """nginx for what is asked by HTTP, our own for WebSockets; and the certificates of all hosts."""
+    files, certificates = await asyncio.to_thread(_lay_out, directory)
+    port, socket_port = free_ports(2)
+    servers = _ORIGIN.format(port=port, files=files, body="x" * BODY_BYTES[cases.KB])
+    argv = module("bench.quick_origin", str(socket_port))
+    async with (
+        nginx(servers, core=LOAD_CORE, port=port),
+        server(argv, core=LOAD_CORE, log=directory / "quick_origin.log", port=socket_port),
+    ):
+        origins = {HOST: port, SOCKET_HOST: socket_port} | dict.fromkeys(MANY_HOSTS, port)
+        yield Sites(origins, certificates)
+
+
+def _lay_out(directory: Path) -> tuple[Path, Path]:
+    """What origins answer with, and the hosts' certificates."""
+    directory.chmod(0o755)  # nginx' worker is another user when we are root
+    files, certificates = directory / "files", directory / "certificates"
+    for path, size in (dict(heads.read_page().files) | BODY_BYTES).items():
+        file = files / path.removeprefix("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * size)
+    certificates.mkdir()
+    write_certificates(certificates, (HOST, SOCKET_HOST, *MANY_HOSTS))
+    (directory / "hosts").write_text("\n".join(MANY_HOSTS))
+    return files, certificates
+
+
+async def _measure(loads: _Loads, case: Case, serving: Serving, seconds: int) -> Measured:
+    port = serving.https_port if case.scheme == cases.HTTPS else serving.http_port
+    await loads.run(case, port, _WARM_UP_SECONDS)
     before = cpu_seconds(serving.pid)
-    run = await wrk.run(url, connect_to="127.0.0.1", varied=case.varied, seconds=seconds, core=LOAD_CORE)
-    return (cpu_seconds(serving.pid) - before) / run.requests * 1e6
+    run = await loads.run(case, port, seconds)
+    return Measured((cpu_seconds(serving.pid) - before) / run.requests * 1e6, run)
 
 
-def _medians(costs: Costs, peers: Sequence[Peer]) -> dict[str, Any]:
-    return {case.name: {peer.name: statistics.median(costs[case.name, peer.name]) for peer in peers} for case in CASES}
+class _Loads:
+    """How each case is loaded; `directory` has the file of hosts."""
+
+    def __init__(self, directory: Path) -> None:
+        self._hosts = directory / "hosts"
+        self._page = heads.page(HOST, heads.read_page())
+
+    async def run(self, case: Case, port: int, seconds: float) -> Run:
+        if case.load is Load.SOCKET:
+            return await self._own("socket", f"{case.scheme}://{SOCKET_HOST}:{port}/socket", seconds)
+        if case.load is Load.MANY and case.scheme == cases.HTTPS:
+            return await self._own("domains", f"https://{HOST}:{port}{case.path}", seconds)
+        url = f"{case.scheme}://{HOST}:{port}{case.path}"
+        return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE)
+
+    def _requests(self, case: Case) -> list[bytes]:
+        match case.load:
+            case Load.VARIED:
+                return heads.varied(HOST, case.path)
+            case Load.PAGE:
+                return self._page
+            case Load.NEW:
+                return heads.closing(HOST, case.path)
+            case Load.MANY:
+                return heads.round_robin(MANY_HOSTS, case.path)
+            case _:
+                return heads.same(HOST, case.path)
+
+    async def _own(self, load: str, url: str, seconds: float) -> Run:
+        argv = module("bench.load_client", load, url, "--seconds", str(seconds), "--hosts", str(self._hosts))
+        return read_run(f"{load} on {url}", await last_line(argv, core=LOAD_CORE, seconds=seconds + _SPARE_SECONDS))
 
 
-def _table(costs: Costs, peers: Sequence[Peer]) -> Table:
-    table = Table(title="CPU time per request (user and system, median; × is the ratio to nginx)")
+# Showing ---------------------------------------------------------------------------------------------------
+
+
+def costs_of(results: Results, case: Case, peers: Sequence[str]) -> dict[str, float]:
+    """Medians, by peer."""
+    return {name: statistics.median(each.cpu_us for each in results[case.key, name]) for name in peers}
+
+
+def _table(results: Results, chosen: Sequence[Case], peers: Sequence[Peer]) -> Table:
+    names = [peer.name for peer in peers]
+    table = Table(
+        box=box.SIMPLE_HEAD, title=f"CPU time per request, µs (user and system, median; × is the ratio to {REFERENCE})"
+    )
     table.add_column("case")
-    for peer in peers:
-        table.add_column(peer.name, justify="right")
-    table.add_column("goal", justify="right")
-    for case, medians in zip(CASES, _medians(costs, peers).values(), strict=True):
-        reference = medians.get(REFERENCE)
-        cells = [
-            f"{cost:.1f} µs" + (f"  {cost / reference:.2f} ×" if reference and name != REFERENCE else "")
-            for name, cost in medians.items()
-        ]
-        table.add_row(case.name, *cells, f"≤ {case.goal:.2f} ×")
+    for name in names:
+        table.add_column(name, justify="right", style="bold" if name == OURS else None)
+    for title in ("goal", "ours", ""):
+        table.add_column(title, justify="left" if title == "goal" else "right")
+    for case in chosen:
+        costs = costs_of(results, case, names)
+        cells = [_cell(costs, name) for name in names]
+        table.add_row(case.title, *cells, *_verdict_cells(case, costs))
     return table
+
+
+def _cell(costs: dict[str, float], name: str) -> str:
+    cost = f"{costs[name]:.1f}" if costs[name] < 100 else f"{costs[name]:.0f}"
+    if REFERENCE not in costs or name == REFERENCE:
+        return cost
+    return f"{cost} [dim]{costs[name] / costs[REFERENCE]:5.2f}×[/]"
+
+
+def _verdict_cells(case: Case, costs: dict[str, float]) -> tuple[str, str, str]:
+    verdict = cases.judge(case, costs, OURS)
+    if verdict is None:
+        return (str(case.bar) if case.bar else "–", "", "")
+    return str(case.bar), f"{verdict.ratio:.2f}×", "[green]met[/]" if verdict.is_met else "[red]missed[/]"
+
+
+def _write(
+    results: Results, chosen: Sequence[Case], peers: Sequence[Peer], arguments: argparse.Namespace, console: Console
+) -> None:
+    names = [peer.name for peer in peers]
+    figures = [_figures(results, case, names) for case in chosen]
+    path = output.write("compare", {"rounds": arguments.rounds, "seconds": arguments.seconds, "cases": figures})
+    console.print(f"written to {path}")
+    picture = path.with_suffix(".png")
+    panels = [compare_picture.Panel(case.title, costs_of(results, case, names), case.bar) for case in chosen]
+    if compare_picture.draw(picture, panels, ours=OURS):
+        console.print(f"drawn to {picture}")
+    else:
+        console.print("not drawn: `pip install matplotlib`, or Frontage with its extra `bench`")
+
+
+def _figures(results: Results, case: Case, names: Sequence[str]) -> dict[str, Any]:
+    costs = costs_of(results, case, names)
+    verdict = cases.judge(case, costs, OURS)
+    return {
+        "case": case.key,
+        "title": case.title,
+        "load": case.load.value,
+        "cpu_us_per_request": costs,
+        "goal": str(case.bar) if case.bar else None,
+        "ratio": verdict and verdict.ratio,
+        "met": verdict and verdict.is_met,
+        "runs": {
+            name: [{"cpu_us": each.cpu_us} | asdict(each.run) for each in results[case.key, name]] for name in names
+        },
+    }
 
 
 if __name__ == "__main__":

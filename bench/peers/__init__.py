@@ -1,24 +1,42 @@
-"""Proxies side by side. A peer knows how to start itself before an origin; `bench.compare` loads and measures it.
+"""Proxies side by side. A peer knows how to start itself before origins; `bench.compare` loads and measures it.
 
-To add one: a class with `name`, `needs` and `serve`, in a module that is called like no library, and a line in
-`bench.compare`.
+All do the same work: they serve the same hosts with the same certificates (ECDSA P-256, TLS 1.2 and 1.3, no session
+tickets or caches, so that each new connection is a whole handshake), add the same fields to what they forward
+(X-Forwarded-For, -IP, -Proto, -Port and -Host, x-service-forwarded-host, Via), keep connections alive on both sides,
+and write no access log. To add one: a class with `name`, `needs` and `serve`, in a module that is called like no
+library, and a line in `bench.compare`.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 PROXY_CORE = 0
 LOAD_CORE = 1
 HOST = "shop.customer.localhost"  # what clients ask for: Host and SNI
+SOCKET_HOST = "socket.customer.localhost"  # the one that echoes what a WebSocket says
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """What every peer serves: the port of each host's origin on loopback, and where the certificates lie."""
+
+    origin_ports: Mapping[str, int]
+    certificates: Path
+    """``<host>.pem`` each: private key and chain."""
+
+    def certificate(self, host: str) -> Path:
+        return self.certificates / f"{host}.pem"
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A proxy that serves `HOST` on loopback; `pid` is the root of its process tree."""
+    """A proxy that serves the sites on loopback; `pid` is the root of its process tree."""
 
     pid: int
     http_port: int
@@ -29,12 +47,13 @@ class Peer(Protocol):
     name: str
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        """Programs that must be installed."""
+    def needs(self) -> Mapping[str, str]:
+        """Programs that must be installed, and the Debian packages they are in."""
 
-    def serve(self, origin_port: int) -> AbstractAsyncContextManager[Serving]:
-        """The proxy before an origin on loopback, pinned to `PROXY_CORE`, until the block ends."""
+    def serve(self, sites: Sites) -> AbstractAsyncContextManager[Serving]:
+        """The proxy before its origins, pinned to `PROXY_CORE`, until the block ends."""
 
 
-def missing(programs: tuple[str, ...]) -> list[str]:
-    return [program for program in programs if shutil.which(program) is None]
+def missing(programs: Mapping[str, str]) -> list[str]:
+    """The packages of those programs that are not there."""
+    return sorted({package for program, package in programs.items() if shutil.which(program) is None})

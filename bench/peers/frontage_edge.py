@@ -1,29 +1,38 @@
-"""Ours: `frontage up` with one worker and a powered domain; the edge's tree alone counts and has the proxy's core."""
+"""Ours: `frontage up` with one worker; the edge's tree alone counts, the supervisor's part included."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import ClassVar
 
-from bench.peers import HOST, PROXY_CORE, Serving
+from bench.enrolment import Enrolment, enrol, until_applied
+from bench.peers import PROXY_CORE, Serving, Sites
 from bench.private_stage import private_stage
 from bench.process_tree import find_child, pin
-from common.cli.walk import Partner, Visitor
+from common.db.pool import resolve_dsn
+from common.secrets import load_keyring
 
 
 class Frontage:
-    name = "frontage"
-    needs = ()
+    name = "Frontage"
+    needs: ClassVar[dict[str, str]] = {}
 
     @contextlib.asynccontextmanager
-    async def serve(self, origin_port: int) -> AsyncIterator[Serving]:
+    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
         async with private_stage(EDGE_WORKERS="1", EDGE_HTTPS_REDIRECT="off") as stage:
             settings = stage.settings
-            async with Partner.at(settings.base_url, stage.application_id) as partner:
-                await partner.sign_in(stage.client_secret)
-                await partner.power(HOST, f"http://127.0.0.1:{origin_port}/")
-            await Visitor(stage.edge_https_host, settings.edge_https.port, stage.ca_file).get_when(HOST, "xxx")
+            enrolled = await enrol(
+                resolve_dsn(settings), load_keyring(settings.key_file), _enrolments(sites, stage.application_id)
+            )
+            await until_applied(settings.edge_admin, enrolled.version)
             edge = find_child(os.getpid(), "-m", "edge")
             pin(edge, PROXY_CORE)
             yield Serving(edge, settings.edge_http.port, settings.edge_https.port)
+
+
+def _enrolments(sites: Sites, application_id: str) -> Iterator[Enrolment]:
+    for host, port in sites.origin_ports.items():
+        key, begin, chain = sites.certificate(host).read_text().partition("-----BEGIN CERTIFICATE-----")
+        yield Enrolment(host, application_id, f"http://127.0.0.1:{port}/", begin + chain, key)

@@ -1,7 +1,8 @@
-"""A self-signed ECDSA P-256 certificate for peers: the kind of key our own edge has."""
+"""Self-signed ECDSA P-256 certificates for peers, each with a key of its own: the kind our own edge has."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,13 +12,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from bench.peers import HOST
+
+def write_certificates(directory: Path, hosts: Iterable[str]) -> None:
+    """Write ``<host>.pem`` for each."""
+    for host in hosts:
+        key, certificate = make_certificate(host)
+        (directory / f"{host}.pem").write_text(key + certificate)
 
 
-def write_certificate(directory: Path) -> None:
-    """Write ``chain.pem`` and ``key.pem`` for `HOST`."""
+def make_certificate(host: str) -> tuple[str, str]:
+    """A private key and a certificate for `host`, which may be a wildcard; PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -27,9 +33,8 @@ def write_certificate(directory: Path) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    (directory / "chain.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
-    (directory / "key.pem").write_bytes(pem)
+    return pem.decode(), certificate.public_bytes(Encoding.PEM).decode()

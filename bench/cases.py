@@ -1,0 +1,94 @@
+"""What `bench.compare` compares: the cases, and the bar we set ourselves in each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+
+HTTP, HTTPS = "http", "https"
+KB, KB_64, MB = "/1k", "/64k", "/1m"
+BODY_BYTES = {KB: 1024, KB_64: 65_536, MB: 1 << 20}
+
+
+class Load(Enum):
+    SAME = "the same request again and again"
+    VARIED = "every header block different"
+    PAGE = "a recorded browser's page load, its 41 requests in turn"
+    NEW = "a new connection, with a whole TLS handshake, for each request"
+    MANY = "1,000 domains in turn; over TLS a new connection, for the next name, after ten requests"
+    SOCKET = "WebSocket messages of 64 bytes, said back by the origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Ours may cost at most `factor` times what `peer` costs."""
+
+    factor: float
+    peer: str
+
+    def __str__(self) -> str:
+        return f"≤ {self.peer}" if self.factor == 1 else f"≤ {self.factor:g} × {self.peer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Without a `bar` the figures are only shown."""
+
+    key: str
+    title: str
+    scheme: str
+    load: Load
+    path: str = KB
+    bar: Bar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`ratio` is our cost by that of the bar's peer."""
+
+    ratio: float
+    is_met: bool
+
+
+CASES = (
+    Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=Bar(1, "nginx")),
+    Case("http-1k-varied", "http 1 KB, varied", HTTP, Load.VARIED, bar=Bar(1.25, "nginx")),
+    Case("http-page", "http page load", HTTP, Load.PAGE),
+    Case("http-many", "http 1,000 domains", HTTP, Load.MANY),
+    Case("https-1k", "https 1 KB", HTTPS, Load.SAME, bar=Bar(1, "HAProxy")),
+    Case("https-1k-varied", "https 1 KB, varied", HTTPS, Load.VARIED),
+    Case("https-page", "https page load", HTTPS, Load.PAGE),
+    Case("https-new", "https new connections", HTTPS, Load.NEW, bar=Bar(1.25, "nginx")),
+    Case("https-many", "https 1,000 domains", HTTPS, Load.MANY),
+    Case("http-64k", "http 64 KB", HTTP, Load.SAME, KB_64, Bar(1, "HAProxy")),
+    Case("http-64k-varied", "http 64 KB, varied", HTTP, Load.VARIED, KB_64, Bar(1, "HAProxy")),
+    Case("https-64k", "https 64 KB", HTTPS, Load.SAME, KB_64, Bar(1, "nginx")),
+    Case("http-1m", "http 1 MB", HTTP, Load.SAME, MB, Bar(0.8, "nginx")),
+    Case("https-1m", "https 1 MB", HTTPS, Load.SAME, MB, Bar(1, "nginx")),
+    Case("ws", "WebSocket message", HTTP, Load.SOCKET),
+    Case("wss", "WebSocket over TLS", HTTPS, Load.SOCKET),
+)
+
+
+def select(patterns: str | None) -> tuple[Case, ...]:
+    """The cases whose keys match one of the comma-separated patterns (``https-*``); all without any.
+
+    Raises: ValueError for a pattern that matches nothing.
+    """
+    if not patterns:
+        return CASES
+    wanted = [pattern.strip() for pattern in patterns.split(",")]
+    for pattern in wanted:
+        if not any(fnmatchcase(case.key, pattern) for case in CASES):
+            raise ValueError(f"no case {pattern}: there are {', '.join(case.key for case in CASES)}")
+    return tuple(case for case in CASES if any(fnmatchcase(case.key, pattern) for pattern in wanted))
+
+
+def judge(case: Case, costs: Mapping[str, float], ours: str) -> Verdict | None:
+    """`costs` by peer; None when there is no bar, or not both to hold against each other."""
+    if case.bar is None or ours not in costs or case.bar.peer not in costs:
+        return None
+    ratio = costs[ours] / costs[case.bar.peer]
+    return Verdict(ratio, ratio <= case.bar.factor)

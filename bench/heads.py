@@ -1,0 +1,80 @@
+"""The requests a benchmark sends, as bytes: one block for all, every block different, or a browser's page load.
+
+Pure, but for reading the recorded page. Who sends them (wrk, our own client) only goes round the list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+RECORDED_PAGE = Path(__file__).with_name("recorded_page.json")
+VARIANTS = 4096
+
+_BROWSER = {
+    "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+    "Accept-Language": "en-US,en;q=0.5",
+    "Accept-Encoding": "gzip, deflate, br, zstd",
+    "Referer": "https://shop.customer.localhost/products?page=2",
+    "Cookie": "session=6f1d0e7a9b3c4d5e8f70112233445566; theme=light",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageLoad:
+    """What a browser asked for to load one page; `files` are the sizes of the answers, by path."""
+
+    recorded_with: str
+    requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    files: Mapping[str, int]
+
+
+def same(host: str, path: str) -> list[bytes]:
+    return [_head(host, path, _BROWSER.items())]
+
+
+def closing(host: str, path: str) -> list[bytes]:
+    """Each request is the last of its connection."""
+    return [_head(host, path, [*_BROWSER.items(), ("Connection", "close")])]
+
+
+def varied(host: str, path: str) -> list[bytes]:
+    """`VARIANTS` requests, no two blocks alike."""
+    return [_variant(number, host, path) for number in range(VARIANTS)]
+
+
+def round_robin(hosts: Sequence[str], path: str) -> list[bytes]:
+    """One request to each host, no two blocks alike."""
+    return [_variant(number, host, path) for number, host in enumerate(hosts)]
+
+
+def page(host: str, recorded: PageLoad) -> list[bytes]:
+    return [_head(host, target, fields) for target, fields in recorded.requests]
+
+
+def read_page(path: Path = RECORDED_PAGE) -> PageLoad:
+    recorded = json.loads(path.read_text("utf-8"))
+    blocks = [tuple((name, value) for name, value in block) for block in recorded["blocks"]]
+    return PageLoad(
+        recorded_with=recorded["recorded_with"],
+        requests=tuple((target, blocks[block]) for target, block, _ in recorded["requests"]),
+        files={target.partition("?")[0]: size for target, _, size in recorded["requests"]},
+    )
+
+
+def _variant(number: int, host: str, path: str) -> bytes:
+    own = {
+        "Accept-Language": f"en-US,en;q=0.{number % 9 + 1}",
+        "Referer": f"https://{host}/products?page={number}",
+        "Cookie": f"session={number * 2654435761:032x}; theme=light",
+    }
+    return _head(host, f"{path}?n={number}", (_BROWSER | own).items())
+
+
+def _head(host: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"GET {target} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name}: {value}" for name, value in fields]
+    return "\r\n".join((*lines, "", "")).encode("latin-1")

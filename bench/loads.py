@@ -1,0 +1,33 @@
+"""What one run of a load says of itself: the last line of wrk's output and of our own clients', in one form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from bench.pinned import LoadFailed
+
+CONNECTIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`requests` were answered with success (messages came back, where the load speaks WebSocket)."""
+
+    requests: int
+    errors: int
+    p50_us: int
+    p99_us: int
+    seconds: float
+    bytes: int = 0
+
+
+def read_run(what: str, line: str) -> Run:
+    """Raises: `LoadFailed` for what is no account of a run, and for a run with an error in it."""
+    try:
+        run = Run(**json.loads(line))
+    except (ValueError, TypeError):
+        raise LoadFailed(f"{what}: {line}") from None
+    if run.errors or not run.requests:
+        raise LoadFailed(f"{what}: {run.errors} errors in {run.requests} requests")
+    return run

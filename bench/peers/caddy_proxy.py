@@ -1,0 +1,82 @@
+"""Caddy, on the one core it is pinned to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bench.peers import PROXY_CORE, Serving, Sites
+from bench.pinned import server
+from bench.private_stage import free_ports
+
+_FORWARDED = {
+    "X-Forwarded-Host": ["{http.request.hostport}"],
+    "x-service-forwarded-host": ["{http.request.host}"],
+    "X-Forwarded-For": ["{http.request.remote.host}"],
+    "X-Forwarded-IP": ["{http.request.remote.host}"],
+    "X-Forwarded-Proto": ["{http.request.scheme}"],
+    "X-Forwarded-Port": ["{http.request.port}"],
+    "Via": ["1.1 caddy"],
+}
+
+
+class Caddy:
+    name = "Caddy"
+    needs: ClassVar[dict[str, str]] = {"caddy": "caddy"}
+
+    @contextlib.asynccontextmanager
+    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
+        http_port, https_port = free_ports(2)
+        with tempfile.TemporaryDirectory(prefix="frontage-caddy-", ignore_cleanup_errors=True) as name:
+            directory = Path(name)
+            configuration = directory / "caddy.json"
+            configuration.write_text(json.dumps(_configuration(sites, http_port, https_port)))
+            argv = ["caddy", "run", "--config", str(configuration)]
+            own = {"HOME": name, "XDG_DATA_HOME": name, "XDG_CONFIG_HOME": name}
+            async with server(argv, core=PROXY_CORE, log=directory / "output.log", port=http_port, **own) as pid:
+                yield Serving(pid, http_port, https_port)
+
+
+def _configuration(sites: Sites, http_port: int, https_port: int) -> dict[str, Any]:
+    pems = [str(sites.certificate(host)) for host in sites.origin_ports]
+    common = {"routes": _routes(sites), "automatic_https": {"disable": True}, "protocols": ["h1"]}
+    return {
+        "admin": {"disabled": True},
+        "logging": {"logs": {"default": {"level": "ERROR"}}},
+        "apps": {
+            "tls": {
+                "certificates": {"load_files": [{"certificate": pem, "key": pem} for pem in pems]},
+                "session_tickets": {"disabled": True},
+            },
+            "http": {
+                "servers": {
+                    "plain": {"listen": [f"127.0.0.1:{http_port}"], **common},
+                    "secure": {"listen": [f"127.0.0.1:{https_port}"], "tls_connection_policies": [{}], **common},
+                }
+            },
+        },
+    }
+
+
+def _routes(sites: Sites) -> list[dict[str, Any]]:
+    hosts: dict[int, list[str]] = {}
+    for host, port in sites.origin_ports.items():
+        hosts.setdefault(port, []).append(host)
+    return [{"match": [{"host": names}], "handle": [_proxy(port)], "terminal": True} for port, names in hosts.items()]
+
+
+def _proxy(port: int) -> dict[str, Any]:
+    return {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"127.0.0.1:{port}"}],
+        "headers": {"request": {"set": _FORWARDED | {"Host": [f"127.0.0.1:{port}"]}}},
+        "transport": {
+            "protocol": "http",
+            "compression": False,
+            "keep_alive": {"max_idle_conns_per_host": 256, "idle_timeout": "300s"},
+        },
+    }
