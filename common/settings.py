@@ -107,6 +107,7 @@ class Settings(BaseSettings):
     edge_body_timeout_seconds: Seconds = 60
     edge_tunnel_timeout_seconds: Seconds = 3600  # WebSocket applications ping far more often
     edge_drain_timeout_seconds: Seconds = 10
+    edge_upgrade_drain_seconds: Seconds = 86_400  # for tunnels and uploads of the old version: a deployment a day
 
     # Edge: connections of clients, a worker. An idle one costs some 40 KB with TLS, so 400 MB; fewer if the process
     # may not open that many descriptors. One client, an IPv4 address or an IPv6 /64, may have a tenth of them: an

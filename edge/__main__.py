@@ -1,33 +1,19 @@
-"""The edge role, ``python -m edge``: the supervisor's composition root; the workers' is `edge.worker_service`."""
+"""The edge role, ``python -m edge``: the keeper of its sockets and generations. What serves is composed in
+`edge.supervisor_main` (a generation's supervisor) and `edge.worker_service` (its workers).
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from functools import partial
 
-from common.clock import SystemClock
-from common.db.pool import resolve_dsn
 from common.processes import run_role
-from common.secrets import load_keyring
-from common.settings import Settings
-from edge.replica.replicator import Replicator
-from edge.supervisor import Replica
-from edge.supervisor_role import supervise
+from edge.keeper import keep
 
-SERVICE = "edge.worker_service:compose"
-
-
-async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    load_keyring(settings.key_file)  # a missing key is for the operator now, not for every worker later
-
-    def replica(on_applied: Callable[[int], None]) -> Replica:
-        return Replicator(settings, lambda: resolve_dsn(settings), on_applied, SystemClock())
-
-    await supervise(settings, stop, service=SERVICE, replica=replica)
+GENERATION = "edge.supervisor_main"
 
 
 def main() -> None:
-    run_role("edge", serve)
+    run_role("edge", partial(keep, module=GENERATION))
 
 
 if __name__ == "__main__":

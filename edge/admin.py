@@ -6,6 +6,8 @@ A browser may be made to send requests to loopback by any page, so orders that c
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,8 +16,6 @@ import orjson
 from aiohttp import web
 
 from common.metrics import CONTENT_TYPE, Family, render
-from common.settings import HostPort
-from edge.listeners import cannot_listen
 from edge.supervisor_health import Health
 
 
@@ -60,15 +60,12 @@ class AdminPort:
 
 
 @asynccontextmanager
-async def listening(address: HostPort, port: AdminPort) -> AsyncIterator[None]:
-    """Raises: `OperatorError` when the address cannot be had."""
+async def listening(descriptor: int, port: AdminPort) -> AsyncIterator[None]:
+    """Answer at the listening socket `descriptor`, which itself stays open."""
     runner = web.AppRunner(port.build_app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        try:
-            await web.TCPSite(runner, address.host, address.port).start()
-        except OSError as error:
-            raise cannot_listen(address, "FRONTAGE_EDGE_ADMIN", error) from error
+        await web.SockSite(runner, socket.socket(fileno=os.dup(descriptor))).start()
         yield
     finally:
         await runner.cleanup()

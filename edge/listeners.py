@@ -1,15 +1,17 @@
-"""Every listening socket of the data path: one SO_REUSEPORT pair ("gate") a worker, owned by the supervisor.
+"""Every listening socket of the edge: one SO_REUSEPORT pair ("gate") a worker, and the admin port's.
 
 A socket with queued clients is never closed while the edge runs: closing it resets them (the kernel's
-``net.ipv4.tcp_migrate_req`` is off by default). So the supervisor holds all of them, all workers inherit all of
-them, and who accepts from which is a matter of telling. `gates` is the one description of the sockets: whoever
-inherits the descriptors can go on from it. This module must not accept.
+``net.ipv4.tcp_migrate_req`` is off by default). So the keeper opens and holds all of them, every supervisor and
+worker inherits them, and who accepts from which is a matter of telling. Descriptors describe them: whoever inherits
+these can go on from there. This module must not accept.
 """
 
 from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Sequence
+from typing import Self
 
 from common.errors import OperatorError
 from common.settings import HostPort
@@ -19,44 +21,68 @@ BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default sinc
 
 
 class Listeners:
-    """Opened before the first worker starts, closed by the supervisor when all is over."""
+    """One process' hold on them. Whoever creates it closes it; they end when nobody holds them."""
 
-    def __init__(self, http: HostPort, https: HostPort, gates: int) -> None:
+    def __init__(self, gates: Sequence[Gate], admin: int, sockets: list[socket.socket]) -> None:
+        self.gates = tuple(gates)
+        self.admin = admin
+        self._sockets = sockets
+
+    @classmethod
+    def opened(cls, http: HostPort, https: HostPort, admin: HostPort, gates: int) -> Self:
         """Raises: `OperatorError` that names the variable whose address cannot be had."""
-        self._sockets: list[socket.socket] = []
+        sockets: list[socket.socket] = []
         try:
-            plain = self._open(http, "FRONTAGE_EDGE_HTTP", gates)
-            secure = self._open(https, "FRONTAGE_EDGE_HTTPS", gates)
+            plain = _open(sockets, http, "FRONTAGE_EDGE_HTTP", gates)
+            secure = _open(sockets, https, "FRONTAGE_EDGE_HTTPS", gates)
+            (own,) = _open(sockets, admin, "FRONTAGE_EDGE_ADMIN", 1)
         except BaseException:
-            self.close()
+            for listener in sockets:
+                listener.close()
             raise
-        self.gates = tuple(Gate(*pair) for pair in zip(plain, secure, strict=True))
+        return cls([Gate(*pair) for pair in zip(plain, secure, strict=True)], own, sockets)
+
+    @classmethod
+    def inherited(cls, gates: Sequence[Gate], admin: int) -> Self:
+        descriptors = [admin, *_descriptors(gates)]
+        return cls(gates, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors])
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        return tuple(descriptor for gate in self.gates for descriptor in (gate.http, gate.https))
+        """Of the data path."""
+        return _descriptors(self.gates)
+
+    def close_gates(self) -> None:
+        """Those of the data path."""
+        for listener in self._sockets:
+            if listener.fileno() != self.admin:
+                listener.close()
 
     def close(self) -> None:
         for listener in self._sockets:
             listener.close()
-        self._sockets.clear()
 
-    def _open(self, address: HostPort, variable: str, count: int) -> list[int]:
-        try:
-            family, _, _, _, target = socket.getaddrinfo(
-                address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            # Every process of the same user may join a SO_REUSEPORT group: only a bind without it tells
-            # whether somebody else, another edge say, is there already.
-            with _bound(family, target, shared=False):
-                pass
-            listeners = [_bound(family, target, shared=True) for _ in range(count)]
-        except OSError as error:
-            raise cannot_listen(address, variable, error) from error
-        self._sockets += listeners
-        for listener in listeners:
-            listener.listen(BACKLOG)
-        return [listener.fileno() for listener in listeners]
+
+def _descriptors(gates: Sequence[Gate]) -> tuple[int, ...]:
+    return tuple(descriptor for gate in gates for descriptor in (gate.http, gate.https))
+
+
+def _open(sockets: list[socket.socket], address: HostPort, variable: str, count: int) -> list[int]:
+    try:
+        family, _, _, _, target = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # Every process of the same user may join a SO_REUSEPORT group: only a bind without it tells
+        # whether somebody else, another edge say, is there already.
+        with _bound(family, target, shared=False):
+            pass
+        listeners = [_bound(family, target, shared=True) for _ in range(count)]
+    except OSError as error:
+        raise cannot_listen(address, variable, error) from error
+    sockets += listeners
+    for listener in listeners:
+        listener.listen(BACKLOG)
+    return [listener.fileno() for listener in listeners]
 
 
 def cannot_listen(address: HostPort, variable: str, error: OSError) -> OperatorError:

@@ -1,63 +1,41 @@
-"""The supervisor: replicates, keeps the workers running, and tells each what to do.
+"""The supervisor: keeps the workers of one generation running, tells each what to do, and is on duty when ordered.
 
-It owns the listening sockets, the worker processes and the writer of the replica, and does what the roster
-decides. It must not accept, nor open a certificate's key. Created by the edge's ``__main__``; everything it
-started is gone when `run` returns.
+It owns the worker processes, and does what the keeper orders and the roster decides. It must not accept, nor open a
+certificate's key. Created by `edge.supervisor_role`; everything it started is gone when `run` returns.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from dataclasses import asdict
 
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Aggregate, Family
 from common.settings import Settings
+from edge.admin import AdminPort
+from edge.keeper_control import Prepared, Report, Serving, StoodBack, UpgradeFailed
 from edge.listeners import Listeners
+from edge.supervisor_duty import Duty, Replica
 from edge.supervisor_health import Health
 from edge.supervisor_roster import CloseGates, Kill, Roster, Start, Tell, Work
-from edge.worker_control import Beat, Begin, Ready, Report, Wake
+from edge.worker_control import Beat, Begin, Ready, Wake
+from edge.worker_control import Report as WorkerReport
 from edge.worker_process import WorkerProcess
 
 TICK_SECONDS = 0.25
+OFF_DUTY_TICK_SECONDS = 0.05  # whoever is on duty wakes its own workers only: ours are woken by the clock
 OVERSLEPT_SECONDS = 1.0
-GRACE_SECONDS = 10.0
-REPLICATION_PAUSE_SECONDS = 1.0
 
 log = get_logger("edge.supervisor")
 
 
-class Replica(Protocol):
-    """The writer's side of the replica: `edge.replica.replicator.Replicator`."""
-
-    @property
-    def version(self) -> int | None:
-        """None while nothing was ever loaded."""
-
-    @property
-    def connected(self) -> bool: ...
-
-    @property
-    def age_seconds(self) -> float | None: ...
-
-    @property
-    def held_copy(self) -> Any: ...
-
-    async def run(self) -> None: ...
-
-    def accept_held_copy(self) -> bool: ...
-
-    def check_readers(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class Supervisor:
-    """Runs the edge from the first worker's start to the last one's exit."""
+    """Runs a generation from the first worker's start to the last one's exit."""
 
     def __init__(
         self,
@@ -66,92 +44,124 @@ class Supervisor:
         service: str,
         listeners: Listeners,
         replica: Callable[[Callable[[int], None]], Replica],
-        announce: Callable[[], None],
-        grace_seconds: float = GRACE_SECONDS,
+        report: Callable[[Report], None],
     ) -> None:
         """`service` names what workers compose (see `edge.worker`); `replica` gets the callback to call with
-        each version applied; `announce` is called once, when the edge first serves. The listeners and the replica
-        are ours to close.
+        each version applied, and is called whenever duty is taken; `report` tells the keeper. The listeners are its
+        creator's to close; here they are closed early when all workers have been told to finish.
         """
         self._settings = settings
         self._service = service
         self._listeners = listeners
         self._gates = listeners.gates
         self._descriptors = listeners.descriptors
-        self._replica = replica(self._wake_workers)
-        self._announce = announce
-        self._is_announced = False
-        self._roster = Roster(len(self._gates), grace_seconds=grace_seconds)
+        port = AdminPort(self.health, self.measurements, self.accept_held_copy)
+        self._duty = Duty(lambda: replica(self._wake_workers), port, listeners.admin)
+        self._report = report
+        self._is_begun = False
+        self._aim: Report | None = None
+        self._failed_upgrade: UpgradeFailed | None = None
+        self._roster = Roster(len(self._gates), grace_seconds=settings.edge_drain_timeout_seconds)
         self._processes: dict[int, WorkerProcess] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._measured = Aggregate()
         self._failures = 0
         self._news = asyncio.Event()
 
-    # Life ------------------------------------------------------------------------------------------------
+    # What the keeper orders ------------------------------------------------------------------------------
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set, then drain.
+    def prepare(self) -> None:
+        """Have workers that could accept."""
+        self._is_begun = True
+        self._aim = Prepared()
+        self._news.set()
 
-        Raises: `OperatorError` when the edge cannot begin to serve.
-        """
-        replication = asyncio.create_task(self._replicate(), name="replication")
-        try:
-            await self._supervise(stop, replication)
-        finally:
-            self._listeners.close()
-            tasks = [replication, *self._lives]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._replica.close()
+    def take_over(self) -> None:
+        """Be on duty, and then accept."""
+        self._aim = Serving()
+        self._duty.take(self._news.set)
+        self._news.set()
+
+    async def stand_back(self) -> None:
+        """Be off duty; the workers accept on."""
+        self._aim = None
+        await self._duty.lay_down(is_handed_over=True)
+        self._report(StoodBack())
+
+    def leave(self) -> None:
+        """Another generation accepts."""
+        self._roster.leave(time.monotonic(), self._settings.edge_upgrade_drain_seconds)
+        self._news.set()
 
     def renew_workers(self) -> None:
         """Replace every worker by a fresh one, without losing a connection."""
-        log.info("renewing workers")
         self._roster.renew()
         self._news.set()
 
-    async def _supervise(self, stop: asyncio.Event, replication: asyncio.Task[None]) -> None:
+    def upgrade_failed(self, failure: UpgradeFailed) -> None:
+        self._failed_upgrade = failure
+
+    # Life ------------------------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Do as ordered until `stop` is set, then drain; or until it has left.
+
+        Raises: `OperatorError` when it cannot begin to serve.
+        """
+        try:
+            await self._supervise(stop)
+        finally:
+            self._listeners.close()
+            for task in self._lives:
+                task.cancel()
+            await asyncio.gather(*self._lives, return_exceptions=True)
+            await self._duty.lay_down(is_handed_over=False)
+
+    async def _supervise(self, stop: asyncio.Event) -> None:
         before = time.monotonic()
         while not self._roster.is_over:
             now = time.monotonic()
             if now - before > OVERSLEPT_SECONDS:
                 self._roster.overslept(now)
             if stop.is_set():
+                self._is_begun = True
                 self._roster.drain(now)
-            if replication.done():
-                replication.result()
-            for work in self._roster.plan(now):
+            self._look_to_duty()
+            for work in self._roster.plan(now) if self._is_begun else ():
                 self._do(work)
-            self._announce_when_ready()
+            self._report_when_reached()
             before = now
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK_SECONDS):
+                async with asyncio.timeout(self._pause_seconds()):
                     await self._news.wait()
             self._news.clear()
 
-    def _announce_when_ready(self) -> None:
-        if not self._is_announced and self._is_ready():
-            self._is_announced = True
-            log.info("the edge serves", workers=len(self._gates), version=self._replica.version)
-            self._announce()
+    def _look_to_duty(self) -> None:
+        self._duty.check()
+        if self._duty.replica is None:
+            self._wake_workers()
+        elif isinstance(self._aim, Serving):
+            self._is_begun = True  # not before: only now there is a replica for sure
+            self._roster.open()
 
-    async def _replicate(self) -> None:
-        """A replicator that fails takes nobody down: what it stored is served on.
+    def _report_when_reached(self) -> None:
+        match self._aim:
+            case Prepared():
+                if self._failures:
+                    raise OperatorError("a worker ended before it could accept: the log says why")
+                is_reached = self._roster.is_prepared
+            case Serving():
+                is_reached = self._is_ready()
+                self._duty.is_established |= is_reached
+            case _:
+                return
+        if is_reached:
+            log.info("the generation is " + type(self._aim).__name__.lower(), workers=len(self._gates))
+            self._report(self._aim)
+            self._aim = None
 
-        Raises: `OperatorError`, which is for the operator, but only before anything was served.
-        """
-        while True:
-            try:
-                await self._replica.run()
-            except OperatorError as error:
-                if not self._is_announced:
-                    raise
-                log.error("replication stopped", error=str(error))
-            except Exception:
-                log.exception("replication failed")
-            await asyncio.sleep(REPLICATION_PAUSE_SECONDS)
+    def _pause_seconds(self) -> float:
+        return TICK_SECONDS if self._duty.replica or self._roster.is_draining else OFF_DUTY_TICK_SECONDS
 
     # Workers ---------------------------------------------------------------------------------------------
 
@@ -166,7 +176,7 @@ class Supervisor:
                 log.error("killing a worker", worker=worker, pid=self._processes[worker].pid, reason=reason)
                 self._processes[worker].kill()
             case CloseGates():
-                self._listeners.close()
+                self._listeners.close_gates()
 
     def _start(self, worker: int, gate: int) -> None:
         begin = Begin(self._service, self._settings, gate, self._gates)
@@ -194,9 +204,8 @@ class Supervisor:
         self._measured.retire(process.number)
         self._roster.exited(process.number, time.monotonic())
         self._news.set()
-        self._replica.check_readers()  # a killed reader would pin old pages for ever
 
-    def _on_report(self, number: int, report: Report) -> None:
+    def _on_report(self, number: int, report: WorkerReport) -> None:
         now = time.monotonic()
         match report:
             case Ready():
@@ -206,7 +215,7 @@ class Supervisor:
                 self._roster.beat(number, now, is_idle=is_idle)
                 self._measured.report(number, families)
 
-    def _wake_workers(self, _version: int) -> None:
+    def _wake_workers(self, _version: int = 0) -> None:
         wake = Wake()
         for process in self._processes.values():
             process.tell(wake)
@@ -214,7 +223,13 @@ class Supervisor:
     # The admin port's view -------------------------------------------------------------------------------
 
     def _is_ready(self) -> bool:
-        return self._roster.is_full and not self._roster.is_draining and self._replica.version is not None
+        replica = self._duty.replica
+        return (
+            self._roster.is_full
+            and not self._roster.is_draining
+            and replica is not None
+            and replica.version is not None
+        )
 
     def health(self) -> Health:
         workers = [
@@ -222,17 +237,24 @@ class Supervisor:
             for number, worker in self._roster.workers.items()
             if number in self._processes
         ]
-        replica = {
-            "version": self._replica.version,
-            "age_seconds": self._replica.age_seconds,
-            "connected": self._replica.connected,
-            "held_copy": self._replica.held_copy,
+        replica = self._duty.replica
+        details = {
+            "supervisor": os.getpid(),
+            "workers": workers,
+            "replica": replica
+            and {
+                "version": replica.version,
+                "age_seconds": replica.age_seconds,
+                "connected": replica.connected,
+                "held_copy": replica.held_copy,
+            },
+            "failed_upgrade": self._failed_upgrade and asdict(self._failed_upgrade),
         }
-        return Health(self._is_ready(), {"workers": workers, "replica": replica})
+        return Health(self._is_ready(), details)
 
     def accept_held_copy(self) -> bool:
         """False when no copy is held."""
-        return self._replica.accept_held_copy()
+        return self._duty.replica is not None and self._duty.replica.accept_held_copy()
 
     def measurements(self) -> list[Family]:
         serving = sum(worker["state"] == "serving" for worker in self.health().details["workers"])
@@ -240,16 +262,17 @@ class Supervisor:
             Family.of("frontage_edge_workers_serving", "Workers that accept.", "gauge", serving),
             Family.of("frontage_edge_worker_starts", "Workers started.", "counter", self._roster.starts),
             Family.of("frontage_edge_worker_failures", "Workers that died.", "counter", self._failures),
-            Family.of(
-                "frontage_edge_replica_connected",
-                "Whether Postgres is followed.",
-                "gauge",
-                self._replica.connected,
-            ),
         ]
-        if self._replica.version is not None:
-            own.append(Family.of("frontage_edge_replica_version", "Version applied.", "gauge", self._replica.version))
-        if self._replica.age_seconds is not None:
-            age = self._replica.age_seconds
-            own.append(Family.of("frontage_edge_replica_age_seconds", "Since the last catch-up.", "gauge", age))
+        if self._duty.replica:
+            own += _replica_families(self._duty.replica)
         return [*own, *self._measured.families()]
+
+
+def _replica_families(replica: Replica) -> list[Family]:
+    connected, version, age = replica.connected, replica.version, replica.age_seconds
+    families = [Family.of("frontage_edge_replica_connected", "Whether Postgres is followed.", "gauge", connected)]
+    if version is not None:
+        families.append(Family.of("frontage_edge_replica_version", "Version applied.", "gauge", version))
+    if age is not None:
+        families.append(Family.of("frontage_edge_replica_age_seconds", "Since the last catch-up.", "gauge", age))
+    return families

@@ -6,9 +6,11 @@ Every gate has one worker of its own. The rules, in the order `plan` applies the
                            or when it outlives its time to finish; it is killed, but first:
     a gate is adopted      by the least burdened serving worker while its own worker does not serve
     a gate is released     by its adopter once its own worker serves again
+    a worker is admitted   to its gate once it is ready and the roster is open
     a worker is started    for a gate that has none, after a pause that grows while its workers keep failing
     a worker is renewed    (SIGHUP) one at a time: its successor serves first, then the old one finishes
     all finish             (SIGTERM) once every worker is idle or the grace is over; until then all accept
+    all leave              (an upgrade) at once, and take their time: others accept by then
 
 The sockets themselves outlive every worker, so no order of these events loses a queued client.
 """
@@ -64,7 +66,8 @@ Work = Start | Tell | Kill | CloseGates
 
 class Phase(Enum):
     STARTING = auto()
-    SERVING = auto()
+    READY = auto()  # could accept
+    SERVING = auto()  # was told to accept
     FINISHING = auto()  # told to, accepts no more
     CONDEMNED = auto()  # killed, its exit is not seen yet
 
@@ -78,7 +81,7 @@ class Worker:
     started_at: float
     heard_at: float
     phase: Phase = Phase.STARTING
-    served_from: float | None = None
+    ready_from: float | None = None
     finish_by: float | None = None
     is_draining: bool = False
     is_idle: bool = False
@@ -118,12 +121,20 @@ class Roster:
         self._gates = [_Gate() for _ in range(gates)]
         self._grace_seconds = grace_seconds
         self._to_renew: deque[int] = deque()
+        self._is_open = False
+        self._is_leaving = False
         self._drain_until: float | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
         workers = ", ".join(f"{w.number}@{w.gate} {w.phase.name.lower()}" for w in self.workers.values())
         return f"<Roster {workers or 'empty'}>"
+
+    @property
+    def is_prepared(self) -> bool:
+        """Every gate has a worker that accepts or could."""
+        fit = {w.gate for w in self.workers.values() if w.phase in {Phase.READY, Phase.SERVING}}
+        return len(fit) == len(self._gates)
 
     @property
     def is_full(self) -> bool:
@@ -144,8 +155,8 @@ class Roster:
     def ready(self, number: int, now: float) -> None:
         worker = self.workers.get(number)
         if worker and worker.phase is Phase.STARTING:
-            worker.phase = Phase.SERVING
-            worker.served_from = worker.heard_at = now
+            worker.phase = Phase.READY
+            worker.ready_from = worker.heard_at = now
 
     def beat(self, number: int, now: float, *, is_idle: bool) -> None:
         if worker := self.workers.get(number):
@@ -156,7 +167,7 @@ class Roster:
         if worker is None or worker.finish_by is not None:
             return
         gate = self._gates[worker.gate]
-        was_stable = worker.served_from is not None and now - worker.served_from >= STABLE_SECONDS
+        was_stable = worker.ready_from is not None and now - worker.ready_from >= STABLE_SECONDS
         gate.failures = 0 if was_stable else gate.failures + 1
         gate.not_before = now + pause_seconds(gate.failures)
 
@@ -170,18 +181,28 @@ class Roster:
         if not self.is_draining:
             self._to_renew = deque(self.workers)
 
+    def open(self) -> None:
+        """From now on workers accept."""
+        self._is_open = True
+
     def drain(self, now: float) -> None:
         """The edge ends; calling it again changes nothing."""
+        if self._drain_until is None or self._is_leaving:
+            self._is_leaving = False
+            self._end_by(now + self._grace_seconds)
+
+    def leave(self, now: float, grace_seconds: float) -> None:
+        """Others accept from every gate."""
         if self._drain_until is None:
-            self._drain_until = now + self._grace_seconds
-            self._to_renew.clear()
+            self._is_leaving = True
+            self._end_by(now + grace_seconds)
 
     # Decisions -------------------------------------------------------------------------------------------
 
     def plan(self, now: float) -> list[Work]:
         """What has to be done now, in this order. Each piece of work is returned once."""
         kills = self._condemn(now)
-        work = [*self._cover(), *kills]
+        work = [*self._admit(), *self._cover(), *kills]
         if self._drain_until is None:
             return [*work, *self._staff(now), *self._renew(now)]
         return [*work, *self._wind_up(now, self._drain_until)]
@@ -190,12 +211,18 @@ class Roster:
         work: list[Work] = []
         for worker in self.workers.values():
             reason = worker.complaint(now)
-            if reason is None and self.is_draining and worker.phase is Phase.STARTING:
+            if reason is None and self.is_draining and worker.phase in {Phase.STARTING, Phase.READY}:
                 reason = "came too late to serve"
             if reason is not None:
                 worker.phase = Phase.CONDEMNED
                 work.append(Kill(worker.number, reason))
         return work
+
+    def _admit(self) -> list[Work]:
+        admitted = [w for w in self.workers.values() if w.phase is Phase.READY] if self._is_open else []
+        for worker in admitted:
+            worker.phase = Phase.SERVING
+        return [Tell(worker.number, Adopt(worker.gate)) for worker in admitted]
 
     def _cover(self) -> list[Work]:
         """Give orphaned gates an adopter, and let adopters go where the gate's own worker serves."""
@@ -216,7 +243,7 @@ class Roster:
     def _staff(self, now: float) -> list[Work]:
         work: list[Work] = []
         for index, gate in enumerate(self._gates):
-            if now >= gate.not_before and not self._attendant(index) and not self._is_starting(index):
+            if now >= gate.not_before and not self._attendant(index) and not self._is_coming(index):
                 work.append(self._start(index, now))
         return work
 
@@ -227,7 +254,7 @@ class Roster:
         if not self._to_renew or not self.is_full:
             return []
         old = self.workers[self._to_renew[0]]
-        if old.phase is not Phase.SERVING or self._is_starting(old.gate):
+        if old.phase is not Phase.SERVING or self._is_coming(old.gate):
             return []
         successor = self._attendant(old.gate)
         if successor and successor is not old:
@@ -242,13 +269,28 @@ class Roster:
             if not worker.is_draining:
                 worker.is_draining, worker.is_idle = True, False  # what it said before does not count
                 work.append(Tell(worker.number, Drain()))
-        if self._is_closed or (now < until and not all(worker.is_idle for worker in serving)):
+        if self._is_closed:
+            return self._hurry(now, until)
+        if now < until and not self._is_leaving and not all(worker.is_idle for worker in serving):
             return work
         self._is_closed = True
         finish_by = max(until, now + LAST_WORD_SECONDS)
         return [*work, *(self._finish(worker, finish_by, now) for worker in serving), CloseGates()]
 
+    def _hurry(self, now: float, until: float) -> list[Work]:
+        """Those that were given longer than there is by now."""
+        late = [
+            worker
+            for worker in self.workers.values()
+            if worker.phase is Phase.FINISHING and (worker.finish_by or 0) > until + LAST_WORD_SECONDS
+        ]
+        return [self._finish(worker, until, now) for worker in late]
+
     # Small steps -----------------------------------------------------------------------------------------
+
+    def _end_by(self, until: float) -> None:
+        self._drain_until = until
+        self._to_renew.clear()
 
     def _start(self, gate: int, now: float) -> Start:
         self.starts += 1
@@ -269,8 +311,8 @@ class Roster:
         serving = (w for w in self.workers.values() if w.gate == gate and w.phase is Phase.SERVING)
         return max(serving, key=lambda worker: worker.number, default=None)
 
-    def _is_starting(self, gate: int) -> bool:
-        return any(w.gate == gate and w.phase is Phase.STARTING for w in self.workers.values())
+    def _is_coming(self, gate: int) -> bool:
+        return any(w.gate == gate and w.phase in {Phase.STARTING, Phase.READY} for w in self.workers.values())
 
     def _least_burdened(self) -> Worker | None:
         burdens = Counter(gate.adopter for gate in self._gates)

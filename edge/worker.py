@@ -1,4 +1,4 @@
-"""A worker process: accepts from its gate, serves, beats, and does what the supervisor says.
+"""A worker process: serves, beats, and accepts from the gates that the supervisor says.
 
 Started as ``python -m edge.worker <gate> <control descriptor>`` by `edge.worker_process`; everything else comes
 over the control channel. It must not outlive its supervisor: end of file there is its end. What it serves is
@@ -21,9 +21,9 @@ from common import logs
 from common.errors import FrontageError
 from common.processes import loop_factory
 from common.settings import Settings
+from edge.child import LINE_LIMIT_BYTES
 from edge.worker_acceptor import Acceptor, accept_from
 from edge.worker_control import (
-    LINE_LIMIT_BYTES,
     Adopt,
     Beat,
     Begin,
@@ -60,10 +60,6 @@ class Worker:
         self._finishing: asyncio.Task[None] | None = None
         self.finished = asyncio.Event()
 
-    async def start(self) -> None:
-        await self._accept(self._begin.gate)
-        self._writer.write(encode(Ready()))
-
     async def beat(self) -> None:
         """Tell the supervisor, for ever, that this loop turns."""
         while True:
@@ -89,7 +85,10 @@ class Worker:
             case Drain():
                 self._drain()
             case Finish(grace_seconds):
-                await self._stop_accepting()
+                if self._finishing:
+                    self._finishing.cancel()
+                else:
+                    await self._stop_accepting()
                 self._finishing = asyncio.create_task(self._finish(grace_seconds), name="finish")
             case Begin():
                 raise ValueError("already begun")
@@ -126,8 +125,7 @@ class Worker:
                 await self._become_quiet()
         except TimeoutError:
             log.warning("exchanges were cut off", grace_seconds=grace_seconds)
-        finally:
-            self.finished.set()
+        self.finished.set()
 
     async def _become_quiet(self) -> None:
         quiet_polls = 0
@@ -141,7 +139,7 @@ class Worker:
 
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[2]))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # sent to the whole group at times; only the supervisor decides
     logs.configure(f"edge worker {sys.argv[1]}")
     _raise_descriptor_limit()
@@ -164,7 +162,7 @@ async def _work(control: socket.socket) -> None:
     asyncio.get_running_loop().set_exception_handler(_log_unhandled)
     service = compose(begin.service, begin.settings)
     worker = Worker(begin, service, writer)
-    await worker.start()
+    writer.write(encode(Ready()))
     _settle_garbage_collector()
     obeying = asyncio.create_task(worker.obey(reader), name="obey")
     beating = asyncio.create_task(worker.beat(), name="beat")

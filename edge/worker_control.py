@@ -15,8 +15,6 @@ import orjson
 from common.metrics import Family
 from common.settings import Settings
 
-LINE_LIMIT_BYTES = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -31,7 +29,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Who you are: compose `service` (``module:function``) and accept from gate `gate`."""
+    """Who you are: compose `service` (``module:function``) for gate `gate`, and accept nothing yet."""
 
     service: str
     settings: Settings
@@ -46,7 +44,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Accept from this gate too: the worker it belongs to is gone or hangs."""
+    """Accept from this gate: your own at last, or another's, whose worker is gone or hangs."""
 
     gate: int
 
@@ -65,7 +63,9 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Accept no more, let go of every listening socket, and exit once idle, at the latest after this time."""
+    """Accept no more, let go of every listening socket, and exit once idle, at the latest after this time.
+
+    May be said again with another time, which counts from then."""
 
     grace_seconds: float
 
@@ -78,7 +78,7 @@ Order = Begin | Wake | Adopt | Release | Drain | Finish
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """It accepts."""
+    """It could accept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class Replicator:
         self._equal_at: float | None = None
         self._held: tuple[HeldCopy, Copy] | None = None
         self._is_accepted = False
+        self._is_lease_kept = False
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -107,12 +108,16 @@ class Replicator:
         return self._is_accepted
 
     def check_readers(self) -> None:
-        """Free what killed workers had reserved; call it after each worker's exit."""
+        """Free what killed readers had reserved, which would pin old pages for ever; done before each catch-up."""
         self.store.environment.reader_check()
 
     def wake(self) -> None:
         """Catch up soon."""
         self._wake.set()
+
+    def keep_lease(self) -> None:
+        """When `run` ends, another writer follows at once: the node serves on."""
+        self._is_lease_kept = True
 
     def close(self) -> None:
         """After `run` has ended."""
@@ -161,6 +166,7 @@ class Replicator:
 
     async def catch_up(self) -> None:
         """Make the replica equal to one moment of the feed, or hold a copy that an operator must look at."""
+        self.check_readers()
         if self._is_accepted and self._held is not None:
             await self._serve_copy(self._held[1])
         async with self._snapshot() as snapshot:
@@ -264,9 +270,8 @@ class Replicator:
                     await self._report_on_one_session()
                 await asyncio.sleep(_RENEWAL_SECONDS)
         finally:
-            with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
-                async with asyncio.timeout(_FAREWELL_SECONDS):
-                    await self._end_lease()
+            if not self._is_lease_kept:
+                await self._say_farewell()
 
     async def _report_on_one_session(self) -> None:
         if self.version is None:
@@ -283,13 +288,15 @@ class Replicator:
         finally:
             session.terminate()
 
-    async def _end_lease(self) -> None:
-        session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
-        try:
-            with border(session):
-                await edge_nodes.end_lease(session, self.store.node_id)
-        finally:
-            session.terminate()
+    async def _say_farewell(self) -> None:
+        with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
+                try:
+                    with border(session):
+                        await edge_nodes.end_lease(session, self.store.node_id)
+                finally:
+                    session.terminate()
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -155,8 +155,9 @@ class EdgeProcess:
 
     async def workers(self) -> dict[int, int]:
         """The serving workers: gate to pid."""
-        workers = (await self.admin_json("/readyz"))["workers"]
-        self._seen.update(worker["pid"] for worker in workers)
+        ready = await self.admin_json("/readyz")
+        workers = ready["workers"]
+        self._seen.update([ready["supervisor"], *(worker["pid"] for worker in workers)])
         return {worker["gate"]: worker["pid"] for worker in workers if worker["state"] == "serving"}
 
     async def workers_when(self, condition: Callable[[dict[int, int]], bool]) -> dict[int, int]:

@@ -1,15 +1,20 @@
-"""An edge whose data path is a stand-in: the real supervisor and workers around a service that answers its pid.
+"""An edge whose data path is a stand-in: the real keeper, supervisor and workers around a service that answers its pid.
 
-Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory.
-``GET /``, ``/slow/<seconds>`` (part of the answer first, the rest later) and ``/hang`` (blocks the loop).
+Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory. Files
+there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker), ``bad-duty``.
+``GET /``, ``/slow/<seconds>`` (part of the answer first, the rest later), ``/hang`` (blocks the loop) and ``/echo``
+(from then on whatever comes is sent back).
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +23,8 @@ from common.metrics import Family
 from common.processes import run_role
 from common.settings import Settings
 
-SERVICE = "tests.component.stand_in_edge:compose"
+MODULE = "tests.component.stand_in_edge"
+SERVICE = f"{MODULE}:compose"
 
 
 class FileReplica:
@@ -27,6 +33,10 @@ class FileReplica:
     held_copy: int | None = 7
 
     def __init__(self, path: Path, on_applied: Callable[[int], None]) -> None:
+        if path.with_name("bad-duty").exists():
+            raise RuntimeError("this version cannot be on duty")
+        self._lock = path.with_name("writer.lock").open("a")
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._path = path
         self._on_applied = on_applied
         self.version: int | None = read_version(path)
@@ -44,11 +54,11 @@ class FileReplica:
         held, self.held_copy = self.held_copy, None
         return held is not None
 
-    def check_readers(self) -> None:
+    def keep_lease(self) -> None:
         pass
 
     def close(self) -> None:
-        pass
+        self._lock.close()
 
 
 def read_version(path: Path) -> int | None:
@@ -102,11 +112,18 @@ class AnswerProtocol(asyncio.Protocol):
     def __init__(self, service: Answers) -> None:
         self._service = service
         self._buffer = b""
+        self._is_echo = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by class
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._service.running -= self._is_echo
+
     def data_received(self, data: bytes) -> None:
+        if self._is_echo:
+            self._transport.write(data)
+            return
         self._buffer += data
         while b"\r\n\r\n" in self._buffer:
             head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
@@ -116,6 +133,10 @@ class AnswerProtocol(asyncio.Protocol):
             body = f"{os.getpid()} {service.version}\n".encode()
             if path == "/hang":
                 time.sleep(60)
+            if path == "/echo":
+                self._is_echo = True
+                self._transport.write(body)
+                return
             self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
             delay = float(path.removeprefix("/slow/")) if path.startswith("/slow/") else 0.0
             if delay:
@@ -135,6 +156,10 @@ class AnswerProtocol(asyncio.Protocol):
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     from edge.supervisor_role import supervise
 
+    if (settings.state_dir / "bad-import").exists():
+        import nothing_of_that_name  # type: ignore[import-not-found]  # noqa: F401
+    if (settings.state_dir / "bad-settings").exists():
+        raise OperatorError("FRONTAGE_EDGE_HTTP has a bad value: says the stand-in")
     await supervise(
         settings,
         stop,
@@ -143,5 +168,11 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     )
 
 
+def main() -> None:
+    from edge.keeper import keep
+
+    run_role("edge", serve if len(sys.argv) > 1 else partial(keep, module=MODULE))
+
+
 if __name__ == "__main__":
-    run_role("edge", serve)
+    main()

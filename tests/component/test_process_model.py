@@ -252,6 +252,7 @@ async def test_admin_port_tells_health_measurements_and_takes_the_operators_word
     assert await edge.admin_json("/healthz") == {"message": "alive"}
     ready = await edge.admin_json("/readyz")
     assert ready["message"] == "ready"
+    assert ready["failed_upgrade"] is None
     assert ready["replica"] == {"version": 1, "age_seconds": None, "connected": False, "held_copy": 7}
     assert [worker["state"] for worker in ready["workers"]] == ["serving", "serving"]
 

@@ -15,6 +15,12 @@ from edge.worker_control import Gate
 from tests.component.edge_process import free_ports
 
 
+def listening() -> tuple[int, Listeners]:
+    """A port, and the gate that it belongs to."""
+    http, https, admin = (HostPort("127.0.0.1", port) for port in free_ports(3))
+    return http.port, Listeners.opened(http, https, admin, 1)
+
+
 class Greeting(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast("asyncio.Transport", transport).write(b"hello")
@@ -23,8 +29,7 @@ class Greeting(asyncio.Protocol):
 
 @pytest.mark.parametrize("turns", range(8))
 async def test_client_that_arrives_while_a_gate_changes_hands_is_answered(turns: int) -> None:
-    http, https = free_ports(2)
-    listeners = Listeners(HostPort("127.0.0.1", http), HostPort("127.0.0.1", https), 1)
+    http, listeners = listening()
     acceptors = [await accept_from(listeners.gates[0], Greeting, Greeting)]
     try:
         clients = [asyncio.create_task(asyncio.open_connection("127.0.0.1", http)) for _ in range(5)]
@@ -42,8 +47,7 @@ async def test_client_that_arrives_while_a_gate_changes_hands_is_answered(turns:
 
 
 async def test_letting_go_leaves_the_gate_open_and_its_queue_waiting() -> None:
-    http, https = free_ports(2)
-    listeners = Listeners(HostPort("127.0.0.1", http), HostPort("127.0.0.1", https), 1)
+    http, listeners = listening()
     try:
         first = await accept_from(listeners.gates[0], Greeting, Greeting)
         await first.close()

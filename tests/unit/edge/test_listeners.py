@@ -18,7 +18,7 @@ def free_address(host: str = "127.0.0.1") -> HostPort:
 
 def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all() -> None:
     http, https = free_address(), free_address()
-    listeners = Listeners(http, https, 3)
+    listeners = Listeners.opened(http, https, free_address(), 3)
     try:
         assert len(listeners.gates) == 3
         assert len(set(listeners.descriptors)) == 6
@@ -34,7 +34,7 @@ def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all(
 
 def test_clients_connect_before_anybody_accepts() -> None:
     http, https = free_address(), free_address()
-    listeners = Listeners(http, https, 1)
+    listeners = Listeners.opened(http, https, free_address(), 1)
     try:
         socket.create_connection(http).close()
     finally:
@@ -45,12 +45,12 @@ def test_clients_connect_before_anybody_accepts() -> None:
 
 def test_address_is_not_shared_with_another_edge() -> None:
     http, https = free_address(), free_address()
-    first = Listeners(http, https, 1)
+    first = Listeners.opened(http, https, free_address(), 1)
     try:
         with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTP: .* is in use"):
-            Listeners(http, free_address(), 1)
+            Listeners.opened(http, free_address(), free_address(), 1)
         with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTPS: .* is in use"):
-            Listeners(free_address(), https, 1)
+            Listeners.opened(free_address(), https, free_address(), 1)
     finally:
         first.close()
 
@@ -58,12 +58,12 @@ def test_address_is_not_shared_with_another_edge() -> None:
 def test_one_address_for_both_ports_is_refused() -> None:
     address = free_address()
     with pytest.raises(OperatorError, match="FRONTAGE_EDGE_HTTPS"):
-        Listeners(address, address, 2)
+        Listeners.opened(address, address, free_address(), 2)
 
 
 def test_address_of_another_machine_names_its_variable() -> None:
     with pytest.raises(OperatorError, match="FRONTAGE_EDGE_HTTP: "):
-        Listeners(HostPort("192.0.2.1", 8080), free_address(), 1)
+        Listeners.opened(HostPort("192.0.2.1", 8080), free_address(), free_address(), 1)
 
 
 def test_low_port_without_privilege_says_what_to_do() -> None:

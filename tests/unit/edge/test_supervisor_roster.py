@@ -27,11 +27,17 @@ GRACE = 10.0
 
 def serving(gates: int) -> Roster:
     """A roster whose workers 1..gates serve gates 0..gates-1, at time 0."""
-    roster = Roster(gates, grace_seconds=GRACE)
+    roster = opened(gates)
     roster.plan(0)
     for number in range(1, gates + 1):
         roster.ready(number, 0)
-    assert roster.plan(0) == []
+    assert roster.plan(0) == [Tell(number, Adopt(number - 1)) for number in range(1, gates + 1)]
+    return roster
+
+
+def opened(gates: int) -> Roster:
+    roster = Roster(gates, grace_seconds=GRACE)
+    roster.open()
     return roster
 
 
@@ -41,19 +47,19 @@ def beat_all(roster: Roster, now: float, *, is_idle: bool = False) -> None:
 
 
 def test_every_gate_gets_a_worker_and_nothing_twice() -> None:
-    roster = Roster(2, grace_seconds=GRACE)
+    roster = opened(2)
     assert roster.plan(0) == [Start(1, 0), Start(2, 1)]
     assert roster.plan(0) == []
     assert not roster.is_full
 
 
 def test_first_to_serve_adopts_the_gates_of_those_that_start() -> None:
-    roster = Roster(2, grace_seconds=GRACE)
+    roster = opened(2)
     roster.plan(0)
     roster.ready(1, 0)
-    assert roster.plan(0) == [Tell(1, Adopt(1))]
+    assert roster.plan(0) == [Tell(1, Adopt(0)), Tell(1, Adopt(1))]
     roster.ready(2, 0)
-    assert roster.plan(0) == [Tell(1, Release(1))]
+    assert roster.plan(0) == [Tell(2, Adopt(1)), Tell(1, Release(1))]
     assert roster.is_full
 
 
@@ -63,7 +69,7 @@ def test_dead_worker_s_gate_is_adopted_before_its_successor_starts() -> None:
     beat_all(roster, STABLE_SECONDS)
     assert roster.plan(STABLE_SECONDS) == [Tell(2, Adopt(0)), Start(3, 0)]
     roster.ready(3, STABLE_SECONDS)
-    assert roster.plan(STABLE_SECONDS) == [Tell(2, Release(0))]
+    assert roster.plan(STABLE_SECONDS) == [Tell(3, Adopt(0)), Tell(2, Release(0))]
 
 
 def test_hung_worker_s_gate_is_adopted_before_it_is_killed() -> None:
@@ -84,7 +90,7 @@ def test_nobody_is_judged_by_the_time_the_supervisor_itself_stood_still() -> Non
 
 
 def test_worker_that_never_becomes_ready_is_killed() -> None:
-    roster = Roster(1, grace_seconds=GRACE)
+    roster = opened(1)
     roster.plan(0)
     assert roster.plan(START_SECONDS) == []
     kill = roster.plan(START_SECONDS + 1)[0]
@@ -113,7 +119,7 @@ def test_pause_grows_while_workers_fail_and_is_forgotten_after_a_stable_one() ->
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE_SECONDS
 
-    roster = Roster(1, grace_seconds=GRACE)
+    roster = opened(1)
     roster.plan(0)
     roster.exited(1, 0)
     assert roster.plan(pause_seconds(1) / 2) == []
@@ -129,12 +135,12 @@ def test_renewal_goes_one_by_one_and_the_successor_serves_first() -> None:
     assert roster.plan(0) == [Start(3, 0)]
     assert roster.plan(0) == []
     roster.ready(3, 0)
-    assert roster.plan(0) == [Tell(1, Finish(GRACE))]
+    assert roster.plan(0) == [Tell(3, Adopt(0)), Tell(1, Finish(GRACE))]
     assert roster.plan(0) == []
     roster.exited(1, 0)
     assert roster.plan(0) == [Start(4, 1)]
     roster.ready(4, 0)
-    assert roster.plan(0) == [Tell(2, Finish(GRACE))]
+    assert roster.plan(0) == [Tell(4, Adopt(1)), Tell(2, Finish(GRACE))]
     roster.exited(2, 0)
     assert roster.plan(0) == []
     assert roster.is_full
@@ -177,7 +183,7 @@ def test_drain_ends_with_the_grace_and_gives_what_runs_a_last_moment() -> None:
 
 
 def test_worker_that_starts_while_draining_is_not_waited_for() -> None:
-    roster = Roster(1, grace_seconds=GRACE)
+    roster = opened(1)
     roster.plan(0)
     roster.drain(0)
     assert roster.plan(0) == [Kill(1, "came too late to serve"), CloseGates()]
@@ -189,6 +195,45 @@ def test_worker_that_dies_while_draining_is_not_replaced() -> None:
     roster.plan(0)
     roster.exited(1, 0)
     assert roster.plan(0) == [Tell(2, Adopt(0))]
+
+
+def test_nobody_accepts_until_the_roster_is_open() -> None:
+    roster = Roster(2, grace_seconds=GRACE)
+    roster.plan(0)
+    roster.ready(1, 0)
+    assert roster.plan(0) == []
+    assert not roster.is_prepared
+    roster.ready(2, 0)
+    assert roster.plan(0) == []
+    assert roster.is_prepared
+    assert not roster.is_full
+    roster.open()
+    assert roster.plan(0) == [Tell(1, Adopt(0)), Tell(2, Adopt(1))]
+    assert roster.is_full
+
+
+def test_leaving_accepts_no_more_at_once_and_takes_its_time() -> None:
+    roster = serving(2)
+    roster.leave(0, 1000)
+    orders = [Tell(number, order) for order in (Drain(), Finish(1000)) for number in (1, 2)]
+    assert roster.plan(0) == [*orders, CloseGates()]
+    roster.exited(1, 1)
+    beat_all(roster, 999)
+    assert roster.plan(999) == []
+    roster.exited(2, 999)
+    assert roster.is_over
+
+
+def test_stop_shortens_the_time_of_those_that_leave() -> None:
+    roster = serving(1)
+    roster.leave(0, 1000)
+    roster.plan(0)
+    beat_all(roster, 5)
+    roster.drain(5)
+    assert roster.plan(5) == [Tell(1, Finish(GRACE))]
+    beat_all(roster, 6)
+    roster.drain(6)
+    assert roster.plan(6) == []
 
 
 @pytest.mark.parametrize("event", ["ready", "exited", "beat"])
@@ -209,7 +254,7 @@ class Edge(RuleBasedStateMachine):
     def begin(self, gates: int) -> None:
         self.now = 0.0
         self.gates = gates
-        self.roster = Roster(gates, grace_seconds=GRACE)
+        self.roster = opened(gates)
         self.accepting: dict[int, set[int]] = {}
         self.hung: set[int] = set()
         self.killed: set[int] = set()
@@ -237,7 +282,6 @@ class Edge(RuleBasedStateMachine):
     def worker_becomes_ready(self, data: st.DataObject) -> None:
         worker = self.pick(data)
         if worker and self.roster.workers[worker].phase is Phase.STARTING:
-            self.accepting[worker].add(self.roster.workers[worker].gate)
             self.roster.ready(worker, self.now)
             self.obey()
 
@@ -305,7 +349,6 @@ class Edge(RuleBasedStateMachine):
                     continue
                 self.roster.beat(number, self.now, is_idle=True)
                 if worker_state.phase is Phase.STARTING:
-                    self.accepting[number].add(worker_state.gate)
                     self.roster.ready(number, self.now)
                 elif worker_state.phase is Phase.FINISHING:
                     del self.accepting[number]

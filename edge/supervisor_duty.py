@@ -1,0 +1,112 @@
+"""Duty: what one generation of the edge does at a time, for all of them.
+
+It writes the replica, holds the node's lease and answers at the admin port. Taken and laid down as the keeper says;
+the workers serve either way. This module must not decide when, nor know workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, Protocol
+
+from common.errors import OperatorError
+from common.logs import get_logger
+from edge import admin
+
+PAUSE_SECONDS = 1.0
+
+log = get_logger("edge.duty")
+
+
+class Replica(Protocol):
+    """The writer's side of the replica: `edge.replica.replicator.Replicator`. There can be one on a node."""
+
+    @property
+    def version(self) -> int | None:
+        """None while nothing was ever loaded."""
+
+    @property
+    def connected(self) -> bool: ...
+
+    @property
+    def age_seconds(self) -> float | None: ...
+
+    @property
+    def held_copy(self) -> Any: ...
+
+    async def run(self) -> None: ...
+
+    def accept_held_copy(self) -> bool: ...
+
+    def keep_lease(self) -> None:
+        """When `run` ends, another writer follows at once: the node serves on."""
+
+    def close(self) -> None: ...
+
+
+class Duty:
+    """Owned by the supervisor. `replica` is there from the moment that all of it is taken until it is laid down."""
+
+    def __init__(self, make_replica: Callable[[], Replica], port: admin.AdminPort, descriptor: int) -> None:
+        """`descriptor` is the admin port's listening socket."""
+        self.replica: Replica | None = None
+        self.is_established = False
+        self._make_replica = make_replica
+        self._port = port
+        self._descriptor = descriptor
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, on_news: Callable[[], None]) -> None:
+        """Harmless when taken; `on_news` is called when it is, and when `check` has something to raise."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._do(on_news), name="duty")
+            self._task.add_done_callback(lambda _: on_news())
+
+    async def lay_down(self, *, is_handed_over: bool) -> None:
+        """Harmless when not taken. Unless it is handed over, the node's lease is ended."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        if self.replica and is_handed_over:
+            self.replica.keep_lease()
+        task.cancel()
+        await asyncio.wait({task})
+
+    def check(self) -> None:
+        """Raises: whatever ended it; never once `is_established`: what was stored is then served on."""
+        if self._task and self._task.done():
+            self._task.result()
+
+    async def _do(self, on_news: Callable[[], None]) -> None:
+        while True:
+            try:
+                with closing(self._make_replica()) as replica:
+                    async with admin.listening(self._descriptor, self._port):
+                        self.replica = replica
+                        on_news()
+                        await self._replicate(replica)
+            except Exception:
+                if not self.is_established:
+                    raise
+                log.exception("cannot be on duty")
+            finally:
+                self.replica = None
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _replicate(self, replica: Replica) -> None:
+        """A replicator that fails takes nobody down: what it stored is served on.
+
+        Raises: `OperatorError`, which is for the operator, but only before anything was served.
+        """
+        while True:
+            try:
+                await replica.run()
+            except OperatorError as error:
+                if not self.is_established:
+                    raise
+                log.error("replication stopped", error=str(error))
+            except Exception:
+                log.exception("replication failed")
+            await asyncio.sleep(PAUSE_SECONDS)
