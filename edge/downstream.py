@@ -417,7 +417,7 @@ class Downstream(asyncio.Protocol):
             self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
             return
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
-        upstream_head = compose(route, head, decision.target, client)
+        upstream_head = compose(route, head, decision, client)
         if head.is_repeatable:
             self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head)
         self._start(head, route, upstream_head)

@@ -24,6 +24,7 @@ from edge.http.refusals import (
     HEAD_TOO_LARGE,
     METHOD_NOT_ALLOWED,
     TARGET_TOO_LONG,
+    Kind,
     Refused,
 )
 
@@ -65,7 +66,10 @@ class RequestHead(NamedTuple):
         return self.body == 0 and not self.upgrade and not self.expects_continue and self.method in (b"GET", b"HEAD")
 
 
-_REQUEST_LINE: Final = re.compile(rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([01])(?=\r\n)")
+_LINE: Final = rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([01])"
+_REQUEST_LINE: Final = re.compile(_LINE + rb"(?=\r\n)")
+_HEAD: Final = re.compile(_LINE + rb"(" + fields.LINES + rb")\r\n\r\n")
+_SMALLEST_FIELD_BYTES: Final = 4  # CR LF name colon
 _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](?:\.[0-9])?\r\n")
 # What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens, nor
 # `Proxy` from its own HTTP_PROXY (CERT VU#797896).
@@ -90,40 +94,52 @@ def parse(head: bytes, limits: Limits) -> RequestHead:
 
     Raises: `Refused` with the answer the client gets.
     """
-    line = _REQUEST_LINE.match(head)
-    if line is None:
-        raise Refused(BAD_VERSION if _OTHER_VERSION.match(head) else BAD_REQUEST)
-    method, target, minor = line[1], line[2], int(line[3])
+    match = _HEAD.fullmatch(head)
+    if match is None or len(head) > limits.head_bytes:
+        raise Refused(_what_is_wrong(head, limits))
+    method, target, minor, block = match.groups()
     if method in _REFUSED_METHODS:
         raise Refused(METHOD_NOT_ALLOWED)
     if len(target) > limits.target_bytes:
         raise Refused(TARGET_TOO_LONG)
-    # The request line and the empty line end with CRLF too.
-    if len(head) > limits.head_bytes or head.count(b"\r\n") - 2 > limits.fields:
+    if len(block) > _SMALLEST_FIELD_BYTES * limits.fields and block.count(b"\n") > limits.fields:
         raise Refused(HEAD_TOO_LARGE)
-    if fields.BLOCK.fullmatch(head, line.end()) is None:
-        raise Refused(BAD_REQUEST)
-    request = _read(method, target, minor, _CUT.split(head[line.end() : -4]))
+    request = _read(method, target, 1 if minor == b"1" else 0, _CUT.split(block))
     if not _llhttp_accepts(method, head):  # last: it does not say why
         raise Refused(BAD_REQUEST)
     return request
 
 
+def _what_is_wrong(head: bytes, limits: Limits) -> Kind:
+    line = _REQUEST_LINE.match(head)
+    if line is None:
+        return BAD_VERSION if _OTHER_VERSION.match(head) else BAD_REQUEST
+    if line[1] in _REFUSED_METHODS:
+        return METHOD_NOT_ALLOWED
+    if len(line[2]) > limits.target_bytes:
+        return TARGET_TOO_LONG
+    return HEAD_TOO_LARGE if len(head) > limits.head_bytes else BAD_REQUEST
+
+
 def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> RequestHead:
+    if len(parts) == 4 and len(parts[1]) == 4 and target[:1] == b"/" and b"#" not in target:
+        # Most requests: of all we cut there is Host alone (no other name has four letters).
+        host_as_received = parts[2].rstrip(b" \t")
+        host, port = parse_host(host_as_received)
+        kept = parts[0] + parts[3]
+        return RequestHead(
+            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, False, kept, b"", b"", b""
+        )
     hosts: list[bytes] = []
     cut: dict[bytes, list[bytes]] = {}
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
-        if len(name) == 4:  # of the names we cut, only Host has four letters
+        if len(name) == 4:
             hosts.append(value.rstrip(b" \t"))
         elif b"_" not in name:
             cut.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
     host_as_received, target = _authority(method, minor, target, hosts)
     host, port = parse_host(host_as_received)
     kept = b"".join(parts[::3])
-    if not cut:
-        return RequestHead(
-            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, False, kept, b"", b"", b""
-        )
     connection = fields.tokens(cut.get(b"connection", ()))
     nominated = set(connection) - _HOP_TOKENS
     if nominated:

@@ -17,12 +17,6 @@ MAX_PASSES: Final = 3
 PROBE_PREFIX: Final = b"/.well-known/frontage-probe/"
 
 
-class Forward(NamedTuple):
-    """Ask the origin for this target."""
-
-    target: bytes
-
-
 class Redirect(NamedTuple):
     """Send the client to this address, for good (308 keeps method and body)."""
 
@@ -38,15 +32,18 @@ class Ports(NamedTuple):
 
 def decide(
     route: Route, head: RequestHead, *, secure: bool, redirects_to_https: bool, ports: Ports
-) -> Forward | Redirect:
-    """Raises: `Refused` for a route that refuses, a path that climbs, and a request that keeps coming back to us."""
+) -> bytes | Redirect:
+    """The target to ask the origin for, or a redirect.
+
+    Raises: `Refused` for a route that refuses, a path that climbs, and a request that keeps coming back to us.
+    """
     if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Refused(LOOP)
     if not secure and redirects_to_https:
         return Redirect(_https_location(head, ports))
     if route.refusal is not None:
         raise Refused(route.refusal)
-    return Forward(paths.rewrite(route, head.target))
+    return paths.rewrite(route, head.target)
 
 
 def _https_location(head: RequestHead, ports: Ports) -> bytes:

@@ -12,6 +12,7 @@ from edge.http.request import RequestHead
 from edge.routing.decide import PSEUDONYM
 from edge.routing.route import Route, Signing
 
+_VIA = (b"1.0 " + PSEUDONYM, b"1.1 " + PSEUDONYM)
 _METHODS_WITH_A_BODY = (b"POST", b"PUT", b"PATCH")  # RFC 9110 §8.6: state a length of 0 too
 
 
@@ -29,10 +30,8 @@ def compose(route: Route, head: RequestHead, target: bytes, client_fields: bytes
         head.host_as_received,
         b"\r\nx-service-forwarded-host: ",
         head.host.encode(),
-        b"\r\nVia: ",
-        head.via + b", " if head.via else b"",
-        b"1.%d " % head.minor,
-        PSEUDONYM,
+        b"\r\nVia: " + head.via + b", " if head.via else b"\r\nVia: ",
+        _VIA[head.minor],
     ]
     if route.service_auth:
         parts += (b"\r\nX-Service-Auth: ", route.service_auth)

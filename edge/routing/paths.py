@@ -11,7 +11,6 @@ from typing import Final
 from edge.http.refusals import CLIMBING_PATH, Refused
 from edge.routing.route import Route
 
-_MAY_CLIMB: Final = re.compile(rb"\.\.|%2e|%2f|%5c|\\", re.IGNORECASE)
 _ENCODED: Final = re.compile(rb"%2e|%2f|%5c", re.IGNORECASE)
 _DECODED: Final = {b"%2e": b".", b"%2f": b"/", b"%5c": b"/"}
 
@@ -21,17 +20,16 @@ def rewrite(route: Route, target: bytes) -> bytes:
 
     Raises: `Refused` when a segment climbs (``..`` however it is written).
     """
-    if target == b"*":
-        return target
-    path, mark, query = target.partition(b"?")
-    if _MAY_CLIMB.search(path) is not None and _climbs(path):
+    # What climbs has two dots, an escape or a backslash; three searches for bytes cost less than one for patterns.
+    if (b".." in target or b"%" in target or b"\\" in target) and _climbs(target.partition(b"?")[0]):
         raise Refused(CLIMBING_PATH)
-    base = route.base_path
-    if not base or (route.root_paths and is_root_path(route.root_paths, path)):
+    if not route.base_path or target == b"*":
         return target
-    if path == b"/":
-        return base + mark + query
-    return base.removesuffix(b"/") + target
+    if route.root_paths and is_root_path(route.root_paths, target.partition(b"?")[0]):
+        return target
+    if target == b"/" or target[:2] == b"/?":
+        return route.base_path + target[1:]
+    return route.base_path.removesuffix(b"/") + target
 
 
 def is_root_path(root_paths: tuple[bytes, ...], path: bytes) -> bool:
