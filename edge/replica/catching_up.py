@@ -24,6 +24,7 @@ class HeldCopy:
 
     identity: str
     version: int
+    checksum: int
     routes: int
     removed_routes: int
     held_at: float
@@ -34,7 +35,9 @@ class HeldCopy:
         a copy is a lot of work."""
         if head.identity != self.identity or head.version < self.version:
             return False
-        return head.version == self.version or now - self.held_at < _REVIEW_SECONDS
+        if head.version == self.version:
+            return head.checksum == self.checksum  # else rolled back, and on
+        return now - self.held_at < _REVIEW_SECONDS
 
 
 def next_step(state: State, head: Head) -> Step:

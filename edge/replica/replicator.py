@@ -204,7 +204,7 @@ class Replicator:
         routes, removed = self.store.state.routes, copy.removed_routes
         if is_mass_removal(routes, removed):
             head, now = snapshot.head, self._clock.monotonic()
-            self._held = HeldCopy(head.identity, head.version, routes, removed, now), copy
+            self._held = HeldCopy(head.identity, head.version, head.checksum, routes, removed, now), copy
             _log.error("a copy is held: it would remove many routes", routes=routes, removed=removed)
             return False
         await self._serve_copy(copy)

@@ -1,6 +1,6 @@
 """Whatever happens in whatever order, the replica ends equal to Postgres.
 
-Hypothesis interleaves transactions of two writers (all four kinds; inserts, updates, deletions, renames; the feed's
+Hypothesis interleaves transactions of two writers (all five kinds; inserts, updates, deletions, renames; the feed's
 lock taken early or at commit), catch-ups, crashes before and after each write to LMDB, cancelled catch-ups, purged
 tombstones, restores into another database, and roll-backs of the same one that nothing but the checksum can tell.
 """
@@ -34,7 +34,8 @@ from tests.conftest import TEMPLATE, execute_at, in_database
 
 from . import parts
 
-TABLES = ("applications", "domains", "certificates", "orders", "feed", "changes")  # in the order of their references
+# in the order of their references
+TABLES = ("applications", "error_pages", "domains", "certificates", "orders", "feed", "changes")
 PATIENCE = Patience(lock_seconds=0.1)
 WRITERS = st.integers(0, 1)
 NUMBERS = st.integers(0, 5)
@@ -70,6 +71,10 @@ OPERATIONS = {
     "finish order": "update orders set state = 'issued' where domain = '{one}'",
     "rename order": "update orders set domain = '{other}' where domain = '{one}'",
     "drop order": "delete from orders where domain = '{one}'",
+    "set error page": "insert into error_pages (application_id, html) values ('{app}', '{number}')"
+    " on conflict (application_id) do update set html = excluded.html",
+    "drop error page": "delete from error_pages where application_id = '{app}'",
+    "switch maintenance": "update applications set maintenance = not maintenance where id = '{app}'",
 }
 WORK = st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), NUMBERS, NUMBERS), min_size=1, max_size=8)
 
@@ -309,9 +314,9 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 
     async def catch_up_and_compare(self) -> None:
         await self.replicator.catch_up()
-        if self.replicator.held_copy is not None:
-            self.replicator.accept_held_copy()
-            await self.replicator.catch_up()
+        for _ in range(2):  # what was held may be of a history since forgotten: then its successor is held too
+            if self.replicator.accept_held_copy():
+                await self.replicator.catch_up()
         await parts.assert_equal(self.replicator, self.admin)
 
     # Life ------------------------------------------------------------------------------------------------
