@@ -51,7 +51,7 @@ async def server(argv: Sequence[str], *, core: int, log: Path, port: int, **vari
         deadline = time.monotonic() + _START_SECONDS
         while not await _is_listening(port):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise OperatorError(f"{argv[0]} did not start: {_last_words(log)}")
+                raise OperatorError(f"{argv[0]} did not start: {last_words(log)}")
             await asyncio.sleep(_POLL_SECONDS)
         yield process.pid
 
@@ -84,7 +84,8 @@ async def last_line(argv: Sequence[str], *, core: int, seconds: float) -> str:
     return said[-1]
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
+    """The last line of it."""
     said = log.read_text("utf-8", "replace").strip().splitlines()
     return said[-1] if said else "it gave no reason"
 

@@ -1,0 +1,96 @@
+"""Visitors for `bench.scale`: timed to the first byte, one at a time or many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.settings import HostPort
+
+_ANSWER_SECONDS = 10
+_PROBE_SECONDS = 0.05
+_LONGEST_STAY = 20  # requests on one connection
+
+
+@dataclass(slots=True)
+class Seen:
+    """`seconds` are from the first packet to the first byte of the answer, one a connection."""
+
+    seconds: list[float] = field(default_factory=list)
+    requests: int = 0
+    errors: int = 0
+    last_error: str = ""
+
+    def at_most(self, share: float) -> float:
+        """What that share of the connections did not exceed."""
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+class Visitors:
+    """Clients of one edge that verify what they are shown; made with the certificate to trust."""
+
+    def __init__(self, edge: HostPort, ca_file: Path) -> None:
+        self._edge = edge
+        self._trust = ssl.create_default_context(cafile=str(ca_file))
+
+    async def visit(self, domain: str, seen: Seen, *, requests: int = 1) -> None:
+        """One connection; errors are counted, not raised."""
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await self._visit(domain, seen, requests)
+        except (OSError, EOFError, TimeoutError, ValueError) as error:
+            seen.errors += 1
+            seen.last_error = f"{domain}: {error!r}"
+
+    async def visit_each(self, domains: Iterable[str], *, at_once: int) -> Seen:
+        """Each domain once, on a connection of its own."""
+        seen, left = Seen(), iter(domains)
+
+        async def go() -> None:
+            for domain in left:
+                await self.visit(domain, seen)
+
+        await asyncio.gather(*(go() for _ in range(at_once)))
+        return seen
+
+    async def come_and_go(self, pick: Callable[[], str], *, at_once: int, until: float) -> Seen:
+        """Visits of 1 to 20 requests to domains that `pick` names, until that time (``perf_counter``)."""
+        seen, chance = Seen(), random.Random(1)
+
+        async def go() -> None:
+            while time.perf_counter() < until:
+                await self.visit(pick(), seen, requests=chance.randint(1, _LONGEST_STAY))
+
+        await asyncio.gather(*(go() for _ in range(at_once)))
+        return seen
+
+    async def probe(self, domains: Sequence[str], *, until: float) -> Seen:
+        """One visitor at a time, unhurried: what the others meet while something else goes on."""
+        seen, chance = Seen(), random.Random(2)
+        while time.perf_counter() < until:
+            await self.visit(chance.choice(domains), seen)
+            await asyncio.sleep(_PROBE_SECONDS)
+        return seen
+
+    async def _visit(self, domain: str, seen: Seen, requests: int) -> None:
+        begun_at = time.perf_counter()
+        reader, writer = await asyncio.open_connection(*self._edge, ssl=self._trust, server_hostname=domain)
+        try:
+            for number in range(requests):
+                writer.write(f"GET /{number} HTTP/1.1\r\nHost: {domain}\r\nAccept: */*\r\n\r\n".encode())
+                status = await reader.readline()
+                if number == 0:
+                    seen.seconds.append(time.perf_counter() - begun_at)
+                if b" 200 " not in status:
+                    raise ValueError(status.decode("latin-1").strip())
+                fields = (await reader.readuntil(b"\r\n\r\n")).lower()
+                await reader.readexactly(int(fields.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+                seen.requests += 1
+        finally:
+            writer.transport.abort()
