@@ -6,7 +6,7 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +70,25 @@ class Visitors:
         await asyncio.gather(*(go() for _ in range(at_once)))
         return seen
 
+    async def ask_each(self, http: HostPort, domains: Iterable[str], *, at_once: int) -> int:
+        """A plain request to each domain, on few connections; how many were led to HTTPS."""
+        left = iter(domains)
+        answers = await asyncio.gather(*(self._ask(http, left) for _ in range(at_once)))
+        return sum(answers)
+
+    async def _ask(self, http: HostPort, domains: Iterator[str]) -> int:
+        reader, writer = await asyncio.open_connection(*http)
+        count = 0
+        try:
+            for domain in domains:
+                writer.write(f"GET / HTTP/1.1\r\nHost: {domain}\r\n\r\n".encode())
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(_body_bytes(head))
+                count += b" 308 " in head.partition(b"\r\n")[0]
+        finally:
+            writer.transport.abort()
+        return count
+
     async def probe(self, domains: Sequence[str], *, until: float) -> Seen:
         """One visitor at a time, unhurried: what the others meet while something else goes on."""
         seen, chance = Seen(), random.Random(2)
@@ -89,8 +108,12 @@ class Visitors:
                     seen.seconds.append(time.perf_counter() - begun_at)
                 if b" 200 " not in status:
                     raise ValueError(status.decode("latin-1").strip())
-                fields = (await reader.readuntil(b"\r\n\r\n")).lower()
-                await reader.readexactly(int(fields.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+                await reader.readexactly(_body_bytes(await reader.readuntil(b"\r\n\r\n")))
                 seen.requests += 1
         finally:
             writer.transport.abort()
+
+
+def _body_bytes(fields: bytes) -> int:
+    """Raises: ValueError for an answer that does not say its length."""
+    return int(fields.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.acceptance.demo_process import ROOT
+from tests.acceptance.demo_process import ROOT, Demo, environment
 
 BENCH = f"{ROOT}/bench"
 
@@ -21,10 +21,21 @@ def locust(*options: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
 def test_every_file_is_importable_and_the_users_are_found(tmp_path: Path) -> None:
     listed = locust("--list", tmp_path=tmp_path)
     assert listed.returncode == 0, listed.stderr
-    assert {line.strip() for line in listed.stdout.splitlines() if line.startswith(" ")} == {"Partner", "Visitor"}
+    assert {line.strip() for line in listed.stdout.splitlines() if line.startswith(" ")} == {
+        *("Chatter", "Partner", "Uploader", "Visitor"),
+    }
 
 
 def test_without_a_demo_it_says_what_to_start(tmp_path: Path) -> None:
     run = locust("--headless", "-u", "1", "-t", "1s", tmp_path=tmp_path)
     assert run.returncode == 1
     assert "start `frontage demo`" in run.stderr
+
+
+def test_every_kind_of_user_is_served_on_several_domains(tmp_path: Path) -> None:
+    with Demo.started(env=environment(tmp_path), cwd=tmp_path) as demo:
+        demo.read_until("Ctrl-C")
+        run = locust("--headless", "-u", "12", "-r", "12", "-t", "6s", "--domains", "3", tmp_path=tmp_path)
+    assert run.returncode == 0, run.stderr
+    for name in ("edge: page", "edge: upload in chunks", "edge: WebSocket message", "api: GET /power, list"):
+        assert name in run.stderr
