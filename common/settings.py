@@ -125,6 +125,10 @@ class Settings(BaseSettings):
     edge_breaker_failures: Count = 5
     edge_breaker_max_pause_seconds: Seconds = 30
 
+    # Edge: the access log: off, "-" (standard output) or an absolute path. Once moved away, the file is made anew.
+    edge_access_log: Annotated[str, Field(pattern="^(off|-|/.+)$")] = "off"
+    edge_access_log_sample: Annotated[float, Field(ge=0, le=1)] = 1  # of the requests; statuses from 500 always
+
     # Whom we may dial
     allow_private_addresses: Networks = ()
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import secrets
 import socket
 import struct
 import sys
-from random import random
+from random import getrandbits, random
 from typing import Final, Protocol, cast
 
 from common.addresses import AddressPolicy
@@ -24,9 +23,10 @@ from common.metrics import Family
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
+from edge.access_log import AccessLog
 from edge.admission import Admission, room_for_connections
 from edge.counters import Counters
-from edge.http import request
+from edge.http import fields, request
 from edge.http.forwarded import Client, address_of
 from edge.http.refusals import (
     AWAITING_CERTIFICATE,
@@ -43,7 +43,7 @@ from edge.http.refusals import (
     render,
 )
 from edge.http.request import Limits, RequestHead
-from edge.relay import Exchange, Phase, Relay, Timeouts
+from edge.relay import CUT_OFF, Exchange, Phase, Relay, Timeouts
 from edge.replica.awaiting import is_awaiting_certificate
 from edge.replica.records import Reader
 from edge.replica.routes import RouteTable
@@ -65,6 +65,8 @@ LAST_REQUEST_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.5
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
+_REQUEST_ID: Final = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]{1,128})[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+_REQUEST_ID_NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
 
@@ -125,7 +127,12 @@ class Serving:
             body=settings.edge_body_timeout_seconds,
             tunnel=settings.edge_tunnel_timeout_seconds,
         )
-        self.relay = Relay(self._desk, timeouts, settings.edge_max_body_bytes, self._record)
+        self.relay = Relay(self._desk, timeouts, settings.edge_max_body_bytes, self._record, loop.time)
+        self.access_log = (
+            AccessLog(settings.edge_access_log, sample=settings.edge_access_log_sample, random=random)
+            if settings.edge_access_log != "off"
+            else None
+        )
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()
 
@@ -139,7 +146,7 @@ class Serving:
             upstream_connections=self._desk.open_count,
             resting_origins=self._desk.resting_origins,
         )
-        return [*own, *self.admission.families()]
+        return [*own, *self.admission.families(), *(self.access_log.families() if self.access_log else ())]
 
     @property
     def upstream_count(self) -> int:
@@ -169,16 +176,24 @@ class Serving:
         for connection in list(self.connections):
             connection.abort()
         self._desk.close()
+        if self.access_log is not None:
+            self.access_log.close()
 
     def _tick(self) -> None:
         self._ticking = self.loop.call_later(TICK_SECONDS, self._tick)
-        self.now = self._desk.now = now = self.loop.time()
+        before, self.now = self.now, self.loop.time()
+        self._desk.now = now = self.now
+        self.counters.domains.settle(now - before)
+        if self.access_log is not None:
+            self.access_log.flush()
         for connection in [each for each in self.connections if each.deadline < now]:
             connection.on_deadline()
         self._desk.close_idle(now - self.upstream_idle_seconds)
 
     def _record(self, exchange: Exchange) -> None:
-        self.counters.exchange(exchange.status, self.loop.time() - exchange.started_at)
+        self.counters.exchange(exchange, self.loop.time())
+        if self.access_log is not None:
+            exchange.client.log(exchange)
 
 
 class _Repeat:
@@ -208,12 +223,14 @@ class Downstream(asyncio.Protocol):
         "_place",
         "_reading_ended",
         "_repeat",
+        "_request_id",
         "_searched",
         "_secure",
         "_server_name",
         "_serving",
         "_transport",
         "_unsent_bytes",
+        "bytes_down",
         "deadline",
         "exchange",
         "scheme",
@@ -239,6 +256,8 @@ class Downstream(asyncio.Protocol):
         self._is_paused = False
         self._reading_ended = False
         # the request's
+        self.bytes_down = 0
+        self._request_id = ""  # where requests have one
         self.exchange: Exchange | None = None
         self.deadline = 0.0
 
@@ -416,6 +435,8 @@ class Downstream(asyncio.Protocol):
                 raise Refused(AWAITING_CERTIFICATE)
             self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
             return
+        if serving.access_log is not None and not self._client.is_trusted:
+            head = _without_request_id(head)
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
         upstream_head = compose(route, head, decision, client)
         if head.is_repeatable:
@@ -451,8 +472,20 @@ class Downstream(asyncio.Protocol):
         serving = self._serving
         if route.signing is not None:
             upstream_head = sign(route.signing, head, upstream_head, serving.unix_seconds())
+        if serving.access_log is not None:
+            upstream_head = self._identify(head, upstream_head)
+        self.bytes_down = 0
         self.exchange = exchange = Exchange(self, serving.relay, head, route, upstream_head, serving.loop.time())
         exchange.start()
+
+    def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:
+        """Give the request an id, a trusted proxy's own or one of ours, and tell it to the origin."""
+        given = _REQUEST_ID.search(head.kept) if self._client.is_trusted else None
+        if given is not None:
+            self._request_id = given[1].decode("ascii")
+            return upstream_head
+        self._request_id = _new_request_id()
+        return b"%bX-Request-Id: %b\r\n\r\n" % (upstream_head[:-2], self._request_id.encode())
 
     def _continue(self, exchange: Exchange | None, data: bytes) -> None:
         """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
@@ -475,10 +508,12 @@ class Downstream(asyncio.Protocol):
     def _break_request(self, exchange: Exchange, kind: Kind) -> None:
         """The body's coding broke in the middle."""
         nothing_sent = exchange.status == 0
+        if nothing_sent:
+            exchange.status, exchange.failure = kind.status, kind
         exchange.cancel()
         self.exchange = None
         if nothing_sent:
-            self._refuse(kind, exchange.head, exchange.head.kept, whole=False)
+            self._refuse(kind, exchange.head, exchange.head.kept, exchange)
         else:
             self._transport.abort()
 
@@ -489,6 +524,7 @@ class Downstream(asyncio.Protocol):
         return self._serving.is_draining
 
     def write(self, data: bytes) -> None:
+        self.bytes_down += len(data)
         self._transport.write(data)
 
     def pause_reading(self) -> None:
@@ -546,13 +582,13 @@ class Downstream(asyncio.Protocol):
         """Answer in the origin's place."""
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
-        self._refuse(kind, exchange.head, exchange.head.kept, whole=exchange.request_is_complete)
+        self._refuse(kind, exchange.head, exchange.head.kept, exchange)
 
-    def _refuse(self, kind: Kind, head: RequestHead | None, raw: bytes, *, whole: bool | None = None) -> None:
+    def _refuse(self, kind: Kind, head: RequestHead | None, raw: bytes, exchange: Exchange | None = None) -> None:
         """`head` is None when the request could not be read; `raw` is what is there of it."""
         self._serving.counters.refusal(kind.code)
-        if whole is None:
-            whole = head is not None and head.body == 0
+        whole = head is not None and head.body == 0 if exchange is None else exchange.request_is_complete
+        request_id = (self._request_id if exchange is not None else "") or _new_request_id()
         close = kind.close or not whole or not self._may_stay(head)
         wants_html = b"text/html" in raw
         own_page = None
@@ -560,12 +596,13 @@ class Downstream(asyncio.Protocol):
             own_page = self._serving.routes.error_page(head.host)
         answer = render(
             kind,
-            request_id=secrets.token_hex(8),
+            request_id=request_id,
             wants_html=wants_html,
             head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
             close=close,
             own_page=own_page,
         )
+        self._log(kind.status, head, request_id, len(answer), exchange, kind)
         self._after_own_answer(answer, close=close)
 
     def _answer(self, status_and_field: bytes, body: bytes, head: RequestHead) -> None:
@@ -577,7 +614,38 @@ class Downstream(asyncio.Protocol):
             b"\r\nConnection: close" if close else b"",
             b"" if head.method == b"HEAD" else body,
         )
+        self._log(int(answer[9:12]), head, "", len(answer))
         self._after_own_answer(answer, close=close)
+
+    def log(self, exchange: Exchange) -> None:
+        if exchange.failure is None or exchange.failure is CUT_OFF:  # refusals are, when they are written
+            self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
+
+    def _log(
+        self,
+        status: int,
+        head: RequestHead | None,
+        request_id: str,
+        bytes_down: int,
+        exchange: Exchange | None = None,
+        refusal: Kind | None = None,
+    ) -> None:
+        access_log = self._serving.access_log
+        if access_log is None or not access_log.takes(status):
+            return
+        engine = self._transport.get_extra_info("ssl_object") if self._secure else None
+        access_log.add(
+            status,
+            request_id=request_id or _new_request_id(),
+            client=self._client,
+            scheme=self.scheme,
+            tls=engine.version() if engine is not None else "",
+            head=head,
+            bytes_down=bytes_down,
+            now=self._serving.loop.time(),
+            exchange=exchange,
+            refusal=refusal,
+        )
 
     def _may_stay(self, head: RequestHead | None) -> bool:
         """Whether the connection may serve another request after an answer of our own."""
@@ -608,6 +676,19 @@ class Downstream(asyncio.Protocol):
         self._is_lingering = True
         self._transport.write_eof()
         self._transport.resume_reading()
+
+
+def _new_request_id() -> str:
+    """Told apart from all others, but no secret: the kernel's randomness costs ten times as much."""
+    return f"{getrandbits(64):016x}"
+
+
+def _without_request_id(head: RequestHead) -> RequestHead:
+    """Ours is stated instead."""
+    kept = head.kept.lower()
+    if not any(b"\r\n" + name + b":" in kept for name in _REQUEST_ID_NAMES):
+        return head
+    return head._replace(kept=fields.without(head.kept, _REQUEST_ID_NAMES))
 
 
 def _check_incomplete(buffer: bytes, searched: int, limits: Limits) -> None:

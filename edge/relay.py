@@ -38,6 +38,10 @@ MAX_WAITING_BODY_BYTES: Final = 65_536
 _IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})  # RFC 9110 §9.2.2
 
 
+# No answer to anybody: one side left, or was cut off, before the end.
+CUT_OFF: Final = Kind(0, "cut_off", "")
+
+
 class Phase(IntEnum):
     WAITING = 0
     SENT = 1
@@ -59,6 +63,7 @@ class ClientSide(Protocol):
     """The downstream connection, as its exchange sees it."""
 
     scheme: bytes  # how the client speaks to the domain: b"http" or b"https"
+    bytes_down: int  # written for this exchange
 
     @property
     def is_draining(self) -> bool:
@@ -75,6 +80,9 @@ class ClientSide(Protocol):
     def exchange_finished(self, *, keep_alive: bool) -> None:
         """The response went down completely; `keep_alive`: another request may follow."""
 
+    def log(self, exchange: Exchange) -> None:
+        """Write a finished exchange down, if there is an access log."""
+
     def abort(self, *, reset: bool) -> None:
         """End the connection so that the client sees an incomplete message; `reset`: an orderly end would not do."""
 
@@ -86,17 +94,17 @@ class Relay(NamedTuple):
     timeouts: Timeouts
     max_body_bytes: int | None
     record: Callable[[Exchange], None]
+    time: Callable[[], float]  # monotonic
 
 
 class Exchange:
     """Created by a downstream connection for one request, and dropped by it when finished.
 
-    `started_at` is monotonic; `status` is 0 until a response's head went down.
+    `started_at` is monotonic; `status` is 0 until a response's head went down, or a refusal is to go in its place.
     """
 
     __slots__ = (
         "_body_consumed",
-        "_client",
         "_client_keeps_alive",
         "_interim_count",
         "_relay",
@@ -107,13 +115,17 @@ class Exchange:
         "_response_head",
         "_response_left",
         "_retried",
-        "_reused",
         "_upstream",
         "_upstream_head",
         "_upstream_is_paused",
         "_waiting",
+        "answered_at",
+        "bytes_up",
+        "client",
+        "failure",
         "head",
         "phase",
+        "reused",
         "route",
         "started_at",
         "status",
@@ -132,8 +144,11 @@ class Exchange:
         self.route = route
         self.phase = Phase.WAITING
         self.status = 0
+        self.failure: Kind | None = None  # why it did not end well: the refusal, or `CUT_OFF`
         self.started_at = started_at
-        self._client = client
+        self.answered_at = 0.0  # the final head came; 0.0 too when all of the answer came with it
+        self.bytes_up = 0  # of the body or the tunnel, as passed on
+        self.client = client
         self._client_keeps_alive = head.keep_alive
         self._relay = relay
         self._upstream: UpstreamConnection | None = None
@@ -143,7 +158,7 @@ class Exchange:
         self._request_left = head.body if head.body > 0 else 0
         self._request_chunks = chunks.ChunkReader(relay.max_body_bytes) if head.body == CHUNKED else None
         self._body_consumed = False
-        self._reused = False
+        self.reused = False
         self._retried = False
         self._interim_count = 0
         self._response_head = b""  # what came of a head not yet complete
@@ -163,14 +178,14 @@ class Exchange:
     def start(self) -> None:
         upstream = self._relay.desk.take(self.route.origin, self)
         if upstream is not None:
-            self._reused = True
+            self.reused = True
             self._send(upstream)
         else:
-            self._client.set_deadline(self._relay.timeouts.connect)
+            self.client.set_deadline(self._relay.timeouts.connect)
             self._relay.desk.request(self.route.origin, self)
 
     def on_lease(self, connection: UpstreamConnection) -> None:
-        self._reused = connection.served > 0
+        self.reused = connection.served > 0
         self._send(connection)
 
     def on_lease_failed(self, kind: Kind) -> None:
@@ -180,12 +195,12 @@ class Exchange:
     def _send(self, upstream: UpstreamConnection) -> None:
         self._upstream = upstream
         self.phase = Phase.SENT
-        self._client.set_deadline(self._patience())
+        self.client.set_deadline(self._patience())
         if self._upstream_is_paused:  # the client was full before there was an upstream connection
             upstream.transport.pause_reading()
         if self._waiting:
             waiting, self._waiting = self._waiting, b""
-            self._client.resume_reading()  # first: the write below may pause it again
+            self.client.resume_reading()  # first: the write below may pause it again
             upstream.transport.write(self._upstream_head + waiting)
         else:
             upstream.transport.write(self._upstream_head)
@@ -214,12 +229,13 @@ class Exchange:
         return reader.rest
 
     def _pass_up(self, data: bytes) -> None:
+        self.bytes_up += len(data)
         if self.phase is Phase.WAITING:
             self._waiting += data
             if len(self._waiting) > MAX_WAITING_BODY_BYTES:
-                self._client.pause_reading()
+                self.client.pause_reading()
         elif self._upstream is not None:
-            self._client.set_deadline(self._patience())
+            self.client.set_deadline(self._patience())
             self._upstream.transport.write(data)
 
     # The way back ----------------------------------------------------------------------------------------
@@ -228,8 +244,8 @@ class Exchange:
         if self.phase is Phase.BODY:
             self._relay_body(data)
         elif self.phase is Phase.TUNNEL:
-            self._client.set_deadline(self._relay.timeouts.tunnel)
-            self._client.write(data)
+            self.client.set_deadline(self._relay.timeouts.tunnel)
+            self.client.write(data)
         else:
             try:
                 self._read_head(data)
@@ -267,7 +283,7 @@ class Exchange:
                 has_addresses = mapping.has_addresses(answer.kept)
                 if has_addresses:
                     answer = answer._replace(
-                        kept=mapping.map_back(self.route, answer.kept, self._client.scheme, self.head.host_as_received)
+                        kept=mapping.map_back(self.route, answer.kept, self.client.scheme, self.head.host_as_received)
                     )
                 sent = self._compose(answer)
                 if self._is_plain and answer.status != 101 and not has_addresses:
@@ -278,16 +294,16 @@ class Exchange:
     @property
     def _is_plain(self) -> bool:
         """Whether the head sent down depends on the origin's head alone."""
-        may_stay = self._client_keeps_alive and not self._client.is_draining
+        may_stay = self._client_keeps_alive and not self.client.is_draining
         return self.head.minor == 1 and may_stay and self.request_is_complete
 
     def _relay_interim(self, answer: ResponseHead) -> None:
         self._interim_count += 1
         if self._interim_count > MAX_INTERIM_RESPONSES:
             raise Refused(ORIGIN_INVALID)
-        self._client.set_deadline(self._patience())
+        self.client.set_deadline(self._patience())
         if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
-            self._client.write(answer.status_line + answer.kept + b"\r\n\r\n")
+            self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
 
     def _compose(self, answer: ResponseHead) -> bytes:
         """The response's head as the client gets it, its framing stated by us."""
@@ -306,7 +322,7 @@ class Exchange:
         if not self.request_is_complete:
             # An answer before the request was read to its end: whoever still sends it may not be read further.
             self._client_keeps_alive = False
-        if self._client.is_draining:
+        if self.client.is_draining:
             self._client_keeps_alive = False
         if not self._client_keeps_alive:
             head += b"\r\nConnection: close"
@@ -325,15 +341,17 @@ class Exchange:
         self._response_left = answer.body
         if answer.body >= 0 and len(data) <= answer.body:  # by far the most frequent
             self._response_left -= len(data)
-            self._client.write(sent + data)
+            self.client.write(sent + data)
             if not self._response_left:
                 self._complete(reusable=True)
             else:
-                self._client.set_deadline(self._patience())
+                self.answered_at = self._relay.time()
+                self.client.set_deadline(self._patience())
             return
+        self.answered_at = self._relay.time()
         if answer.body == CHUNKED:
             self._response_chunks = chunks.ChunkReader()
-        self._client.write(sent)
+        self.client.write(sent)
         self._relay_body(data)
 
     def _relay_body(self, data: bytes) -> None:
@@ -342,17 +360,17 @@ class Exchange:
             size = len(data)
             if size < left:
                 self._response_left = left - size
-                self._client.set_deadline(self._patience())
-                self._client.write(data)
+                self.client.set_deadline(self._patience())
+                self.client.write(data)
                 return
             # Bytes beyond the stated end are nobody's: they are not passed on, and the connection is not used again.
-            self._client.write(data if size == left else data[:left])
+            self.client.write(data if size == left else data[:left])
             self._complete(reusable=size == left)
             return
-        self._client.set_deadline(self._patience())
+        self.client.set_deadline(self._patience())
         if left == UNTIL_CLOSE:
             if data:
-                self._client.write(chunks.encode(data) if self.head.minor == 1 else data)
+                self.client.write(chunks.encode(data) if self.head.minor == 1 else data)
             return
         self._relay_chunks(data)
 
@@ -367,12 +385,12 @@ class Exchange:
         out = b"".join(map(chunks.encode, pieces) if self.head.minor == 1 else pieces)
         if not reader.is_done:
             if out:
-                self._client.write(out)
+                self.client.write(out)
             return
         if self.head.minor == 1:
             out += chunks.last_chunk(reader.trailers) if self.head.takes_trailers else chunks.LAST_CHUNK
         if out:
-            self._client.write(out)
+            self.client.write(out)
         self._complete(reusable=not reader.rest)
 
     def _open_tunnel(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
@@ -383,9 +401,10 @@ class Exchange:
             self.status = 0
             raise Refused(ORIGIN_INVALID)
         self.phase = Phase.TUNNEL
-        self._client.set_deadline(self._relay.timeouts.tunnel)
-        self._client.write(sent + data)
-        self._client.tunnel_opened()
+        self.answered_at = self._relay.time()
+        self.client.set_deadline(self._relay.timeouts.tunnel)
+        self.client.write(sent + data)
+        self.client.tunnel_opened()
 
     def _patience(self) -> float:
         """Seconds to wait for the next sign of progress."""
@@ -397,21 +416,21 @@ class Exchange:
     # Backpressure ------------------------------------------------------------------------------------------
 
     def on_upstream_full(self) -> None:
-        self._client.pause_reading()
+        self.client.pause_reading()
 
     def on_upstream_ready(self) -> None:
-        self._client.resume_reading()
+        self.client.resume_reading()
 
     def on_client_full(self) -> None:
         self._upstream_is_paused = True
-        self._client.set_deadline(self._relay.timeouts.body)
+        self.client.set_deadline(self._relay.timeouts.body)
         if self._upstream is not None:
             self._upstream.transport.pause_reading()
 
     def on_client_ready(self) -> None:
         self._upstream_is_paused = False
         if self._upstream is not None:
-            self._client.set_deadline(self._patience())
+            self.client.set_deadline(self._patience())
             self._upstream.transport.resume_reading()
 
     # Ends --------------------------------------------------------------------------------------------------
@@ -425,24 +444,24 @@ class Exchange:
             if self._may_retry():
                 self._retried = True
                 self.phase = Phase.WAITING
-                self._client.set_deadline(self._relay.timeouts.connect)
+                self.client.set_deadline(self._relay.timeouts.connect)
                 self._relay.desk.request(self.route.origin, self)
             else:
                 self._refuse(ORIGIN_INVALID if self._response_head else ORIGIN_DOWN)
         elif self.phase is Phase.BODY and self._response_left == UNTIL_CLOSE and error is None:
             if self.head.minor == 1:
-                self._client.write(chunks.LAST_CHUNK)
+                self.client.write(chunks.LAST_CHUNK)
             self._complete(reusable=False)
         elif self.phase is Phase.TUNNEL and error is None:
             self._finish()
-            self._client.exchange_finished(keep_alive=False)
+            self.client.exchange_finished(keep_alive=False)
         else:
             self._break_off()
 
     def _may_retry(self) -> bool:
         """A reused connection may have been closed by the origin just as we wrote: then nothing was done twice."""
         return (
-            self._reused
+            self.reused
             and not self._retried
             and not self._body_consumed
             and not self._response_head
@@ -478,6 +497,8 @@ class Exchange:
 
     def cancel(self) -> None:
         """The client is gone, or is answered by whoever calls this: no reason to keep the origin busy."""
+        if self.failure is None:
+            self.failure = CUT_OFF
         self._let_go(reusable=False)
         self._finish()
 
@@ -488,20 +509,21 @@ class Exchange:
         whole = self.request_is_complete
         self._let_go(reusable=reusable and whole and response_head.keep_alive)
         self._finish()
-        self._client.exchange_finished(keep_alive=whole and self._client_keeps_alive)
+        self.client.exchange_finished(keep_alive=whole and self._client_keeps_alive)
 
     def _refuse(self, kind: Kind) -> None:
         self._let_go(reusable=False)
-        self.status = kind.status
+        self.status, self.failure = kind.status, kind
         self._finish()
-        self._client.refuse(kind)
+        self.client.refuse(kind)
 
     def _break_off(self) -> None:
         """Part of a response is with the client: the only honest end is one it can see."""
         ends_by_close = self.phase is Phase.BODY and self._response_left < 0 and self.head.minor == 0
+        self.failure = CUT_OFF
         self._let_go(reusable=False)
         self._finish()
-        self._client.abort(reset=ends_by_close)
+        self.client.abort(reset=ends_by_close)
 
     def _let_go(self, *, reusable: bool) -> None:
         upstream, self._upstream = self._upstream, None

@@ -1,0 +1,224 @@
+"""The access log as an operator reads it, on both loops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from common.errors import OperatorError
+from edge.access_log import AccessLog, _Writer
+from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
+
+GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
+HEADERLESS = b"GET / HTTP/1.1\r\n\r\n"
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+async def logged(path: Path, count: int) -> list[dict[str, Any]]:
+    await until(lambda: len(entries(path)) >= count)
+    return entries(path)
+
+
+async def test_a_request_is_one_line_without_its_query(tmp_path: Path) -> None:
+    path, seen = tmp_path / "access.log", list[bytes]()
+
+    async def script(wire: Wire) -> None:
+        while True:
+            head, _ = await wire.response()
+            seen.append(head)
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        post = b"POST /up HTTP/1.1\r\nHost: shop.example.com\r\nX-Request-Id: forged\r\nContent-Length: 5\r\n\r\nhello"
+        for request in (GET, GET, post):  # the second is a repetition of the first
+            await client.send(request)
+            assert (await client.response())[1] == b"ok"
+        first, again, posted = await logged(path, 3)
+    assert b"secret" not in path.read_bytes()
+    assert {
+        name: first[name] for name in ("status", "client", "scheme", "method", "domain", "path", "application")
+    } == {
+        "status": 200,
+        "client": "127.0.0.1",
+        "scheme": "https",
+        "method": "GET",
+        "domain": "shop.example.com",
+        "path": "/a/b",
+        "application": "app",
+    }
+    assert first["bytes_down"] == len(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    assert (first["bytes_up"], again["bytes_up"], posted["bytes_up"]) == (0, 0, 5)
+    assert (first["reused"], again["reused"], posted["reused"]) == (False, True, True)
+    assert 0 <= first["origin_seconds"] <= first["seconds"] < 10
+    assert "refusal" not in first
+    assert "cut" not in first
+    assert first["time"].endswith("+00:00")
+    ids = [each["id"] for each in (first, again, posted)]
+    assert len(set(ids)) == 3
+    assert [head.count(b"X-Request-Id: ") for head in seen] == [1, 1, 1]
+    assert all(b"\r\nX-Request-Id: %b\r\n" % each.encode() in head for each, head in zip(ids, seen, strict=True))
+
+
+async def test_refusals_are_logged_with_the_id_the_client_was_shown(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+
+    async def gone(wire: Wire) -> None:
+        await wire.head()
+
+    async with origin(gone) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        shown = []
+        broken = b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"
+        for request in (GET.replace(b"shop", b"none"), GET, HEADERLESS, broken):
+            client = await proxy.connect()
+            await client.send(request)
+            shown.append(orjson.loads((await client.response())[1])["request_id"])
+        written = await logged(path, 4)
+    assert [each["id"] for each in written] == shown
+    assert [(each["status"], each["refusal"]) for each in written] == [
+        (404, "domain_not_enrolled"),
+        (502, "origin_down"),
+        (400, "bad_host"),
+        (400, "bad_request"),
+    ]
+    assert all(each["bytes_down"] > 100 for each in written)
+    assert "origin_seconds" not in written[1]
+
+
+async def test_what_is_cut_off_and_what_we_answer_ourselves_is_logged_too(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+
+    async def half(wire: Wire) -> None:
+        await wire.head()
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+
+    async with origin(half) as there, edge(tmp_path, secure=False, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        assert (await client.head()).startswith(b"HTTP/1.1 308 ")
+        (redirect,) = await logged(path, 1)
+    assert (redirect["status"], redirect["scheme"], redirect["path"]) == (308, "http", "/a/b")
+    path.unlink()
+    async with origin(half) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        assert (await client.rest()).endswith(b"half")
+        (cut,) = await logged(path, 1)
+    assert (cut["status"], cut["cut"]) == (200, True)
+
+
+async def test_a_trusted_proxys_id_and_client_are_kept(tmp_path: Path) -> None:
+    path, seen = tmp_path / "access.log", list[bytes]()
+
+    async def script(wire: Wire) -> None:
+        seen.append(await wire.head())
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async with (
+        origin(script) as there,
+        edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path), FRONTAGE_EDGE_TRUSTED_PROXIES="127.0.0.0/8") as proxy,
+    ):
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET[:-2] + b"X-Request-Id: theirs-1\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
+        await client.response()
+        (entry,) = await logged(path, 1)
+    assert (entry["id"], entry["client"]) == ("theirs-1", "192.0.2.7")
+    assert seen[0].count(b"X-Request-Id:") == 1
+
+
+async def test_sampling_keeps_every_error(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    async with edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path), FRONTAGE_EDGE_ACCESS_LOG_SAMPLE="0") as proxy:
+        proxy.replica.enrol("shop.example.com", "http://127.0.0.1:1")
+        proxy.change()
+        client = await proxy.connect()
+        for request in (GET.replace(b"shop", b"none"), GET):
+            await client.send(request)
+            await client.response()
+        (entry,) = await logged(path, 1)
+    assert entry["status"] == 502
+
+
+async def serve_one(proxy: Edge, path: Path, count: int) -> None:
+    client = await proxy.connect()
+    await client.send(GET)
+    await client.response()
+    await logged(path, count)
+
+
+async def test_a_file_that_is_moved_away_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        await serve_one(proxy, path, 1)
+        path.rename(tmp_path / "access.log.1")
+        await serve_one(proxy, path, 1)
+    assert len(entries(tmp_path / "access.log.1")) == 1
+
+
+async def test_without_a_log_nothing_is_written_and_no_id_is_made(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        seen.append(await wire.head())
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET[:-2] + b"X-Request-Id: the-clients\r\n\r\n")
+        await client.response()
+    assert seen[0].count(b"X-Request-Id: the-clients") == 1
+    assert seen[0].count(b"X-Request-Id") == 1
+
+
+async def test_a_reader_that_stands_still_costs_lines_and_not_the_loop(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        writer = _Writer(str(path))
+        line = b"x" * 999 + b"\n"
+        async with asyncio.timeout(10):
+            for _ in range(20_000):  # 20 MB into 64 KB
+                writer.add(line)
+        writer.flush()
+        assert 10_000 < writer.dropped_count < 20_000
+        drained = 0
+        closing = asyncio.create_task(asyncio.to_thread(writer.close))
+        while not closing.done() or drained % 1000:
+            try:
+                drained += len(os.read(reader, 1 << 20))
+            except BlockingIOError:
+                await asyncio.sleep(0.001)
+        await closing
+        while piece := os.read(reader, 1 << 20):
+            drained += len(piece)
+        assert drained == (20_000 - writer.dropped_count) * 1000
+    finally:
+        os.close(reader)
+
+
+def test_a_destination_that_cannot_be_opened_is_for_the_operator(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_ACCESS_LOG: .*: No such file or directory"):
+        AccessLog(str(tmp_path / "none" / "access.log"), sample=1, random=lambda: 0.0)
