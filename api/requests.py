@@ -31,6 +31,6 @@ async def read_body(request: web.Request, schema: type[Body]) -> Body:
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             raw = await request.read()
-    except (TimeoutError, web.RequestPayloadError) as error:
+    except (TimeoutError, ConnectionError, web.RequestPayloadError) as error:
         raise Refused(not_understood, hint="the body did not arrive") from error
     return parse_body(raw, schema, not_understood)

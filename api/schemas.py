@@ -90,7 +90,9 @@ def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal) -> Body:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         if not first["loc"]:
             raise Refused(not_understood, hint="the body is not a JSON object") from None
-        raise Refused(_refusal_of_field(str(first["loc"][0]), not_understood), hint=first["msg"]) from None
+        raise Refused(
+            _refusal_of_field(str(first["loc"][0]), not_understood), hint=first["msg"].removeprefix("Value error, ")
+        ) from None
 
 
 def parse_power_domain(text: str) -> DomainName:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 
@@ -21,12 +22,43 @@ from common.settings import HostPort
 
 SOFTWARE = "frontage"
 _SHUTDOWN_SECONDS = 5.0
+_FIRST_REQUEST_SECONDS = 10.0
+_IDLE_SECONDS = 60.0
+MOST_CONNECTIONS = 512  # below the usual soft limit of 1024 descriptors, with room for questions and Postgres
 
 _log = get_logger("api.serving")
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ()
+    """Bounded before anybody has shown a token: in number, and in the time to its first request.
+
+    (Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.)
+    """
+
+    __slots__ = ("_first_request", "_open")
+
+    def __init__(self, manager: web.Server, open_connections: set[asyncio.Protocol], **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._open = open_connections
+        self._first_request: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if len(self._open) >= MOST_CONNECTIONS:
+            self.force_close()
+            return
+        self._open.add(self)
+        self._first_request = asyncio.get_running_loop().call_later(_FIRST_REQUEST_SECONDS, self._expect_a_request)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._open.discard(self)
+        if self._first_request is not None:
+            self._first_request.cancel()
+        super().connection_lost(exc)
+
+    def _expect_a_request(self) -> None:
+        if self._request_count == 0:
+            self.force_close()
 
     def handle_error(
         self,
@@ -52,11 +84,14 @@ async def serving(app: web.Application, listen: HostPort) -> AsyncIterator[HostP
     """
     loop = asyncio.get_running_loop()
     runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
+    open_connections: set[asyncio.Protocol] = set()
     await runner.setup()
     manager = runner.server
     assert manager is not None
     try:
-        listener = await _listen(lambda: _Connection(manager, loop=loop), listen)
+        listener = await _listen(
+            lambda: _Connection(manager, open_connections, loop=loop, keepalive_timeout=_IDLE_SECONDS), listen
+        )
         try:
             yield HostPort(*listener.sockets[0].getsockname()[:2])
         finally:

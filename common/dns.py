@@ -30,6 +30,7 @@ from common.errors import AddressRefused, OperatorError
 from common.settings import HostPort
 
 PASS_SECONDS = 6.0
+MOST_PASSES = 128  # each holds a channel a server, and its descriptors
 MAX_CHAIN_HOPS = 8
 
 _SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
@@ -91,6 +92,8 @@ _OUTCOMES = {
 class Resolver:
     """Where to ask. One a process; it holds no socket and no answer.
 
+    At most `MOST_PASSES` are open at once; the next wait.
+
     Without `servers`, each pass asks the system's own (`resolv_conf`), which may stand on private addresses.
     """
 
@@ -106,13 +109,15 @@ class Resolver:
             _refuse_forbidden(server, policy)
         self._servers = tuple(servers)
         self._resolv_conf = resolv_conf
+        self._room = asyncio.Semaphore(MOST_PASSES)
 
     @contextlib.asynccontextmanager
     async def open_pass(self) -> AsyncIterator[Pass]:
         """A pass for one task, to be left soon."""
         servers = self._servers or _system_servers(self._resolv_conf)
-        async with contextlib.AsyncExitStack() as channels:
-            yield Pass([await channels.enter_async_context(_open_channel(server)) for server in servers])
+        async with self._room, contextlib.AsyncExitStack() as channels:
+            opened = [_open_channel(server) for server in servers]
+            yield Pass([await channels.enter_async_context(channel) for channel in opened if channel is not None])
 
 
 class Pass:
@@ -185,8 +190,12 @@ def _values(result: pycares.DNSResult, kind: RecordType) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _open_channel(server: HostPort) -> aiodns.DNSResolver:
-    return aiodns.DNSResolver([str(server)], timeout=_TRY_SECONDS, tries=_TRIES, flags=_FLAGS)
+def _open_channel(server: HostPort) -> aiodns.DNSResolver | None:
+    """None when this process has no room for another: the server could not be asked."""
+    try:
+        return aiodns.DNSResolver([str(server)], timeout=_TRY_SECONDS, tries=_TRIES, flags=_FLAGS)
+    except (pycares.AresError, OSError):
+        return None
 
 
 def _refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:

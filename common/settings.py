@@ -190,4 +190,4 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = str(first["loc"][0]) if first["loc"] else "settings"
-        raise OperatorError(f"{PREFIX}{field.upper()} has a bad value: {first['msg']}") from None
+        raise OperatorError(f"{PREFIX}{field.upper()} has a bad value: {first['msg'].removeprefix('Value error, ')}") from None

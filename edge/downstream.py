@@ -96,6 +96,7 @@ class Serving:
         )
         self.keyring = keyring
         self.routes = RouteTable(reader, keyring)
+        self._swept_generation = 0
         self.counters = Counters()
         self.connections: set[Downstream] = set()
         self.is_draining = False
@@ -104,7 +105,7 @@ class Serving:
         self._clock = clock = SystemClock()
         policy = AddressPolicy(
             settings.allow_private_addresses,
-            own_listeners=[settings.edge_http, settings.edge_https, settings.edge_admin],
+            own_listeners=[settings.edge_http, settings.edge_https, settings.edge_admin, settings.api_listen],
         )
         self._desk = LeaseDesk(
             Connector(
@@ -189,6 +190,19 @@ class Serving:
         for connection in [each for each in self.connections if each.deadline < now]:
             connection.on_deadline()
         self._desk.close_idle(now - self.upstream_idle_seconds)
+        if self._swept_generation != self.routes.generation:
+            self._swept_generation = self.routes.generation
+            self._end_departed()
+
+    def _end_departed(self) -> None:
+        """A deleted domain serves no more, and another application's not for its predecessor: tunnels end too."""
+        for connection in list(self.connections):
+            exchange = connection.exchange
+            if exchange is not None:
+                route = self.routes.find(exchange.route.domain)
+                if route is None or route.application_id != exchange.route.application_id:
+                    exchange.cancel()
+                    connection.abort()
 
     def _record(self, exchange: Exchange) -> None:
         self.counters.exchange(exchange, self.loop.time())

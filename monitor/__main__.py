@@ -35,7 +35,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     dsn = resolve_dsn(settings)
     async with open_pool(dsn, size=_CONNECTIONS, application_name="frontage monitor") as database:
         await _check(database, keyring)
-        issuance = Issuance(database, _open_issuer(settings, clock), keyring, clock, random)
+        issuance = Issuance(database, _open_issuer(settings, keyring, clock), keyring, clock, random)
         certificates = Runner(database, orders, issuance.perform, concurrency=_ORDERS_AT_ONCE, random=random)
         listener = Listener(dsn, certificates.wake, application_name="frontage monitor listener")
         async with asyncio.TaskGroup() as tasks:
@@ -59,10 +59,10 @@ async def _check(database: Database, keyring: Keyring) -> None:
         raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
 
 
-def _open_issuer(settings: Settings, clock: Clock) -> Issuer:
+def _open_issuer(settings: Settings, keyring: Keyring, clock: Clock) -> Issuer:
     if settings.issuer == "acme":
         raise OperatorError("FRONTAGE_ISSUER=acme is not available yet: set it to internal, or leave it out")
-    issuer = open_internal(settings.state_dir, clock)
+    issuer = open_internal(settings.state_dir, keyring, clock)
     _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
     return issuer
 

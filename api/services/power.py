@@ -31,8 +31,11 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.errors import AddressRefused, DatabaseUnavailable
 from common.liveness import await_edges
+from common.logs import get_logger
 from common.names import DomainName
 from common.urls import parse_application_url
+
+_log = get_logger("api.services.power")
 
 EDGES_WITHIN_SECONDS = 0.25
 
@@ -130,7 +133,9 @@ class PowerService:
     async def _reach_edges(self) -> None:
         """What was answered is what visitors meet: a moment's patience for the edges. The work is done all the same."""
         with contextlib.suppress(DatabaseUnavailable):
-            await await_edges(self.database, self.clock, within_seconds=EDGES_WITHIN_SECONDS)
+            missing = await await_edges(self.database, self.clock, within_seconds=EDGES_WITHIN_SECONDS)
+            if missing:
+                _log.warning("edges have not reported the change", edges=missing)
 
     async def _held(self, name: DomainName) -> list[Domain]:
         async with self.database.connection() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -53,6 +54,16 @@ def domain_name(text: str | None) -> str | None:
         return parse_domain(text).text if text is not None else None
     except InvalidName as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def cname_target(text: str | None) -> str | None:
+    """A partner's own name. One of ours would make every domain that leads to us theirs."""
+    from common.settings import load
+
+    name, settings = domain_name(text), load(os.environ)
+    if name in (settings.power_target.lower().rstrip("."), settings.ssl_target.lower().rstrip(".")):
+        raise typer.BadParameter(f"{name} is our own target: give the partner's name, which leads to it by CNAME")
+    return name
 
 
 def web_address(text: str | None) -> str | None:

@@ -29,7 +29,7 @@ app = typer.Typer(help="Applications: a partner's account units.", no_args_is_he
 Id = Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")]
 Name = Annotated[str, typer.Option(help="What people call it.", callback=options.not_empty)]
 CnameTarget = Annotated[
-    str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=options.domain_name)
+    str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=options.cname_target)
 ]
 _SECURE_HELP = "A target of its own for Secure; without one, the cname target serves both products."
 _ORIGIN_HELP = "The origin of Secure's domains that name none."
@@ -40,7 +40,7 @@ _WEBHOOK_HELP = "Where events are delivered to."
 def create(
     name: Name,
     cname_target: CnameTarget,
-    secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.domain_name)] = None,
+    secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.cname_target)] = None,
     application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.web_address)] = None,
     webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.web_address)] = None,
 ) -> None:
@@ -101,10 +101,10 @@ def set_(
     application_id: Id,
     name: Annotated[str | None, typer.Option(help="What people call it.", callback=options.not_empty)] = None,
     cname_target: Annotated[
-        str | None, typer.Option(help="The name customers' domains point to.", callback=options.domain_name)
+        str | None, typer.Option(help="The name customers' domains point to.", callback=options.cname_target)
     ] = None,
     secure_cname_target: Annotated[
-        str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=options.or_empty(options.domain_name))
+        str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=options.or_empty(options.cname_target))
     ] = None,
     application_url: Annotated[
         str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.web_address))

@@ -1,6 +1,6 @@
 """The internal issuer: a certificate authority of our own, so that everything works with no network.
 
-Owns ``<state_dir>/ca``: ``root.pem``, for users to trust, and ``root.key``, which leaves this process never. The
+Owns ``<state_dir>/ca``: ``root.pem``, for users to trust, and ``root.key``, sealed under the master key. The
 directory is made complete and then renamed into place, so of several monitors that start at once all use the
 first one's. Leaves are signed by the root itself: a client that trusts ``root.pem`` needs nothing more.
 """
@@ -25,10 +25,12 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from common.clock import Clock
-from common.errors import OperatorError
+from common.errors import OperatorError, SecretUnreadable
+from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
 
+_KEY_IDENTITY = "ca/root-key"
 _ROOT_LIFETIME = timedelta(days=3650)
 _LEAF_LIFETIME = timedelta(days=90)
 _CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is behind ours still finds the leaf valid
@@ -57,7 +59,7 @@ def root_path(state_dir: Path) -> Path:
     return state_dir / "ca" / "root.pem"
 
 
-def open_internal(state_dir: Path, clock: Clock) -> InternalIssuer:
+def open_internal(state_dir: Path, keyring: Keyring, clock: Clock) -> InternalIssuer:
     """The state directory's authority, made now if there is none.
 
     Raises: `OperatorError` when it cannot be made, is damaged, or ends before its next leaf would.
@@ -65,12 +67,14 @@ def open_internal(state_dir: Path, clock: Clock) -> InternalIssuer:
     directory = root_path(state_dir).parent
     try:
         if not root_path(state_dir).exists():
-            _create(directory, clock.now())
-        root, key = _read(directory)
+            _create(directory, keyring, clock.now())
+        root, key = _read(directory, keyring)
     except OSError as error:
         raise OperatorError(
             f"cannot use the certificate authority in {directory}: {error.strerror or error}"
         ) from error
+    except SecretUnreadable as error:
+        raise OperatorError(f"cannot open the key of the certificate authority in {directory}: {error}") from error
     except (ValueError, TypeError) as error:
         raise OperatorError(
             f"the certificate authority in {directory} is damaged: restore it, or remove it to get a new one"
@@ -80,22 +84,22 @@ def open_internal(state_dir: Path, clock: Clock) -> InternalIssuer:
     return InternalIssuer(root, key, clock)
 
 
-def _read(directory: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _read(directory: Path, keyring: Keyring) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     root = x509.load_pem_x509_certificate((directory / "root.pem").read_bytes())
-    key = load_pem_private_key((directory / "root.key").read_bytes(), None)
+    key = load_pem_private_key(keyring.open((directory / "root.key").read_bytes(), _KEY_IDENTITY), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != root.public_key():
         raise ValueError("the root's key is another's")
     return root, key
 
 
-def _create(directory: Path, now: datetime) -> None:
+def _create(directory: Path, keyring: Keyring, now: datetime) -> None:
     """Write a new authority beside its place and rename it; whoever comes second keeps the first one's."""
     directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = ec.generate_private_key(ec.SECP256R1())
     draft = Path(tempfile.mkdtemp(prefix=".ca-", dir=directory.parent))
     try:
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        _write(draft / "root.key", secret, 0o600)
+        _write(draft / "root.key", keyring.seal(secret, _KEY_IDENTITY), 0o600)
         _write(draft / "root.pem", _sign_root(key, now).public_bytes(Encoding.PEM), 0o644)
         draft.chmod(0o755)
         _sync_directory(draft)

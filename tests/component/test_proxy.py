@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.probe import PROBE_PATH, new_nonce, probe_answer
+from edge.downstream import TICK_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -78,6 +79,34 @@ async def test_redirects_of_the_origin_stay_on_the_customers_domain(tmp_path: Pa
             assert (await client.head()).startswith(
                 b"HTTP/1.1 302 Found\r\nLocation: https://%b/in\r\nSet-Cookie: a=b; Path=/\r\n" % domain
             )
+
+
+@pytest.mark.parametrize("successor", [None, "another"])
+async def test_a_tunnel_ends_when_its_domain_leaves_its_application(tmp_path: Path, successor: str | None) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        await wire.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        await wire.rest()
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(
+            b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        )
+        await client.head()
+        proxy.replica.enrol("shop.example.com", there.url + "/elsewhere")  # a change of its route: it goes on
+        proxy.change()
+        await asyncio.sleep(2 * TICK_SECONDS)
+        assert not client.reader.at_eof()
+        if successor is None:
+            del proxy.replica.records["route", "power/shop.example.com"]
+        else:
+            proxy.replica.enrol("shop.example.com", there.url, application=successor)
+        proxy.change()
+        proxy.serving.on_replica_change()
+        assert await client.rest() == b""
 
 
 async def test_a_change_of_origin_is_seen_by_the_next_request_of_the_same_connection(tmp_path: Path) -> None:

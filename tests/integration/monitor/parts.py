@@ -33,7 +33,7 @@ class CountingIssuer:
     name = "internal"
 
     def __init__(self, state_dir: Path, *, failures: int = 0) -> None:
-        self._issuer = open_internal(state_dir, SystemClock())
+        self._issuer = open_internal(state_dir, keyring(state_dir), SystemClock())
         self._failures = failures
         self.issued: list[str] = []
         self.before: Callable[[], Awaitable[None]] | None = None

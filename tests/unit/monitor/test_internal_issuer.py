@@ -21,6 +21,7 @@ from monitor.certificates.internal import InternalIssuer, open_internal, root_pa
 from monitor.certificates.issuance import checked_leaf, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
+from tests.tls_parts import keyring
 
 DOMAIN = "shop.customer.example"
 
@@ -41,7 +42,7 @@ async def issue(issuer: InternalIssuer, domain: str = DOMAIN) -> tuple[str, ec.E
 
 @pytest.fixture
 def issuer(tmp_path: Path) -> InternalIssuer:
-    return open_internal(tmp_path, SystemClock())
+    return open_internal(tmp_path, keyring(), SystemClock())
 
 
 async def test_leaf_verifies_under_the_root_for_its_domain_only(issuer: InternalIssuer, tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ async def test_tls_client_that_trusts_the_root_shakes_hands(
 
 async def test_authority_is_kept_and_its_key_is_private(issuer: InternalIssuer, tmp_path: Path) -> None:
     root = root_path(tmp_path).read_bytes()
-    chain, _ = await issue(open_internal(tmp_path, SystemClock()))
+    chain, _ = await issue(open_internal(tmp_path, keyring(), SystemClock()))
     assert root_path(tmp_path).read_bytes() == root
     assert x509.load_pem_x509_certificate(chain.encode()).issuer == x509.load_pem_x509_certificate(root).subject
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in root_path(tmp_path).parent.iterdir()}
@@ -107,7 +108,7 @@ def test_monitors_that_start_at_once_share_one_authority(tmp_path: Path) -> None
 
     def start(_: int) -> bytes:
         together.wait()
-        open_internal(tmp_path, SystemClock())
+        open_internal(tmp_path, keyring(), SystemClock())
         return root_path(tmp_path).read_bytes()
 
     with ThreadPoolExecutor(starters) as threads:
@@ -117,24 +118,24 @@ def test_monitors_that_start_at_once_share_one_authority(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("damage", [b"", b"no key", None])
 def test_damaged_authority_stops_the_start(tmp_path: Path, damage: bytes | None) -> None:
-    open_internal(tmp_path, SystemClock())
+    open_internal(tmp_path, keyring(), SystemClock())
     if damage is None:
-        open_internal(tmp_path / "another", SystemClock())
+        open_internal(tmp_path / "another", keyring(), SystemClock())
         damage = root_path(tmp_path / "another").with_name("root.key").read_bytes()
     root_path(tmp_path).with_name("root.key").write_bytes(damage)
-    with pytest.raises(OperatorError, match="is damaged: restore it, or remove it"):
-        open_internal(tmp_path, SystemClock())
+    with pytest.raises(OperatorError, match=r"is damaged: restore it, or remove it|cannot open the key of"):
+        open_internal(tmp_path, keyring(), SystemClock())
 
 
 def test_authority_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the state directory should be")
     with pytest.raises(OperatorError, match="cannot use the certificate authority in"):
-        open_internal(tmp_path / "state", SystemClock())
+        open_internal(tmp_path / "state", keyring(), SystemClock())
 
 
 def test_authority_about_to_expire_stops_the_start(issuer: InternalIssuer, tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match="about to expire"):
-        open_internal(tmp_path, LaterClock(timedelta(days=3600)))
+        open_internal(tmp_path, keyring(), LaterClock(timedelta(days=3600)))
 
 
 async def test_request_signed_by_another_key_is_refused(issuer: InternalIssuer) -> None:

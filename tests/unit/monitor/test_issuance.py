@@ -16,6 +16,7 @@ from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import checked_leaf, next_step, renewal_time, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
+from tests.tls_parts import keyring
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = Order("shop.customer.example", "app", "running", 7, 1, {}, 0.01, None)
@@ -55,7 +56,7 @@ def test_phases_add_up_and_survive_another_attempt() -> None:
 
 
 async def test_only_a_certificate_for_our_key_and_domain_is_taken(tmp_path: Path) -> None:
-    issuer = open_internal(tmp_path, SystemClock())
+    issuer = open_internal(tmp_path, keyring(), SystemClock())
     key, other_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     chain = await issuer.issue(ORDER.domain, signing_request(ORDER.domain, key), Phases(SystemClock()))
     checked_leaf(chain, ORDER.domain, key)
