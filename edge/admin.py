@@ -6,6 +6,7 @@ A browser may be made to send requests to loopback by any page, so orders that c
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,10 @@ from aiohttp import web
 
 from common.metrics import CONTENT_TYPE, Family, render
 from edge.supervisor_health import Health
+from edge.worker_acceptor import Acceptor
+
+FAREWELL_POLL_SECONDS = 0.01
+FAREWELL_POLLS = 100
 
 
 class AdminPort:
@@ -49,7 +54,7 @@ class AdminPort:
         return _json(200 if health.is_ready else 503, {"message": message, **health.details})
 
     async def metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=render(self._measurements()), headers={"Content-Type": CONTENT_TYPE})
+        return _last(web.Response(body=render(self._measurements()), headers={"Content-Type": CONTENT_TYPE}))
 
     async def accept(self, request: web.Request) -> web.Response:
         if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
@@ -61,17 +66,39 @@ class AdminPort:
 
 @asynccontextmanager
 async def listening(descriptor: int, port: AdminPort) -> AsyncIterator[None]:
-    """Answer at the listening socket `descriptor`, which itself stays open."""
-    runner = web.AppRunner(port.build_app(), access_log=None, shutdown_timeout=1.0)
+    """Answer at the listening socket `descriptor`, which itself stays open: whoever comes later is the next one's."""
+    runner = web.AppRunner(port.build_app(), access_log=None, shutdown_timeout=FAREWELL_POLLS * FAREWELL_POLL_SECONDS)
     await runner.setup()
+    assert runner.server is not None
     try:
-        await web.SockSite(runner, socket.socket(fileno=os.dup(descriptor))).start()
-        yield
+        listener = socket.socket(fileno=os.dup(descriptor))
+        acceptor = Acceptor([await asyncio.get_running_loop().create_server(runner.server, sock=listener)])
+        try:
+            yield
+        finally:
+            await acceptor.close()
+            await _answer_the_accepted(runner.server)
     finally:
         await runner.cleanup()
 
 
+async def _answer_the_accepted(server: web.Server) -> None:
+    """Each connection carries one request, so they end by themselves."""
+    for _ in range(FAREWELL_POLLS):
+        if not server.connections:
+            break
+        await asyncio.sleep(FAREWELL_POLL_SECONDS)
+
+
 def _json(status: int, body: dict[str, Any]) -> web.Response:
-    return web.Response(
-        status=status, body=orjson.dumps(body, default=str), content_type="application/json", charset="utf-8"
+    return _last(
+        web.Response(
+            status=status, body=orjson.dumps(body, default=str), content_type="application/json", charset="utf-8"
+        )
     )
+
+
+def _last(response: web.Response) -> web.Response:
+    """No keep-alive: who asks next may be meant for the next generation."""
+    response.force_close()
+    return response

@@ -16,6 +16,8 @@ from typing import Any
 
 import orjson
 
+from bench.process_tree import descendants
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
 
@@ -169,7 +171,21 @@ class EdgeProcess:
 
     def living(self) -> set[int]:
         """Processes of this edge that were ever seen and still live."""
+        self._seen.update(descendants(self.process.pid))
         return set(filter(is_alive, self._seen))
+
+    async def serving(self) -> int:
+        """The pid of the generation on duty."""
+        pid: int = (await self.admin_json("/readyz"))["supervisor"]
+        return pid
+
+    async def upgraded(self, *before: int) -> int:
+        """The pid of the generation on duty, once it is none of these."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while (pid := await self.serving()) in before:
+            assert time.monotonic() < deadline, self.log()
+            await asyncio.sleep(0.02)
+        return pid
 
     def queued_connections(self) -> int:
         """Connections the kernel holds for this edge that no worker has accepted (proc(5), rx_queue of LISTEN)."""

@@ -1,7 +1,8 @@
 """An edge whose data path is a stand-in: the real keeper, supervisor and workers around a service that answers its pid.
 
 Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory. Files
-there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker), ``bad-duty``.
+there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker), ``bad-duty``;
+``empty`` keeps it from being ready.
 ``GET /``, ``/slow/<seconds>`` (part of the answer first, the rest later), ``/hang`` (blocks the loop) and ``/echo``
 (from then on whatever comes is sent back).
 """
@@ -39,7 +40,7 @@ class FileReplica:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._path = path
         self._on_applied = on_applied
-        self.version: int | None = read_version(path)
+        self.version = None if path.with_name("empty").exists() else read_version(path)
 
     async def run(self) -> None:
         if self._path.with_name("refusal").exists():
@@ -133,11 +134,11 @@ class AnswerProtocol(asyncio.Protocol):
             body = f"{os.getpid()} {service.version}\n".encode()
             if path == "/hang":
                 time.sleep(60)
+            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
             if path == "/echo":
                 self._is_echo = True
-                self._transport.write(body)
+                self._transport.write(b"\r\n" + body)
                 return
-            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
             delay = float(path.removeprefix("/slow/")) if path.startswith("/slow/") else 0.0
             if delay:
                 asyncio.get_running_loop().call_later(delay, self._end, body)

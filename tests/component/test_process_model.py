@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, eventually, exchange
+from tests.component.edge_process import EdgeProcess, ask, eventually
+from tests.component.load import Load
 
 STAND_IN = "tests.component.stand_in_edge"
 
@@ -27,40 +28,6 @@ async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
         yield process
     finally:
         process.end()
-
-
-class Load:
-    """Clients that ask without pause, 20 times a connection; counts what broke."""
-
-    def __init__(self, port: int, clients: int = 8) -> None:
-        self.answers: list[int] = []  # pids
-        self.broken: list[int | None] = []  # the pid that last answered on the broken connection
-        self._stop = False
-        self._tasks = [asyncio.create_task(self._ask_on(port)) for _ in range(clients)]
-
-    async def _ask_on(self, port: int) -> None:
-        while not self._stop:
-            pid = None
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                for _ in range(20):
-                    if self._stop or writer.is_closing():
-                        break
-                    pid = int((await exchange(reader, writer)).split()[0])
-                    self.answers.append(pid)
-                    await asyncio.sleep(0.002)
-            except (OSError, EOFError):
-                self.broken.append(pid)
-            finally:
-                writer.close()
-
-    async def answered_by(self, pid: int) -> None:
-        before = len(self.answers)
-        await eventually(lambda: pid in self.answers[before:])
-
-    async def end(self) -> None:
-        self._stop = True
-        await asyncio.wait_for(asyncio.gather(*self._tasks), 30)
 
 
 async def queue_behind(edge: EdgeProcess, stopped: int) -> list[asyncio.Task[str]]:

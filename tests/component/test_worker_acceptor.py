@@ -15,10 +15,10 @@ from edge.worker_control import Gate
 from tests.component.edge_process import free_ports
 
 
-def listening() -> tuple[int, Listeners]:
-    """A port, and the gate that it belongs to."""
+def listening() -> tuple[int, int, Listeners]:
+    """The ports of a gate, and the gate."""
     http, https, admin = (HostPort("127.0.0.1", port) for port in free_ports(3))
-    return http.port, Listeners.opened(http, https, admin, 1)
+    return http.port, https.port, Listeners.opened(http, https, admin, 1)
 
 
 class Greeting(asyncio.Protocol):
@@ -29,7 +29,7 @@ class Greeting(asyncio.Protocol):
 
 @pytest.mark.parametrize("turns", range(8))
 async def test_client_that_arrives_while_a_gate_changes_hands_is_answered(turns: int) -> None:
-    http, listeners = listening()
+    http, _, listeners = listening()
     acceptors = [await accept_from(listeners.gates[0], Greeting, Greeting)]
     try:
         clients = [asyncio.create_task(asyncio.open_connection("127.0.0.1", http)) for _ in range(5)]
@@ -47,7 +47,7 @@ async def test_client_that_arrives_while_a_gate_changes_hands_is_answered(turns:
 
 
 async def test_letting_go_leaves_the_gate_open_and_its_queue_waiting() -> None:
-    http, listeners = listening()
+    _, https, listeners = listening()
     try:
         first = await accept_from(listeners.gates[0], Greeting, Greeting)
         await first.close()
