@@ -35,6 +35,10 @@ class MemoryReplica:
         record = self.records.get((kind, key))
         return None if record is None else orjson.dumps(record)
 
+    def remove(self, domain: str) -> None:
+        self._generation += 1
+        del self.records["route", f"power/{domain}"]
+
     def enrol(self, domain: str, application_url: str, *, application: str = "app", **fields: Any) -> None:
         self._generation += 1
         self.records["application", application] = {
