@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -60,7 +61,18 @@ def _one_host_port(value: Any) -> Any:
 
 
 def _name_servers(value: Any) -> Any:
-    return [parse_host_port(part, 53) for part in _split(value)] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    servers = [parse_host_port(part, 53) for part in _split(value)]
+    for server in servers:
+        ipaddress.ip_address(server.host)  # a name would need a name server to be found
+    return servers
+
+
+def _web_address(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value):
+        raise ValueError("expected http:// or https:// and a host")
+    return value
 
 
 Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
@@ -134,7 +146,7 @@ class Settings(BaseSettings):
 
     # API
     api_listen: Listen = HostPort("127.0.0.1", 8000)
-    public_url: str | None = None  # none: http:// and api_listen
+    public_url: Annotated[str | None, BeforeValidator(_web_address)] = None  # none: http:// and api_listen
 
     # DNS
     power_target: str = "power.frontage.localhost"
@@ -190,4 +202,6 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = str(first["loc"][0]) if first["loc"] else "settings"
-        raise OperatorError(f"{PREFIX}{field.upper()} has a bad value: {first['msg'].removeprefix('Value error, ')}") from None
+        raise OperatorError(
+            f"{PREFIX}{field.upper()} has a bad value: {first['msg'].removeprefix('Value error, ')}"
+        ) from None

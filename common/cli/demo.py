@@ -9,7 +9,9 @@ import asyncio
 import os
 import secrets
 import shlex
+import shutil
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,6 +116,14 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
+def _command(name: str) -> str:
+    """How to call a program of this installation from the reader's shell, which may not have its folder on the path."""
+    beside = Path(sys.executable).with_name(name)
+    if not beside.exists() or shutil.which(name) == str(beside):
+        return name
+    return shlex.quote(str(beside))
+
+
 def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
     settings = stage.settings
     url = f"https://{domain}:{settings.edge_https.port}/"
@@ -124,8 +134,8 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("In a browser", url),
         ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
         ("The API", f"{settings.base_url}  applicationId: {stage.application_id}"),
-        ("A token for it", f"{here} frontage token {stage.application_id}"),
-        ("Load", f"{here} locust -f bench/"),
+        ("A token for it", f"{here} {_command('frontage')} token {stage.application_id}"),
+        ("Load", f"{here} {_command('locust')} -f bench/"),
     ):
         console.print(f"[bold]{title}[/]")
         console.print(f"  {text}", markup=False)
