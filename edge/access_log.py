@@ -27,6 +27,7 @@ from edge.http.refusals import Kind
 from edge.http.request import RequestHead
 from edge.relay import CUT_OFF, Exchange
 
+OFF: Final = "off"
 STANDARD_OUTPUT: Final = "-"
 # Between loop and thread: a disk that stands still for a second at 20,000 requests a second.
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
@@ -37,6 +38,12 @@ _MAX_PATH: Final = 1024
 _LAST_WORD_SECONDS: Final = 2.0
 
 _log = get_logger("edge.access_log")
+
+
+def check(destination: str) -> None:
+    """Raises: `OperatorError` when it cannot be opened."""
+    if destination != OFF:
+        os.close(_open_first(_path(destination)))
 
 
 class AccessLog:
@@ -125,11 +132,8 @@ class _Writer:
         self._handed_bytes = 0
         self._dropped = 0
         # the thread's
-        self._path = None if destination == STANDARD_OUTPUT else Path(destination)
-        try:
-            self._descriptor = _open(self._path)
-        except OSError as error:
-            raise OperatorError(f"FRONTAGE_EDGE_ACCESS_LOG: {destination}: {error.strerror}") from error
+        self._path = _path(destination)
+        self._descriptor = _open_first(self._path)
         self._settled_bytes = 0
         self._lost = 0
         self._is_failing = False
@@ -212,6 +216,17 @@ class _Writer:
     def _write_all(self, data: bytes) -> None:
         while data:
             data = data[os.write(self._descriptor, data) :]
+
+
+def _path(destination: str) -> Path | None:
+    return None if destination == STANDARD_OUTPUT else Path(destination)
+
+
+def _open_first(path: Path | None) -> int:
+    try:
+        return _open(path)
+    except OSError as error:
+        raise OperatorError(f"FRONTAGE_EDGE_ACCESS_LOG: {path or 'standard output'}: {error.strerror}") from error
 
 
 def _open(path: Path | None) -> int:

@@ -23,7 +23,7 @@ from common.metrics import Family
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
-from edge.access_log import AccessLog
+from edge.access_log import OFF, AccessLog
 from edge.admission import Admission, room_for_connections
 from edge.counters import Counters
 from edge.http import fields, request
@@ -131,7 +131,7 @@ class Serving:
         self.relay = Relay(self._desk, timeouts, settings.edge_max_body_bytes, self._record, loop.time)
         self.access_log = (
             AccessLog(settings.edge_access_log, sample=settings.edge_access_log_sample, random=random)
-            if settings.edge_access_log != "off"
+            if settings.edge_access_log != OFF
             else None
         )
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)

@@ -10,6 +10,7 @@ from common.db.pool import resolve_dsn
 from common.processes import run_role
 from common.secrets import load_keyring
 from common.settings import Settings
+from edge import access_log
 from edge.replica.replicator import Replicator
 from edge.supervisor_role import supervise
 
@@ -17,7 +18,9 @@ SERVICE = "edge.worker_service:compose"
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    load_keyring(settings.key_file)  # a missing key is for the operator now, not for every worker later
+    # A missing key or an unwritable log is for the operator now, not for every worker later.
+    load_keyring(settings.key_file)
+    access_log.check(settings.edge_access_log)
 
     def replica(on_applied: Callable[[int], None]) -> Replicator:
         return Replicator(settings, lambda: resolve_dsn(settings), on_applied, SystemClock())

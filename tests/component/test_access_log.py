@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from common.errors import OperatorError
-from edge.access_log import AccessLog, _Writer
+from edge.access_log import _Writer, check
 from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
 
 GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -221,4 +221,7 @@ async def test_a_reader_that_stands_still_costs_lines_and_not_the_loop(tmp_path:
 
 def test_a_destination_that_cannot_be_opened_is_for_the_operator(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_ACCESS_LOG: .*: No such file or directory"):
-        AccessLog(str(tmp_path / "none" / "access.log"), sample=1, random=lambda: 0.0)
+        check(str(tmp_path / "none" / "access.log"))
+    check(str(tmp_path / "access.log"))
+    check("-")
+    check("off")
