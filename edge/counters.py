@@ -16,7 +16,7 @@ LATENCY_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class Counters:
-    """Since the worker's start. Written by downstream connections, one owner a worker: `edge.downstream.Serving`."""
+    """Since the worker's start. Written by downstream connections, one owner a worker: `edge.serving.Serving`."""
 
     __slots__ = (
         "_by_status",

@@ -13,9 +13,10 @@ from common.clock import SystemClock
 from common.metrics import Family, Labels
 from common.secrets import load_keyring
 from common.settings import Settings
-from edge.downstream import Downstream, Serving
+from edge.downstream import Downstream
 from edge.proxy_protocol import entrance
 from edge.replica.reader import ReplicaReader
+from edge.serving import Serving
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
 

@@ -15,8 +15,9 @@ import orjson
 
 from common import settings
 from common.secrets import Keyring, load_keyring
-from edge.downstream import Downstream, Serving
+from edge.downstream import Downstream
 from edge.proxy_protocol import entrance
+from edge.serving import Serving
 
 PATIENCE_SECONDS = 10.0
 

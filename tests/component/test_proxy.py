@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.probe import PROBE_PATH, new_nonce, probe_answer
-from edge.downstream import TICK_SECONDS
+from edge.serving import TICK_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"

@@ -16,9 +16,10 @@ from typing import Any, Protocol, cast
 
 from common import settings
 from common.secrets import load_keyring
-from edge.downstream import Downstream, Serving
+from edge.downstream import Downstream
 from edge.relay import Exchange
 from edge.routing.route import Origin
+from edge.serving import Serving
 from edge.upstream.connection import UpstreamConnection
 from tests.component.peers import MemoryReplica
 
