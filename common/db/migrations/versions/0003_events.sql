@@ -1,0 +1,3 @@
+-- Events, their deliveries to webhooks, and sharing links.
+
+select;

@@ -1,0 +1,3 @@
+-- Monitored domains, their checks, and batches.
+
+select;

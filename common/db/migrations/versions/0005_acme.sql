@@ -1,0 +1,3 @@
+-- ACME accounts and what edges must know of them.
+
+select;

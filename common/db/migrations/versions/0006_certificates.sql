@@ -1,0 +1,3 @@
+-- The life of certificates: the CA's limits as a ledger, renewal, revocation.
+
+select;
