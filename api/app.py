@@ -10,7 +10,6 @@ import secrets
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from api import schemas
 from api.auth import Authenticator
 from api.counters import Counters
 from api.errors import Refused, refusal_of_failure, refusal_of_http
@@ -18,6 +17,7 @@ from api.handlers.health import HealthHandlers
 from api.handlers.power import PowerHandlers
 from api.handlers.token import TokenHandler
 from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
+from api.schemas import answers
 from api.services.edge_probe import HttpEdgeProbe
 from api.services.eligibility import Places
 from api.services.power import PowerService
@@ -137,7 +137,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 def _render(request: web.Request, error: Refused) -> web.Response:
     content = {"message": error.refusal.message, "request_id": request[REQUEST_ID]}
     content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
-    return schemas.respond(content, error.refusal.status)
+    return answers.respond(content, error.refusal.status)
 
 
 def _authenticated(authenticator: Authenticator) -> Middleware:

@@ -50,11 +50,11 @@ REVIEW_ELIGIBILITY: Final = Refusal(502, "Please review Power eligibility status
 STEP_ONE: Final = Refusal(502, "Please complete step 1.")
 POWERED_TOO_OFTEN: Final = Refusal(502, "This domain has been powered too many times in 24 hours.")
 DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
-INVALID_POWER_BODY: Final = Refusal(502, INVALID_BODY.message)
-POWER_INTERNAL: Final = Refusal(502, "Internal Server Error.")
+INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
+PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
-_PRODUCT_PATHS: Final = frozenset({"/power"})
+_PRODUCT_PATHS: Final = frozenset({"/power", "/ssl"})
 _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
 
 
@@ -68,13 +68,13 @@ def is_product_write(method: str, path: str) -> bool:
 
 
 def invalid_body(method: str, path: str) -> Refusal:
-    return INVALID_POWER_BODY if is_product_write(method, path) else INVALID_BODY
+    return INVALID_PRODUCT_BODY if is_product_write(method, path) else INVALID_BODY
 
 
 def refusal_of_failure(error: Exception, method: str, path: str) -> Refusal:
     """The row for a failure of ours, as opposed to what a service refuses."""
     if is_product_write(method, path):
-        return POWER_INTERNAL
+        return PRODUCT_INTERNAL
     if isinstance(error, DatabaseUnavailable) and path in _UNAVAILABLE_PATHS:
         return UNAVAILABLE
     return INTERNAL

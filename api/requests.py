@@ -7,7 +7,7 @@ import asyncio
 from aiohttp import web
 
 from api.errors import NOT_JSON, Refused, invalid_body
-from api.schemas import Body, parse_body
+from api.schemas.bodies import Body, parse_body
 from common.db.applications import Application
 
 LARGEST_BODY_BYTES = 256 * 1024

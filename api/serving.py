@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from api import schemas
+from api.schemas import answers
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.settings import HostPort
@@ -70,7 +70,7 @@ class _Connection(web.RequestHandler):
         _log.info("request not understood", status=status, error=type(exc).__name__)
         if request.writer.output_size > 0:
             raise ConnectionError("part of an answer was sent already")
-        response = schemas.respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)
+        response = answers.respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)
         response.headers["Server"] = SOFTWARE
         response.force_close()
         return response

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api import schemas
 from api.counters import Counters
+from api.schemas import answers
 from common import metrics
 from common.db.pool import Database
 from common.db.schema import check_schema
@@ -17,12 +17,12 @@ class HealthHandlers:
         self._counters = counters
 
     async def healthz(self, _: web.Request) -> web.Response:
-        return schemas.respond({"status": "ok"})
+        return answers.respond({"status": "ok"})
 
     async def readyz(self, _: web.Request) -> web.Response:
         async with self._database.connection() as connection:
             await check_schema(connection)
-        return schemas.respond({"status": "ready"})
+        return answers.respond({"status": "ready"})
 
     async def metrics(self, _: web.Request) -> web.Response:
         body = metrics.render(self._counters.families())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api import schemas
 from api.errors import UNRESOLVED, Refused
 from api.requests import application_of, read_body
-from api.schemas import DomainBody, PowerBody, PowerChange
+from api.schemas import answers, queries
+from api.schemas.bodies import ProductBody
+from api.schemas.power import PowerBody, PowerChange, powered_domain
 from api.services.power import PowerService
 from common.db.applications import Application
 from common.errors import InvalidName
@@ -31,31 +32,31 @@ class PowerHandlers:
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, PowerBody)
         await self._service.power(application_of(request), body)
-        return schemas.message(POWERED)
+        return answers.message(POWERED)
 
     async def put(self, request: web.Request) -> web.Response:
         body = await read_body(request, PowerChange)
         await self._service.update(application_of(request), body)
-        return schemas.message(UPDATED)
+        return answers.message(UPDATED)
 
     async def delete(self, request: web.Request) -> web.Response:
-        body = await read_body(request, DomainBody)
+        body = await read_body(request, ProductBody)
         await self._service.remove(application_of(request), body.domain)
-        return schemas.message(REMOVED)
+        return answers.message(REMOVED)
 
     async def _get_list(self, request: web.Request, application: Application) -> web.Response:
-        query = schemas.parse_list_query(request.query)
+        query = queries.parse_list_query(request.query)
         page = await self._service.list_page(application, query)
-        items = [schemas.powered_domain(domain) for domain in page.items]
-        return schemas.respond(schemas.envelope(page, items, query))
+        items = [powered_domain(domain) for domain in page.items]
+        return answers.respond(answers.envelope(page, items, query))
 
     async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
-        wants_root = schemas.parse_flag(request.query, "rootDomain")
-        name = _parse_name(schemas.parse_text(request.query, "domain"))
+        wants_root = queries.parse_flag(request.query, "rootDomain")
+        name = _parse_name(queries.parse_text(request.query, "domain"))
         if wants_root:
             name = DomainName(name.registrable, name.registrable, None)
         found = await self._service.check_eligibility(application, name)
-        return schemas.respond(
+        return answers.respond(
             {
                 "eligible": found.is_eligible,
                 "powerStatus": found.status,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api import schemas
 from api.auth import Authenticator
 from api.requests import read_body
-from api.schemas import TokenBody
+from api.schemas.answers import respond
+from api.schemas.token import TokenBody
 from common.applications import mint_token
 from common.clock import Clock
 
@@ -21,4 +21,4 @@ class TokenHandler:
         """Signed with the secret that was sent: when a rotation ends that secret, it ends the token."""
         body = await read_body(request, TokenBody)
         application = await self._authenticator.identify(body.application_id, body.secret)
-        return schemas.respond({"auth_token": mint_token(application.id, body.secret, self._clock.now())})
+        return respond({"auth_token": mint_token(application.id, body.secret, self._clock.now())})

@@ -20,7 +20,9 @@ from api.errors import (
     Refused,
     invalid_parameter,
 )
-from api.schemas import ListQuery, PowerBody, PowerChange, parse_power_domain
+from api.schemas.bodies import parse_product_domain
+from api.schemas.power import PowerBody, PowerChange
+from api.schemas.queries import ListQuery
 from api.services import eligibility
 from common.addresses import AddressPolicy
 from common.clock import Clock
@@ -94,7 +96,7 @@ class PowerService:
 
     async def power(self, application: Application, body: PowerBody) -> None:
         """Returns once the domain is durably enrolled; its certificate follows by itself."""
-        name = parse_power_domain(body.domain)
+        name = parse_product_domain(body.domain)
         if name.is_root:
             raise Refused(DOMAIN_NOT_VALID, hint="a root domain cannot be powered here: give a subdomain")
         self._refuse_private(body.application_url)
@@ -111,7 +113,7 @@ class PowerService:
         await self._reach_edges()
 
     async def update(self, application: Application, body: PowerChange) -> None:
-        name = parse_power_domain(body.domain)
+        name = parse_product_domain(body.domain)
         if body.application_url is not None:
             self._refuse_private(body.application_url)
         async with self.database.transaction() as connection:
@@ -123,7 +125,7 @@ class PowerService:
         await self._reach_edges()
 
     async def remove(self, application: Application, domain: str) -> None:
-        name = parse_power_domain(domain)
+        name = parse_product_domain(domain)
         async with self.database.transaction() as connection:
             was_ours = await domains.remove(connection, name.text, "power", application.id)
         if not was_ours:

@@ -1,6 +1,7 @@
 import pytest
 
-from api.schemas import ListQuery, envelope
+from api.schemas.answers import envelope
+from api.schemas.queries import ListQuery
 from common.db.domains import Page
 
 

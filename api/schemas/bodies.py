@@ -1,0 +1,74 @@
+"""Request bodies: JSON objects, checked field by field against a frozen schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from api.errors import DOMAIN_NOT_VALID, Refusal, Refused, invalid_parameter
+from common.errors import FrontageError, InvalidName
+from common.names import DomainName, parse_domain
+from common.urls import parse_application_url
+
+
+class Strict(BaseModel):
+    """The root of all bodies. `refusals`: the answer to a field that is not valid, where it is not the usual one."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+    refusals: ClassVar[Mapping[str, Refusal]] = {}
+
+
+class ProductBody(Strict):
+    """What Power and Secure are told of a domain at least; all of it for DELETE."""
+
+    refusals = {"domain": DOMAIN_NOT_VALID}
+
+    domain: str
+
+
+Body = TypeVar("Body", bound=Strict)
+
+
+def _application_url(text: str) -> str:
+    try:
+        parse_application_url(text)
+    except FrontageError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Url = Annotated[str, AfterValidator(_application_url)]
+
+
+def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal) -> Body:
+    """`not_understood` is the answer to what is no JSON object; its status is that of every other refusal too.
+
+    Raises: `Refused`.
+    """
+    try:
+        return schema.model_validate(orjson.loads(raw))
+    except orjson.JSONDecodeError as error:
+        raise Refused(not_understood, hint="the body is not JSON") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise _refused(schema, first["loc"], first["msg"], not_understood) from None
+
+
+def parse_product_domain(text: str) -> DomainName:
+    """Raises: `Refused`."""
+    try:
+        return parse_domain(text)
+    except InvalidName as error:
+        raise Refused(DOMAIN_NOT_VALID, hint=str(error)) from error
+
+
+def _refused(schema: type[Strict], place: tuple[Any, ...], words: str, not_understood: Refusal) -> Refused:
+    if not place:
+        return Refused(not_understood, hint="the body is not a JSON object")
+    name, *inner = map(str, place)
+    refusal = schema.refusals.get(name) or invalid_parameter(name, status=not_understood.status)
+    where = f"{'.'.join(inner)}: " if inner else ""
+    return Refused(refusal, hint=where + words.removeprefix("Value error, "))

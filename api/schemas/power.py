@@ -1,0 +1,36 @@
+"""Power's bodies and items (SPEC 2.3, 4.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from api.schemas.bodies import ProductBody, Url
+from common.db.domains import Domain
+
+MOST_ROOT_PATHS = 100
+
+# RFC 3986's path; the slash in front may be left out.
+_ROOT_PATH = r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})+$"
+RootPath = Annotated[str, Field(pattern=_ROOT_PATH, max_length=1024)]
+RootPaths = Annotated[list[RootPath], Field(max_length=MOST_ROOT_PATHS)]
+
+
+class PowerBody(ProductBody):
+    application_url: Url = Field(alias="applicationUrl")
+    root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
+
+
+class PowerChange(ProductBody):
+    application_url: Url | None = Field(None, alias="applicationUrl")
+    root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
+
+
+def powered_domain(domain: Domain) -> dict[str, Any]:
+    return {
+        "domain": domain.domain,
+        "applicationUrl": domain.application_url,
+        "powerRootPathAccess": domain.root_path_access,
+        "powerStatus": domain.status,
+    }

@@ -1,0 +1,85 @@
+"""Query parameters: each at most once, each of its type, and a refusal that names the one that is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import cast
+
+from multidict import MultiMapping
+
+from api.errors import Refused, invalid_parameter
+from common.db.domains import Status
+
+DEFAULT_SIZE = 50
+LARGEST_SIZE = 200
+_LARGEST_PAGE = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """One page of a list of Power or Secure."""
+
+    page: int = 0
+    size: int = DEFAULT_SIZE
+    status: Status | None = None
+
+
+def parse_list_query(query: MultiMapping[str]) -> ListQuery:
+    """Raises: `Refused` that names the parameter."""
+    status = parse_optional_text(query, "status")
+    if status not in (None, "active", "inactive"):
+        raise Refused(invalid_parameter("status"))
+    return ListQuery(
+        page=parse_integer(query, "page", default=0, least=0, most=_LARGEST_PAGE),
+        size=parse_integer(query, "size", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE),
+        status=cast("Status | None", status),
+    )
+
+
+def parse_flag(query: MultiMapping[str], name: str) -> bool:
+    """``true`` or ``false``; false when it is not there. Raises: `Refused`."""
+    text = parse_optional_text(query, name)
+    if text not in (None, "true", "false"):
+        raise Refused(invalid_parameter(name))
+    return text == "true"
+
+
+def parse_text(query: MultiMapping[str], name: str) -> str:
+    """Raises: `Refused`."""
+    text = parse_optional_text(query, name)
+    if text is None:
+        raise Refused(invalid_parameter(name))
+    return text
+
+
+def parse_optional_text(query: MultiMapping[str], name: str) -> str | None:
+    """Raises: `Refused` for a parameter sent twice."""
+    values = query.getall(name, [])
+    if len(values) > 1:
+        raise Refused(invalid_parameter(name))
+    return values[0] if values else None
+
+
+def parse_integer(query: MultiMapping[str], name: str, *, default: int, least: int, most: int) -> int:
+    """Raises: `Refused`."""
+    text = parse_optional_text(query, name)
+    if text is None:
+        return default
+    if not re.fullmatch(r"[0-9]{1,18}", text, re.ASCII) or not least <= int(text) <= most:
+        raise Refused(invalid_parameter(name))
+    return int(text)
+
+
+def parse_optional_date(query: MultiMapping[str], name: str) -> date | None:
+    """``2026-01-31``. Raises: `Refused`."""
+    text = parse_optional_text(query, name)
+    if text is None:
+        return None
+    try:
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text, re.ASCII):
+            raise ValueError(text)
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise Refused(invalid_parameter(name), hint="expected a date like 2026-01-31") from error
