@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from api.app import build_app, own_policy
+from api.app import build_app
 from api.serving import serving
+from common.addresses import own_policy
 from common.clock import SystemClock
 from common.db.pool import Database, open_pool, resolve_dsn
 from common.db.schema import check_schema

@@ -18,17 +18,16 @@ from api.handlers.power import PowerHandlers
 from api.handlers.token import TokenHandler
 from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
 from api.schemas import answers
-from api.services.edge_probe import HttpEdgeProbe
-from api.services.eligibility import Places
 from api.services.power import PowerService
 from api.serving import SOFTWARE
-from common.addresses import AddressPolicy
+from common.addresses import own_policy
 from common.clock import Clock
 from common.db.pool import Database
 from common.dns import Resolver
-from common.errors import DatabaseUnavailable, InvalidName, OperatorError
+from common.edge_probe import HttpEdgeProbe
+from common.eligibility import Places
+from common.errors import DatabaseUnavailable
 from common.logs import get_logger
-from common.names import parse_host_name
 from common.secrets import Keyring
 from common.settings import Settings
 
@@ -58,7 +57,7 @@ def build_app(
             database,
             resolver,
             policy,
-            Places.of(_targets(settings), settings.service_servers),
+            Places.of(settings),
             HttpEdgeProbe(keyring, policy, port=probe_port),
             clock,
         )
@@ -82,21 +81,6 @@ def build_app(
     for method, path, handler in routes:
         app.router.add_route(method, path, handler, expect_handler=_expect)
     return app
-
-
-def own_policy(settings: Settings) -> AddressPolicy:
-    """Whom the API may dial; never a listener of this installation."""
-    listeners = (settings.edge_http, settings.edge_https, settings.edge_admin, settings.api_listen)
-    return AddressPolicy(settings.allow_private_addresses, listeners)
-
-
-def _targets(settings: Settings) -> frozenset[str]:
-    """Raises: `OperatorError`."""
-    names = {"FRONTAGE_POWER_TARGET": settings.power_target, "FRONTAGE_SSL_TARGET": settings.ssl_target}
-    try:
-        return frozenset(map(parse_host_name, names.values()))
-    except InvalidName as error:
-        raise OperatorError(f"{' or '.join(names)} is no host name: {error}") from error
 
 
 def _answered(counters: Counters, clock: Clock) -> Middleware:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from common.errors import AddressRefused
-from common.settings import IPAddress, Network
+from common.settings import IPAddress, Network, Settings
 
 # IANA IPv4 Special-Purpose Address Registry: what is not globally reachable, and what is not unicast.
 _NOT_PUBLIC_V4 = tuple(
@@ -146,3 +146,9 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
         return ip_address(host)
     except ValueError:
         return None
+
+
+def own_policy(settings: Settings) -> AddressPolicy:
+    """Whom a role may dial for others; never a listener of this installation."""
+    listeners = (settings.edge_http, settings.edge_https, settings.edge_admin, settings.api_listen)
+    return AddressPolicy(settings.allow_private_addresses, listeners)

@@ -23,7 +23,7 @@ from api.errors import (
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.queries import ListQuery
-from api.services import eligibility
+from common import eligibility
 from common.addresses import AddressPolicy
 from common.clock import Clock
 from common.db import domains

@@ -11,10 +11,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from api.app import build_app, own_policy
+from api.app import build_app
 from api.serving import serving
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
+from common.addresses import own_policy
 from common.clock import SystemClock
 from common.db.pool import Database, open_pool
 from common.db.session import Patience

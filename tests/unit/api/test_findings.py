@@ -2,8 +2,8 @@
 
 import pytest
 
-from api.services.eligibility import Findings
 from common.dns import Outcome
+from common.eligibility import Findings
 
 FOUND = Outcome.RECORDS
 

@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from common.dns import Outcome, Pass
-from common.names import DomainName
-from common.settings import IPAddress
+from common.errors import InvalidName, OperatorError
+from common.names import DomainName, parse_host_name
+from common.settings import Settings
 
 EdgeProbe = Callable[[Pass, str], Awaitable[bool]]
 """Whether our edge answers requests for this name over HTTP."""
@@ -27,8 +28,14 @@ class Places:
     service_servers: frozenset[str]
 
     @classmethod
-    def of(cls, targets: frozenset[str], service_servers: tuple[IPAddress, ...]) -> Places:
-        return cls(targets, frozenset(map(str, service_servers)))
+    def of(cls, settings: Settings) -> Places:
+        """Raises: `OperatorError`."""
+        names = {"FRONTAGE_POWER_TARGET": settings.power_target, "FRONTAGE_SSL_TARGET": settings.ssl_target}
+        try:
+            targets = frozenset(map(parse_host_name, names.values()))
+        except InvalidName as error:
+            raise OperatorError(f"{' or '.join(names)} is no host name: {error}") from error
+        return cls(targets, frozenset(map(str, settings.service_servers)))
 
 
 @dataclass(frozen=True, slots=True)
