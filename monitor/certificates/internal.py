@@ -27,7 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from common.clock import Clock
 from common.errors import OperatorError, SecretUnreadable
 from common.secrets import Keyring
-from monitor.certificates.issuer import IssuanceFailed
+from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, RenewalWindow
 from monitor.certificates.phases import Phases
 
 _KEY_IDENTITY = "ca/root-key"
@@ -40,18 +40,33 @@ class InternalIssuer:
     """Signs with the root it was opened with. Holds no other state; created by the monitor's ``__main__``."""
 
     name = "internal"
+    """What ``certificates.issuer`` says of its certificates."""
 
     def __init__(self, root: x509.Certificate, key: ec.EllipticCurvePrivateKey, clock: Clock) -> None:
         self._root = root
         self._key = key
         self._clock = clock
 
-    async def issue(self, domain: str, request: x509.CertificateSigningRequest, phases: Phases) -> str:
+    async def issue(
+        self,
+        domain: str,
+        request: x509.CertificateSigningRequest,
+        phases: Phases,
+        journal: Journal,
+        *,
+        replaces: Issued | None = None,
+    ) -> Issued:
         with phases.timed("sign"):
             if not request.is_signature_valid:
                 raise IssuanceFailed("the signing request is not signed by its own key")
             leaf = _sign_leaf(self._root, self._key, domain, request, self._clock.now())
-        return leaf.public_bytes(Encoding.PEM).decode("ascii")
+        return Issued(self.name, leaf.public_bytes(Encoding.PEM).decode("ascii"))
+
+    async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        return None
+
+    async def revoke(self, issued: Issued, reason: int) -> None:
+        """Nobody asks this authority what it has revoked: that the certificate is served no more is all there is."""
 
 
 def root_path(state_dir: Path) -> Path:

@@ -25,7 +25,7 @@ from common.db.pool import Database
 from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring
-from monitor.certificates.issuer import IssuanceFailed, Issuer
+from monitor.certificates.issuer import IssuanceFailed, Issuer, Placed
 from monitor.certificates.phases import Phases
 
 _log = get_logger("monitor.certificates.issuance")
@@ -45,6 +45,18 @@ def next_step(order: Order) -> Literal["issue", "await edges", "renew"]:
 def renewal_time(not_before: datetime, not_after: datetime, random: Random) -> datetime:
     fraction = RENEWAL_FRACTION + random.uniform(-_RENEWAL_SPREAD, _RENEWAL_SPREAD)
     return not_before + (not_after - not_before) * fraction
+
+
+class _Forgetful:
+    """A journal that keeps nothing: an order whose holder died is started over."""
+
+    placed: Placed | None = None
+
+    async def reserve(self, issuer: str) -> None: ...
+
+    async def record_placed(self, placed: Placed) -> None: ...
+
+    async def record_failed_validation(self, placed: Placed) -> None: ...
 
 
 class Issuance:
@@ -81,12 +93,12 @@ class Issuance:
         with phases.timed("key"):
             key = ec.generate_private_key(ec.SECP256R1())
             request = signing_request(order.domain, key)
-        chain = await self._issuer.issue(order.domain, request, phases)
-        leaf = checked_leaf(chain, order.domain, key)
+        issued = await self._issuer.issue(order.domain, request, phases, _Forgetful())
+        leaf = checked_leaf(issued.chain, order.domain, key)
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         certificate = Certificate(
-            issuer=self._issuer.name,
-            chain=chain,
+            issuer=issued.issuer,
+            chain=issued.chain,
             private_key=self._keyring.seal(secret, certificates.key_identity(order.domain)),
             not_before=leaf.not_valid_before_utc,
             not_after=leaf.not_valid_after_utc,

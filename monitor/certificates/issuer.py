@@ -1,27 +1,101 @@
-"""What every issuer promises. An issuer sees a domain and a signing request, never a key, a row or a lease."""
+"""What every issuer promises. An issuer sees a domain and a signing request, never a key, a row or a lease.
+
+What must outlive the process that carries an order goes through its `Journal`: the caller's, one for each attempt.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
 
 from cryptography import x509
 
 from common.claims import WorkFailed
 from monitor.certificates.phases import Phases
 
+FailureKind = Literal["rate_limited", "caa", "validation", "unavailable", "other"]
+"""Of a failed order: too many (the CA's word or our own ledger's), the DNS forbids it, the CA could not validate the
+domain, the CA or the DNS could not be asked, and the rest. All but ``validation`` let the next issuer have a try."""
+
 
 class IssuanceFailed(WorkFailed):
     """The issuer did not give a certificate; the text is for the domain's owner, in plain words."""
 
+    def __init__(self, words: str, *, retry_after_seconds: float = 0.0, kind: FailureKind = "other") -> None:
+        super().__init__(words, retry_after_seconds=retry_after_seconds)
+        self.kind: FailureKind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A certificate and who gave it. `issuer` is what ``certificates.issuer`` says: ``internal``, or the address of
+    an ACME directory. `chain` is PEM, leaf first."""
+
+    issuer: str
+    chain: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An order that a CA has accepted: where it is found again, for the same account and the same signing key."""
+
+    issuer: str
+    url: str
+    placed_at: datetime
+
+
+class Journal(Protocol):
+    """Each method returns once its word is durable, and is called in this order. All raise `FenceLost` when the
+    order is another's now; then nothing more is asked of the CA."""
+
+    @property
+    def placed(self) -> Placed | None:
+        """The order that an earlier attempt placed for the same signing key; None to begin a new one."""
+
+    async def reserve(self, issuer: str) -> None:
+        """An order is about to be placed there: count it. Raises: `IssuanceFailed` (rate_limited)."""
+
+    async def record_placed(self, placed: Placed) -> None:
+        """Keep it, and the request's key: from now on there may be a certificate at the CA that only they lead to."""
+
+    async def record_failed_validation(self, placed: Placed) -> None:
+        """The CA counts these too. May be said again of the same order, and then counts once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalWindow:
+    """When the CA would have a certificate renewed (RFC 9773 §4.2), and when to ask it again."""
+
+    start: datetime
+    end: datetime
+    ask_again_seconds: float
+
 
 class Issuer(Protocol):
-    @property
-    def name(self) -> str:
-        """What ``certificates.issuer`` says of its certificates."""
+    async def issue(
+        self,
+        domain: str,
+        request: x509.CertificateSigningRequest,
+        phases: Phases,
+        journal: Journal,
+        *,
+        replaces: Issued | None = None,
+    ) -> Issued:
+        """A chain for the request's key and for `domain` alone. Times its own phases.
 
-    async def issue(self, domain: str, request: x509.CertificateSigningRequest, phases: Phases) -> str:
-        """A chain in PEM, leaf first, for the request's key and for `domain` alone.
+        May be called again for an order whose holder died: with the same request and what its journal kept, that
+        order is carried on, else a new one is placed; in no case does a lost order leave a second certificate.
+        `replaces` is the certificate that a renewal takes the place of.
 
-        May be called again for an order whose holder died: it either finds that order or starts over. Times its
-        own phases. Raises: `IssuanceFailed`.
+        Raises: `IssuanceFailed`; what the journal raises.
+        """
+
+    async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        """None where its issuer does not say, or is no issuer of ours any more. Raises: `IssuanceFailed`."""
+
+    async def revoke(self, issued: Issued, reason: int) -> None:
+        """Have its issuer revoke it (RFC 5280 §5.3.1); one that is revoked already is no failure.
+
+        Raises: `IssuanceFailed`.
         """

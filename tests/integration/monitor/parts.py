@@ -19,7 +19,7 @@ from common.errors import DatabaseUnavailable
 from common.secrets import Keyring, load_keyring
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
-from monitor.certificates.issuer import IssuanceFailed, Issuer
+from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, RenewalWindow
 from monitor.certificates.phases import Phases
 
 APPLICATION = "app-one"
@@ -30,22 +30,33 @@ DOMAIN = "shop.customer.example"
 class CountingIssuer:
     """The internal issuer, counting; fails its first `failures` orders, and lets `before` do what it will."""
 
-    name = "internal"
-
     def __init__(self, state_dir: Path, *, failures: int = 0) -> None:
         self._issuer = open_internal(state_dir, keyring(state_dir), SystemClock())
         self._failures = failures
         self.issued: list[str] = []
         self.before: Callable[[], Awaitable[None]] | None = None
 
-    async def issue(self, domain: str, request: x509.CertificateSigningRequest, phases: Phases) -> str:
+    async def issue(
+        self,
+        domain: str,
+        request: x509.CertificateSigningRequest,
+        phases: Phases,
+        journal: Journal,
+        *,
+        replaces: Issued | None = None,
+    ) -> Issued:
         if self.before is not None:
             await self.before()
         if self._failures:
             self._failures -= 1
             raise IssuanceFailed("the authority is out to lunch")
         self.issued.append(domain)
-        return await self._issuer.issue(domain, request, phases)
+        return await self._issuer.issue(domain, request, phases, journal, replaces=replaces)
+
+    async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        return None
+
+    async def revoke(self, issued: Issued, reason: int) -> None: ...
 
 
 class HastyRandom(Random):

@@ -21,6 +21,7 @@ from monitor.certificates.internal import InternalIssuer, open_internal, root_pa
 from monitor.certificates.issuance import checked_leaf, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
+from tests.journal import MemoryJournal
 from tests.tls_parts import keyring
 
 DOMAIN = "shop.customer.example"
@@ -36,8 +37,8 @@ class LaterClock(SystemClock):
 
 async def issue(issuer: InternalIssuer, domain: str = DOMAIN) -> tuple[str, ec.EllipticCurvePrivateKey]:
     key = ec.generate_private_key(ec.SECP256R1())
-    chain = await issuer.issue(domain, signing_request(domain, key), Phases(SystemClock()))
-    return chain, key
+    issued = await issuer.issue(domain, signing_request(domain, key), Phases(SystemClock()), MemoryJournal())
+    return issued.chain, key
 
 
 @pytest.fixture
@@ -142,4 +143,4 @@ async def test_request_signed_by_another_key_is_refused(issuer: InternalIssuer) 
     genuine = signing_request(DOMAIN, ec.generate_private_key(ec.SECP256R1())).public_bytes(Encoding.DER)
     forged = x509.load_der_x509_csr(genuine[:-4] + bytes(4))
     with pytest.raises(IssuanceFailed):
-        await issuer.issue(DOMAIN, forged, Phases(SystemClock()))
+        await issuer.issue(DOMAIN, forged, Phases(SystemClock()), MemoryJournal())

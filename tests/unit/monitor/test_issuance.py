@@ -16,6 +16,7 @@ from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import checked_leaf, next_step, renewal_time, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
+from tests.journal import MemoryJournal
 from tests.tls_parts import keyring
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,7 +59,10 @@ def test_phases_add_up_and_survive_another_attempt() -> None:
 async def test_only_a_certificate_for_our_key_and_domain_is_taken(tmp_path: Path) -> None:
     issuer = open_internal(tmp_path, keyring(), SystemClock())
     key, other_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    chain = await issuer.issue(ORDER.domain, signing_request(ORDER.domain, key), Phases(SystemClock()))
+    issued = await issuer.issue(
+        ORDER.domain, signing_request(ORDER.domain, key), Phases(SystemClock()), MemoryJournal()
+    )
+    chain = issued.chain
     checked_leaf(chain, ORDER.domain, key)
     for text, domain, for_key in (
         (chain, ORDER.domain, other_key),
