@@ -1,3 +1,122 @@
 -- Monitored domains, their checks, and batches.
 
-select;
+-- A name whose records are watched for one application: the apex, or one subdomain of it. Two applications may watch
+-- the same. The row is also the work of checking it (claimed: see common.claims). A claim moves no indexed column, so
+-- that it rewrites the row alone; hence the room left in each page.
+create table monitored_domains (
+    id                      text primary key,
+    application_id          text not null references applications,
+    domain                  text not null check (octet_length(domain) <= 253), -- registrable, lower-case A-labels
+    subdomain               text,                           -- none: the apex
+    user_id                 text,
+    job_id                  text,
+    user_email              text,
+    source                  text not null default 'api' check (source in ('api', 'connect')),
+    date_added              timestamptz not null default clock_timestamp(),
+    dns_records             jsonb not null,                 -- array of SPEC 2.1; hosts relative to the apex
+    records_version         bigint not null default 1,      -- moves whenever dns_records change
+    state                   text not null default 'unchecked' check (state in ('unchecked', 'present', 'missing')),
+    records_present         jsonb,                          -- these four: as of the last check that came to a verdict
+    records_missing         jsonb,
+    missing_records_last_detected timestamptz,
+    last_checked_at         timestamptz,
+    evidence                jsonb,                          -- of the last check: who answered what, when
+    check_requested_at      timestamptz not null default clock_timestamp(), -- last added or changed
+    due_at                  timestamptz not null default clock_timestamp(),
+    lease_until             timestamptz,
+    fence                   bigint not null default 0,
+    attempts                integer not null default 0
+) with (fillfactor = 80);
+create unique index monitored_once on monitored_domains (application_id, domain, coalesce(subdomain, ''));
+create index monitored_by_date on monitored_domains (application_id, date_added, id);
+create index monitored_due on monitored_domains (due_at);
+
+-- How many monitored domains an application added on each day, and within it in each ten seconds: a page far down a
+-- list of a million is found by adding up these, not by walking a million rows.
+create table monitored_tallies (
+    application_id          text not null,
+    span                    text not null check (span in ('day', 'moment')),
+    begins_at               timestamptz not null,           -- UTC
+    domains                 bigint not null,
+    primary key (application_id, span, begins_at)
+) with (fillfactor = 50);
+
+create function monitored_moment(added timestamptz) returns timestamptz language sql immutable as $$
+    select date_bin('10 seconds', added, '2000-01-01 00:00:00+00')
+$$;
+
+create function monitored_day(added timestamptz) returns timestamptz language sql immutable as $$
+    select date_bin('1 day', added, '2000-01-01 00:00:00+00')
+$$;
+
+create function count_monitored() returns trigger language plpgsql as $$
+begin
+    insert into monitored_tallies as tally (application_id, span, begins_at, domains)
+        select application_id, 'day', monitored_day(date_added), count(*) from added group by 1, 3
+        union all
+        select application_id, 'moment', monitored_moment(date_added), count(*) from added group by 1, 3
+        order by 1, 2, 3
+    on conflict (application_id, span, begins_at) do update set domains = tally.domains + excluded.domains;
+    return null;
+end
+$$;
+
+create function discount_monitored() returns trigger language plpgsql as $$
+begin
+    with gone as (
+        select application_id, 'day' as span, monitored_day(date_added) as begins_at, count(*) as domains
+            from removed group by 1, 3
+        union all
+        select application_id, 'moment', monitored_moment(date_added), count(*) from removed group by 1, 3
+    )
+    update monitored_tallies tally set domains = tally.domains - gone.domains from gone
+        where (tally.application_id, tally.span, tally.begins_at) = (gone.application_id, gone.span, gone.begins_at);
+    delete from monitored_tallies tally using removed
+        where tally.application_id = removed.application_id and tally.domains = 0
+        and (tally.span, tally.begins_at) in (
+            ('day', monitored_day(removed.date_added)), ('moment', monitored_moment(removed.date_added)));
+    return null;
+end
+$$;
+
+create trigger count_added after insert on monitored_domains
+    referencing new table as added for each statement execute function count_monitored();
+create trigger count_removed after delete on monitored_domains
+    referencing old table as removed for each statement execute function discount_monitored();
+
+-- What the checks say of themselves: one row, written by whichever monitor looked last. Old news is bad news.
+create table monitor_health (
+    only_row                boolean primary key default true check (only_row),
+    is_healthy              boolean not null,
+    reason                  text,                           -- why not, in words for the operator
+    executed_at             timestamptz                     -- none: nobody has looked yet
+);
+insert into monitor_health (is_healthy, reason) values (false, 'no monitor has looked yet');
+
+-- A bulk request: accepted with its items in one transaction, worked off item by item. Claimed: see common.claims.
+create table batches (
+    id                      text primary key,               -- the request_id
+    application_id          text not null references applications,
+    kind                    text not null check (kind in ('create', 'delete')),
+    number                  bigint generated always as identity, -- an application's batches run in this order
+    submitted_at            timestamptz not null default clock_timestamp(),
+    due_at                  timestamptz,                    -- none: every item has its outcome
+    lease_until             timestamptz,
+    fence                   bigint not null default 0,
+    attempts                integer not null default 0,
+    last_error              text
+);
+create index batches_due on batches (due_at) where due_at is not null;
+create index batches_open on batches (application_id, number) where due_at is not null;
+create index batches_by_age on batches (submitted_at);
+
+create table batch_items (
+    batch_id                text not null references batches on delete cascade,
+    number                  integer not null,               -- as sent, from 0
+    domain                  text,                           -- normalised, or as sent if it is no name
+    subdomain               text,
+    request                 jsonb not null,                 -- what is to be done, parsed; {} if it never will be
+    outcome                 text check (outcome in ('succeeded', 'failed')), -- none: not done yet
+    reason                  text,                           -- why it failed
+    primary key (batch_id, number)
+);
