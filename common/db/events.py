@@ -1,0 +1,156 @@
+"""Events as rows: what happened, written once, in the transaction that made it happen.
+
+Owns the SQL of ``events`` and ``event_sequences``; `common.db.deliveries` owns what becomes of them.
+
+Rules
+    A domain's events are numbered from 1 without gaps. Whoever records one holds the domain's number until the
+    transaction ends, so that the events of a domain become visible in their order.
+    ``domain.record_restored`` supersedes the domain's ``domain.record_missing`` that still are on their way.
+    An application without a webhook URL has events, and no deliveries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from asyncpg import Record
+
+from common.db import deliveries
+from common.db.session import Connection
+
+EventType: TypeAlias = Literal[
+    "domain.record_missing", "domain.record_restored", "domain.secure", "domain.power", "webhook.test"
+]
+TEST: EventType = "webhook.test"
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """`domain` is the registrable name and `subdomain` what stands before it, if anything.
+
+    `fields` are the payload's other fields (SPEC 6.1, 6.2): ``user_id, data, connect_link`` of a missing or restored
+    record, ``secure_status`` or ``power_status`` and ``reason`` of a certificate. No domain: about the application.
+    """
+
+    application_id: str
+    type: EventType
+    domain: str | None
+    subdomain: str | None
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One that was recorded. `delivery` is its delivery's status, if it has one."""
+
+    id: str
+    type: str
+    domain: str | None
+    subdomain: str | None
+    sequence: int | None
+    fields: Mapping[str, Any]
+    created_at: datetime
+    delivery: str | None
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        return payload_of(self.id, self.type, self.domain, self.subdomain, self.sequence, self.fields)
+
+
+def payload_of(
+    event_id: str,
+    event_type: str,
+    domain: str | None,
+    subdomain: str | None,
+    sequence: int | None,
+    fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The webhook's body: SPEC 6.1's fields and `sequence`."""
+    about = {"domain": domain, "subdomain": subdomain, "sequence": sequence} if domain is not None else {}
+    return {"id": event_id, "type": event_type} | about | dict(fields)
+
+
+async def record(connection: Connection, event: NewEvent) -> str:
+    """Write the event and its delivery in the caller's transaction. Returns the event's id.
+
+    The domain's other events wait for the end of the transaction: record late in it.
+    """
+    event_id = await (_insert(connection, event) if event.domain is None else _insert_numbered(connection, event))
+    if event.type == "domain.record_restored":
+        await deliveries.supersede(
+            connection, event_id, event.application_id, event.domain, event.subdomain, "domain.record_missing"
+        )
+    await deliveries.add(connection, event_id, event.application_id)
+    return event_id
+
+
+async def _insert(connection: Connection, event: NewEvent) -> str:
+    event_id: str = await connection.fetchval(
+        "insert into events (application_id, type, fields) values ($1, $2, $3) returning id",
+        event.application_id,
+        event.type,
+        event.fields,
+    )
+    return event_id
+
+
+async def _insert_numbered(connection: Connection, event: NewEvent) -> str:
+    event_id: str = await connection.fetchval(
+        """
+        with numbered as (
+            insert into event_sequences as given (application_id, domain, subdomain) values ($1, $3, coalesce($4, ''))
+            on conflict (application_id, domain, subdomain) do update set last = given.last + 1
+            returning last
+        )
+        insert into events (application_id, type, domain, subdomain, sequence, fields)
+        select $1, $2, $3, $4, last, $5 from numbered returning id
+        """,
+        event.application_id,
+        event.type,
+        event.domain,
+        event.subdomain,
+        event.fields,
+    )
+    return event_id
+
+
+async def list_events(
+    connection: Connection,
+    application_id: str,
+    *,
+    before: str | None,
+    limit: int,
+    event_type: str | None = None,
+    domain: str | None = None,
+) -> list[Event]:
+    """The application's, newest first; those older than the event `before`."""
+    rows = await connection.fetch(
+        """
+        select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery
+        from events left join deliveries on event_id = events.id
+        where events.application_id = $1 and ($2::text is null or events.id < $2)
+            and ($4::text is null or type = $4) and ($5::text is null or domain = $5)
+        order by events.id desc limit $3
+        """,
+        application_id,
+        before,
+        limit,
+        event_type,
+        domain,
+    )
+    return [_event(row) for row in rows]
+
+
+async def has_event(connection: Connection, application_id: str, event_id: str) -> bool:
+    return bool(
+        await connection.fetchval(
+            "select exists (select from events where id = $1 and application_id = $2)", event_id, application_id
+        )
+    )
+
+
+def _event(row: Record) -> Event:
+    return Event(**row)

@@ -1,0 +1,86 @@
+"""Webhook endpoints as rows: how an application's webhook fares, all its deliveries taken together.
+
+Owns the SQL of ``webhook_endpoints``; the URL itself and its secrets are the application's
+(`common.db.applications`).
+
+Rules
+    The row's lock comes before those of the application's deliveries.
+    A disabled endpoint keeps its deliveries pending: enabled again, it gets them.
+    A URL that is set, even the same one, is a word of the operator's that all is well: the endpoint begins anew.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.db.session import Connection
+
+_COLUMNS = "failing_since, warned_at, disabled_at, last_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`failing_since`: the first failure after the last success. `last_error` is the latest failure's."""
+
+    failing_since: datetime | None = None
+    warned_at: datetime | None = None
+    disabled_at: datetime | None = None
+    last_error: str | None = None
+
+
+async def get_endpoint(connection: Connection, application_id: str) -> Endpoint:
+    """One without a word against it, as long as nothing was ever sent."""
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from webhook_endpoints where application_id = $1",
+        application_id,
+    )
+    return Endpoint(**row) if row else Endpoint()
+
+
+async def note_success(connection: Connection, application_id: str) -> None:
+    await connection.execute(
+        "update webhook_endpoints set failing_since = null, warned_at = null, last_error = null"
+        " where application_id = $1 and failing_since is not null",
+        application_id,
+    )
+
+
+async def note_failure(connection: Connection, application_id: str, error: str) -> Endpoint:
+    """Returns the endpoint as it now is, locked."""
+    row = await connection.fetchrow(
+        "update webhook_endpoints set failing_since = coalesce(failing_since, clock_timestamp()), last_error = $2"
+        f" where application_id = $1 returning {_COLUMNS}",
+        application_id,
+        error,
+    )
+    return Endpoint(**row) if row else Endpoint()
+
+
+async def warn(connection: Connection, application_id: str) -> None:
+    """Note that it will be disabled if this goes on."""
+    await connection.execute(
+        "update webhook_endpoints set warned_at = clock_timestamp() where application_id = $1", application_id
+    )
+
+
+async def disable(connection: Connection, application_id: str) -> None:
+    """Send nothing more until `begin_anew`."""
+    await connection.execute(
+        "update webhook_endpoints set disabled_at = clock_timestamp() where application_id = $1", application_id
+    )
+
+
+async def begin_anew(connection: Connection, application_id: str) -> None:
+    """Forget the failures, and send what is pending at once, with all its retries before it."""
+    await connection.execute(
+        "update webhook_endpoints set failing_since = null, warned_at = null, disabled_at = null, last_error = null"
+        " where application_id = $1",
+        application_id,
+    )
+    await connection.execute(
+        "update deliveries set due_at = now(), failures = 0 where application_id = $1 and status = 'pending'",
+        application_id,
+    )
