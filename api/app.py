@@ -18,6 +18,7 @@ from api.handlers.power import PowerHandlers
 from api.handlers.token import TokenHandler
 from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
 from api.schemas import answers
+from api.services.enrolment import Enrolment
 from api.services.power import PowerService
 from api.serving import SOFTWARE
 from common.addresses import own_policy
@@ -52,16 +53,15 @@ def build_app(
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
     counters = Counters()
-    power = PowerHandlers(
-        PowerService(
-            database,
-            resolver,
-            policy,
-            Places.of(settings),
-            HttpEdgeProbe(keyring, policy, port=probe_port),
-            clock,
-        )
+    enrolment = Enrolment(
+        database,
+        resolver,
+        policy,
+        Places.of(settings),
+        HttpEdgeProbe(keyring, policy, port=probe_port),
+        clock,
     )
+    power = PowerHandlers(PowerService(enrolment))
     health = HealthHandlers(database, counters)
     app = web.Application(
         middlewares=[_answered(counters, clock), _authenticated(authenticator)],

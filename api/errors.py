@@ -41,14 +41,18 @@ INVALID_BODY: Final = Refusal(400, "Invalid request body")
 INTERNAL: Final = Refusal(500, "Internal Server Error")
 UNAVAILABLE: Final = Refusal(503, "Service Unavailable")
 
-# Power: lists and eligibility
+# Power and Secure: eligibility
 UNRESOLVED: Final = Refusal(400, "Domain provided couldn't be resolved.")
 
-# Power: POST, PUT, DELETE, whose failures are 502 throughout
-ALREADY_POWERED: Final = Refusal(502, "This domain has been already powered.")
-REVIEW_ELIGIBILITY: Final = Refusal(502, "Please review Power eligibility status of this domain.")
+# Power and Secure: POST, PUT, DELETE, whose failures are 502 throughout
 STEP_ONE: Final = Refusal(502, "Please complete step 1.")
+ALREADY_POWERED: Final = Refusal(502, "This domain has been already powered.")
+REVIEW_POWER: Final = Refusal(502, "Please review Power eligibility status of this domain.")
 POWERED_TOO_OFTEN: Final = Refusal(502, "This domain has been powered too many times in 24 hours.")
+ALREADY_SECURED: Final = Refusal(502, "There is already a valid certificate for this domain.")
+REVIEW_SSL: Final = Refusal(502, "Please review SSL eligibility status of this domain.")
+PROVISIONED_TOO_OFTEN: Final = Refusal(502, "This domain has been provisioned too many times in 24 hours.")
+UNREACHABLE_ORIGIN: Final = Refusal(502, "ApplicationUrl is not reachable")
 DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
 INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")

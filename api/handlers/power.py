@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api.errors import UNRESOLVED, Refused
 from api.requests import application_of, read_body
 from api.schemas import answers, queries
 from api.schemas.bodies import ProductBody
 from api.schemas.power import PowerBody, PowerChange, powered_domain
 from api.services.power import PowerService
 from common.db.applications import Application
-from common.errors import InvalidName
-from common.names import DomainName, parse_domain
 
 POWERED = "Domain successfully powered."
 UPDATED = "Domain successfully updated."
@@ -51,10 +48,7 @@ class PowerHandlers:
         return answers.respond(answers.envelope(page, items, query))
 
     async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
-        wants_root = queries.parse_flag(request.query, "rootDomain")
-        name = _parse_name(queries.parse_text(request.query, "domain"))
-        if wants_root:
-            name = DomainName(name.registrable, name.registrable, None)
+        name = queries.parse_eligibility_query(request.query)
         found = await self._service.check_eligibility(application, name)
         return answers.respond(
             {
@@ -65,11 +59,3 @@ class PowerHandlers:
                 "powerRootPathAccess": found.root_path_access,
             }
         )
-
-
-def _parse_name(text: str) -> DomainName:
-    """Raises: `Refused`."""
-    try:
-        return parse_domain(text)
-    except InvalidName as error:
-        raise Refused(UNRESOLVED, code="invalid", hint=str(error)) from error

@@ -9,8 +9,10 @@ from typing import cast
 
 from multidict import MultiMapping
 
-from api.errors import Refused, invalid_parameter
+from api.errors import UNRESOLVED, Refused, invalid_parameter
 from common.db.domains import Status
+from common.errors import InvalidName
+from common.names import DomainName, parse_domain
 
 DEFAULT_SIZE = 50
 LARGEST_SIZE = 200
@@ -36,6 +38,21 @@ def parse_list_query(query: MultiMapping[str]) -> ListQuery:
         size=parse_integer(query, "size", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE),
         status=cast("Status | None", status),
     )
+
+
+def parse_eligibility_query(query: MultiMapping[str]) -> DomainName:
+    """The name that is asked about: the domain, or with ``rootDomain=true`` its root. Raises: `Refused`."""
+    wants_root = parse_flag(query, "rootDomain")
+    name = parse_name(parse_text(query, "domain"))
+    return DomainName(name.registrable, name.registrable, None) if wants_root else name
+
+
+def parse_name(text: str) -> DomainName:
+    """Raises: `Refused`: what is no name resolves to nothing."""
+    try:
+        return parse_domain(text)
+    except InvalidName as error:
+        raise Refused(UNRESOLVED, code="invalid", hint=str(error)) from error
 
 
 def parse_flag(query: MultiMapping[str], name: str) -> bool:
