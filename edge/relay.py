@@ -438,7 +438,7 @@ class Exchange:
     def on_upstream_eof(self) -> None:
         """The origin sends no more; the connection's end follows and decides."""
 
-    def on_upstream_lost(self, error: Exception | None) -> None:
+    def on_upstream_lost(self, *, in_order: bool) -> None:
         self._upstream = None
         if self.phase is Phase.SENT:
             if self._may_retry():
@@ -448,11 +448,11 @@ class Exchange:
                 self._relay.desk.request(self.route.origin, self)
             else:
                 self._refuse(ORIGIN_INVALID if self._response_head else ORIGIN_DOWN)
-        elif self.phase is Phase.BODY and self._response_left == UNTIL_CLOSE and error is None:
+        elif self.phase is Phase.BODY and self._response_left == UNTIL_CLOSE and in_order:
             if self.head.minor == 1:
                 self.client.write(chunks.LAST_CHUNK)
             self._complete(reusable=False)
-        elif self.phase is Phase.TUNNEL and error is None:
+        elif self.phase is Phase.TUNNEL and in_order:
             self._finish()
             self.client.exchange_finished(keep_alive=False)
         else:

@@ -1,12 +1,15 @@
 """One connection to an origin: bytes in and out, and the exchange they belong to at the moment.
 
 It knows no HTTP: the exchange does. Bytes that come while nobody has the lease are a reason to close
-(a response nobody asked for is how responses get mixed up).
+(a response nobody asked for is how responses get mixed up). An orderly end is one the origin states itself: by FIN,
+over TLS by close_notify, since anybody on the way can send a FIN (RFC 9112 §9.8).
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -19,7 +22,7 @@ class LeaseHolder(Protocol):
 
     def on_upstream_data(self, data: bytes) -> None: ...
     def on_upstream_eof(self) -> None: ...
-    def on_upstream_lost(self, error: Exception | None) -> None: ...
+    def on_upstream_lost(self, *, in_order: bool) -> None: ...
     def on_upstream_full(self) -> None: ...
     def on_upstream_ready(self) -> None: ...
 
@@ -27,10 +30,24 @@ class LeaseHolder(Protocol):
 class UpstreamConnection(asyncio.Protocol):
     """Created by the connector, owned by the lease desk; `holder` is set while leased."""
 
-    __slots__ = ("_on_lost", "holder", "idle_since", "last_answer", "origin", "served", "transport")
+    __slots__ = (
+        "_on_lost",
+        "_origin_ended",
+        "_socket",
+        "holder",
+        "idle_since",
+        "last_answer",
+        "origin",
+        "served",
+        "transport",
+    )
 
-    def __init__(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> None:
+    def __init__(
+        self, origin: Origin, on_lost: Callable[[UpstreamConnection], None], sock: socket.socket | None = None
+    ) -> None:
         self.origin = origin
+        self._socket = sock  # the transport's; to look at, never to read from
+        self._origin_ended = False
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.holder: LeaseHolder | None = None
         self.served = 0
@@ -43,6 +60,18 @@ class UpstreamConnection(asyncio.Protocol):
     def is_usable(self) -> bool:
         return not self.transport.is_closing()
 
+    def is_silent(self) -> bool:
+        """Whether the kernel, too, has nothing from the origin: what waits there the loop has yet to tell us."""
+        if self._socket is None:
+            return True
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False  # an answer nobody asked for, or the end
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
 
@@ -53,15 +82,25 @@ class UpstreamConnection(asyncio.Protocol):
             self.holder.on_upstream_data(data)
 
     def eof_received(self) -> bool | None:
+        self._origin_ended = self._is_goodbye()
         if self.holder is not None:
             self.holder.on_upstream_eof()
         return False
+
+    def _is_goodbye(self) -> bool:
+        engine: ssl.SSLObject | None = self.transport.get_extra_info("ssl_object")
+        if engine is None:
+            return True
+        try:
+            return not engine.read(1)  # nothing, without wanting more: close_notify has come
+        except ssl.SSLError:
+            return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         holder, self.holder = self.holder, None
         self._on_lost(self)
         if holder is not None:
-            holder.on_upstream_lost(exc)
+            holder.on_upstream_lost(in_order=exc is None and self._origin_ended)
 
     def pause_writing(self) -> None:
         if self.holder is not None:

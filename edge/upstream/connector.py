@@ -78,7 +78,7 @@ class Connector:
     async def _speak(
         self, origin: Origin, sock: socket.socket, on_lost: Callable[[UpstreamConnection], None]
     ) -> UpstreamConnection:
-        connection = UpstreamConnection(origin, on_lost)
+        connection = UpstreamConnection(origin, on_lost, sock)
         context = self._verifying if origin.verify else self._trusting
         try:
             await asyncio.get_running_loop().create_connection(

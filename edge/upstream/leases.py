@@ -43,7 +43,7 @@ class LeaseDesk:
         self._loop = loop
         self._tasks: dict[Applicant, asyncio.Task[None]] = {}
         self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
-        self.now = 0.0  # coarse, set by the worker's tick
+        self.now = loop.time()  # coarse, set by the worker's tick
 
     @property
     def open_count(self) -> int:
@@ -55,10 +55,13 @@ class LeaseDesk:
         return self._breaker.open_count
 
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
-        connection = self._pool.take(origin)
-        if connection is not None:
-            connection.holder = holder
-        return connection
+        while (connection := self._pool.take(origin)) is not None:
+            # Looking costs a system call: who was given back since the last tick is left to the loop.
+            if connection.idle_since == self.now or connection.is_silent():
+                connection.holder = holder
+                return connection
+            connection.transport.abort()
+        return None
 
     def request(self, origin: Origin, applicant: Applicant) -> None:
         decision = self._pool.request(origin, applicant)
