@@ -21,6 +21,10 @@ create table monitored_domains (
     missing_records_last_detected timestamptz,
     last_checked_at         timestamptz,
     evidence                jsonb,                          -- of the last check: who answered what, when
+    reported_missing        jsonb,                          -- what its partner was last told of; none: nothing is missing
+    alarm_held_at           timestamptz,                    -- since when its partner should have been told of more
+    turned_missing_at       timestamptz,                    -- when a check last found it missing that was all present
+    rechecked_at            timestamptz,                    -- last checked with something known from before
     check_requested_at      timestamptz not null default clock_timestamp(), -- last added or changed
     due_at                  timestamptz not null default clock_timestamp(),
     lease_until             timestamptz,
@@ -30,6 +34,11 @@ create table monitored_domains (
 create unique index monitored_once on monitored_domains (application_id, domain, coalesce(subdomain, ''));
 create index monitored_by_date on monitored_domains (application_id, date_added, id);
 create index monitored_due on monitored_domains (due_at);
+create index monitored_requested on monitored_domains (due_at) -- those first, however much else is due
+    where last_checked_at is null or last_checked_at < check_requested_at;
+create index monitored_rechecked on monitored_domains (rechecked_at);
+create index monitored_turned on monitored_domains (turned_missing_at) where turned_missing_at is not null;
+create index monitored_held on monitored_domains (alarm_held_at) where alarm_held_at is not null;
 
 -- How many monitored domains an application added on each day, and within it in each ten seconds: a page far down a
 -- list of a million is found by adding up these, not by walking a million rows.
@@ -92,6 +101,13 @@ create table monitor_health (
     executed_at             timestamptz                     -- none: nobody has looked yet
 );
 insert into monitor_health (is_healthy, reason) values (false, 'no monitor has looked yet');
+
+-- Whether an operator has let alarms out in spite of their number: one row, locked by whoever is about to raise some.
+create table mass_guard (
+    only_row                boolean primary key default true check (only_row),
+    released_until          timestamptz not null default '-infinity'
+);
+insert into mass_guard default values;
 
 -- A bulk request: accepted with its items in one transaction, worked off item by item. Claimed: see common.claims.
 create table batches (
