@@ -20,18 +20,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
 
 import aiodns
 import pycares
 
 from common.addresses import AddressPolicy
 from common.errors import AddressRefused, OperatorError
+from common.records import RecordType, authorization, normal_name, normal_value, text_of
 from common.settings import HostPort
 
 PASS_SECONDS = 6.0
 MOST_PASSES = 128  # each holds a channel a server, and its descriptors
 MAX_CHAIN_HOPS = 8
+SYSTEM_RESOLV_CONF = Path("/etc/resolv.conf")
 
 _SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
 _TRY_SECONDS = 0.6
@@ -44,8 +45,6 @@ _FLAGS = (
     | pycares.ARES_FLAG_NO_DFLT_SVR
     | pycares.ARES_FLAG_NOCHECKRESP  # tell us of SERVFAIL and REFUSED instead of asking again
 )
-
-RecordType = Literal["A", "AAAA", "CNAME"]
 
 
 class Outcome(StrEnum):
@@ -65,7 +64,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`values` are addresses, or names in lower case without the trailing dot; there are some only with RECORDS."""
+    """`values` are in normal form (`common.records`): addresses, names in lower case without the trailing dot; there
+    are some only with RECORDS."""
 
     outcome: Outcome
     values: tuple[str, ...] = ()
@@ -102,11 +102,11 @@ class Resolver:
         servers: Sequence[HostPort],
         policy: AddressPolicy,
         *,
-        resolv_conf: Path = Path("/etc/resolv.conf"),
+        resolv_conf: Path = SYSTEM_RESOLV_CONF,
     ) -> None:
         """Raises: `OperatorError` for a server the address policy refuses."""
         for server in servers:
-            _refuse_forbidden(server, policy)
+            refuse_forbidden(server, policy)
         self._servers = tuple(servers)
         self._resolv_conf = resolv_conf
         self._room = asyncio.Semaphore(MOST_PASSES)
@@ -114,9 +114,9 @@ class Resolver:
     @contextlib.asynccontextmanager
     async def open_pass(self) -> AsyncIterator[Pass]:
         """A pass for one task, to be left soon."""
-        servers = self._servers or _system_servers(self._resolv_conf)
+        servers = self._servers or system_servers(self._resolv_conf)
         async with self._room, contextlib.AsyncExitStack() as channels:
-            opened = [_open_channel(server) for server in servers]
+            opened = [open_channel(server) for server in servers]
             yield Pass([await channels.enter_async_context(channel) for channel in opened if channel is not None])
 
 
@@ -171,26 +171,55 @@ class Pass:
         except TimeoutError:
             return Answer(Outcome.TIMEOUT)
         except aiodns.error.DNSError as error:
-            return Answer(_OUTCOMES.get(error.args[0], Outcome.SERVER_FAILURE))
-        values = _values(result, kind)
+            return Answer(outcome_of(error))
+        values = values_of(result, kind)
         return Answer(Outcome.RECORDS, values) if values else Answer(Outcome.NO_DATA)
 
 
-def _values(result: pycares.DNSResult, kind: RecordType) -> tuple[str, ...]:
-    """What the answer section says of `kind`; a resolver puts the CNAMEs it followed there too."""
+def outcome_of(error: aiodns.error.DNSError) -> Outcome:
+    return _OUTCOMES.get(error.args[0], Outcome.SERVER_FAILURE)
+
+
+def values_of(result: pycares.DNSResult, kind: RecordType, owner: str | None = None) -> tuple[str, ...]:
+    """What the answer section says of `kind`, in normal form (`common.records`); with `owner`, a name in normal form,
+    only what it says of that name: a resolver puts the CNAMEs it followed there too, and where they led."""
     values = []
     for record in result.answer:
-        match record.data:
-            case pycares.CNAMERecordData(cname=text) if kind == "CNAME":
-                values.append(text.rstrip(".").lower())
-            case pycares.ARecordData(addr=text) if kind == "A":
-                values.append(text)
-            case pycares.AAAARecordData(addr=text) if kind == "AAAA":
-                values.append(text)
+        if owner is not None and normal_name(record.name) != owner:
+            continue
+        if (value := _value(record.data, kind)) is not None:
+            values.append(value)
     return tuple(values)
 
 
-def _open_channel(server: HostPort) -> aiodns.DNSResolver | None:
+def _value(data: object, kind: RecordType) -> str | None:
+    match data:
+        case pycares.ARecordData(addr=text) if kind == "A":
+            return text
+        case pycares.AAAARecordData(addr=text) if kind == "AAAA":
+            return normal_value(kind, text)
+        case pycares.CNAMERecordData(cname=name) if kind == "CNAME":
+            return normal_name(name)
+        case pycares.TXTRecordData(data=octets) if kind == "TXT":
+            return text_of(octets)
+        case pycares.MXRecordData() if kind == "MX":
+            return f"{data.priority} {normal_name(data.exchange)}"
+        case pycares.NSRecordData(nsdname=name) if kind == "NS":
+            return normal_name(name)
+        case pycares.CAARecordData() if kind == "CAA":
+            return authorization(data.critical, data.tag, text_of(data.value.encode()))
+        case pycares.SRVRecordData() if kind == "SRV":
+            return f"{data.priority} {data.weight} {data.port} {normal_name(data.target)}"
+        case pycares.PTRRecordData(dname=name) if kind == "PTR":
+            return normal_name(name)
+        case pycares.SOARecordData() if kind == "SOA":
+            names = f"{normal_name(data.mname)} {normal_name(data.rname)}"
+            return f"{names} {data.refresh} {data.retry} {data.expire} {data.minimum}"
+        case _:
+            return None
+
+
+def open_channel(server: HostPort) -> aiodns.DNSResolver | None:
     """None when this process has no room for another: the server could not be asked."""
     try:
         return aiodns.DNSResolver([str(server)], timeout=_TRY_SECONDS, tries=_TRIES, flags=_FLAGS)
@@ -198,7 +227,7 @@ def _open_channel(server: HostPort) -> aiodns.DNSResolver | None:
         return None
 
 
-def _refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
+def refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
     """Raises: `OperatorError`."""
     try:
         policy.check(ip_address(server.host), server.port)
@@ -210,7 +239,7 @@ def _refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
         ) from error
 
 
-def _system_servers(resolv_conf: Path) -> tuple[HostPort, ...]:
+def system_servers(resolv_conf: Path = SYSTEM_RESOLV_CONF) -> tuple[HostPort, ...]:
     """Read anew for each pass: machines change networks."""
     try:
         lines = resolv_conf.read_text("utf-8", errors="replace").splitlines()
