@@ -207,7 +207,9 @@ def _value(data: object, kind: RecordType) -> str | None:
         case pycares.NSRecordData(nsdname=name) if kind == "NS":
             return normal_name(name)
         case pycares.CAARecordData() if kind == "CAA":
-            return authorization(data.critical, data.tag, text_of(data.value.encode()))
+            value: str | bytes = data.value  # octets where it is not ASCII
+            octets = value if isinstance(value, bytes) else value.encode()
+            return authorization(data.critical, data.tag, text_of(octets))
         case pycares.SRVRecordData() if kind == "SRV":
             return f"{data.priority} {data.weight} {data.port} {normal_name(data.target)}"
         case pycares.PTRRecordData(dname=name) if kind == "PTR":
