@@ -1,4 +1,4 @@
-"""The applicationUrl: one strict grammar (RFC 3986 without userinfo, query and fragment), parsed once.
+"""The applicationUrl and redirectTo: one strict grammar (RFC 3986 without userinfo, query and fragment), parsed once.
 
 Pure. Whether its address may be dialled is the address policy's business (`common.addresses`), asked about
 `ApplicationUrl.address` when the URL is accepted and about every address again when it is dialled.
@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Literal, cast
 
 from common.errors import FrontageError, InvalidName
-from common.names import parse_host_name
+from common.names import parse_domain, parse_host_name
 from common.settings import IPAddress
 
 MAX_URL_CHARACTERS = 2048
@@ -40,6 +40,16 @@ class ApplicationUrl:
     port: int
     path: str
 
+    def __str__(self) -> str:
+        """In canonical form."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    @property
+    def authority(self) -> str:
+        """Without the scheme's own port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
     @property
     def address(self) -> IPAddress | None:
         """The address, where the host says it: a literal, or a localhost name (RFC 6761 §6.3)."""
@@ -61,6 +71,19 @@ def parse_application_url(text: str) -> ApplicationUrl:
     if not 0 < port < 65536:
         raise InvalidUrl("a port is from 1 to 65535")
     return ApplicationUrl(scheme, _parse_host(match["host"]), port, match["path"])
+
+
+def parse_redirect_target(text: str) -> ApplicationUrl:
+    """Where ``redirectTo`` leads: a URL, or a host name, which is asked over https. Paths go before the request's.
+
+    Raises: `InvalidUrl`, also for an address: it is another domain that one is sent to.
+    """
+    url = parse_application_url(text if "://" in text else f"https://{text}")
+    try:
+        parse_domain(url.host)
+    except InvalidName as error:
+        raise InvalidUrl(f"expected another domain: {error}") from error
+    return url
 
 
 def _parse_host(text: str) -> str:

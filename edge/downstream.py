@@ -50,6 +50,8 @@ LAST_REQUEST_SECONDS: Final = 1.0
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
 _REQUEST_ID: Final = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]{1,128})[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+# A permanent redirect is kept for ever unless told otherwise, and redirectTo may change.
+_REDIRECT_KEPT: Final = b"\r\nCache-Control: max-age=300"
 _REQUEST_ID_NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
@@ -287,11 +289,10 @@ class Downstream(asyncio.Protocol):
             secure=self._secure,
             redirects_to_https=serving.redirects_to_https,
             ports=serving.ports,
+            find_route=serving.routes.find,
         )
         if isinstance(decision, Redirect):
-            if serving.is_awaiting_certificate(head.host):
-                raise Refused(AWAITING_CERTIFICATE)
-            self._answer(b"308 Permanent Redirect\r\nLocation: " + decision.location, b"", head)
+            self._redirect(decision, head)
             return
         if serving.access_log is not None and not self._client.is_trusted:
             head = _without_request_id(head)
@@ -303,6 +304,13 @@ class Downstream(asyncio.Protocol):
         if head.body and self._buffer:
             rest, self._buffer = self._buffer, b""
             self._continue(self.exchange, rest)
+
+    def _redirect(self, redirect: Redirect, head: RequestHead) -> None:
+        """Raises: `Refused`."""
+        if redirect.is_upgrade and self._serving.is_awaiting_certificate(head.host):
+            raise Refused(AWAITING_CERTIFICATE)
+        kept = b"" if redirect.is_upgrade else _REDIRECT_KEPT
+        self._answer(b"308 Permanent Redirect\r\nLocation: " + redirect.location + kept, b"", head)
 
     def _route(self, head: RequestHead) -> Route | None:
         """The route asked for; None when the request was answered here.

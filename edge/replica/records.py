@@ -48,6 +48,7 @@ class RouteRecord(_Record):
     application_id: Annotated[str, Field(pattern=r"^[!-~]{1,253}$")]
     application_url: str | None = None
     root_path_access: tuple[str, ...] | None = None
+    redirect_to: str | None = None
 
 
 class OrderRecord(_Record):

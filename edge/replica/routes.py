@@ -14,11 +14,11 @@ from common.errors import InvalidName
 from common.logs import get_logger
 from common.names import parse_host_name
 from common.secrets import Keyring
-from common.urls import InvalidUrl, parse_application_url
+from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
 from edge.http.refusals import MAINTENANCE, MISCONFIGURED
 from edge.replica.applications import Application, ApplicationTable
 from edge.replica.records import ErrorPageRecord, Reader, RecordUnusable, RouteRecord, read_record
-from edge.routing.route import Origin, Product, Route
+from edge.routing.route import Origin, Product, RedirectTo, Route
 
 _MAX_REMEMBERED = 65_536
 _PRODUCTS: tuple[Product, ...] = ("power", "secure")  # Power's route wins
@@ -104,6 +104,9 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
     options = application.record
     if options is None:
         raise RecordUnusable("its application is unusable")
+    if product == "secure" and record.redirect_to:
+        onward = _redirect_to(record.redirect_to)
+        return Route(domain, product, application.id, _NOWHERE, b"", (), b"", b"", redirect_to=onward)
     url = parse_application_url(record.application_url or options.application_url or "")
     server_name = parse_host_name(options.origin_server_name) if options.origin_server_name else url.host
     origin = Origin(url.scheme, url.host, url.port, server_name, options.origin_verify)
@@ -120,3 +123,9 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
         signing=application.signing,
         refusal=MAINTENANCE if options.maintenance else None,
     )
+
+
+def _redirect_to(text: str) -> RedirectTo:
+    """Raises: `InvalidUrl`."""
+    url = parse_redirect_target(text)
+    return RedirectTo(url.host, f"{url.scheme}://{url.authority}".encode(), url.path.encode())

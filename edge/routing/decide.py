@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from edge.http.refusals import LOOP, Refused
 from edge.http.request import RequestHead
-from edge.routing import paths
+from edge.routing import paths, redirects
 from edge.routing.route import Route
 
 # RFC 9110 §7.6.3: how we sign a forwarded request, to know it when it comes back.
@@ -21,6 +22,7 @@ class Redirect(NamedTuple):
     """Send the client to this address, for good (308 keeps method and body)."""
 
     location: bytes
+    is_upgrade: bool  # to HTTPS at the same domain, whose certificate must be there
 
 
 class Ports(NamedTuple):
@@ -31,7 +33,13 @@ class Ports(NamedTuple):
 
 
 def decide(
-    route: Route, head: RequestHead, *, secure: bool, redirects_to_https: bool, ports: Ports
+    route: Route,
+    head: RequestHead,
+    *,
+    secure: bool,
+    redirects_to_https: bool,
+    ports: Ports,
+    find_route: Callable[[str], Route | None],
 ) -> bytes | Redirect:
     """The target to ask the origin for, or a redirect.
 
@@ -39,8 +47,12 @@ def decide(
     """
     if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Refused(LOOP)
+    if route.redirect_to is not None:
+        if redirects.leads_back(route, find_route):
+            raise Refused(LOOP)
+        return Redirect(redirects.location(route.redirect_to, head.target), is_upgrade=False)
     if not secure and redirects_to_https:
-        return Redirect(_https_location(head, ports))
+        return Redirect(_https_location(head, ports), is_upgrade=True)
     if route.refusal is not None:
         raise Refused(route.refusal)
     return paths.rewrite(route, head.target)

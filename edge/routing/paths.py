@@ -27,9 +27,14 @@ def rewrite(route: Route, target: bytes) -> bytes:
         return target
     if route.root_paths and is_root_path(route.root_paths, target.partition(b"?")[0]):
         return target
+    return join(route.base_path, target)
+
+
+def join(base_path: bytes, target: bytes) -> bytes:
+    """`target` below `base_path`, which is not empty, with one slash between; ``/`` is the path exactly as written."""
     if target == b"/" or target[:2] == b"/?":
-        return route.base_path + target[1:]
-    return route.base_path.removesuffix(b"/") + target
+        return base_path + target[1:]
+    return base_path.removesuffix(b"/") + target
 
 
 def is_root_path(root_paths: tuple[bytes, ...], path: bytes) -> bool:

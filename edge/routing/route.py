@@ -27,6 +27,14 @@ class Origin(NamedTuple):
         return (host if self.port == default else f"{host}:{self.port}").encode()
 
 
+class RedirectTo(NamedTuple):
+    """Where every visitor is sent on to instead (SPEC 2.2)."""
+
+    host: str  # in canonical form
+    authority: bytes  # with the scheme: https://www.example.com
+    base_path: bytes  # as written, often empty
+
+
 class Signing(NamedTuple):
     """The keys that sign requests on their way to the application (`common.signatures`)."""
 
@@ -51,4 +59,5 @@ class Route:
     service_auth: bytes  # X-Service-Auth, b"" when off
     origin_host: bytes  # for the Host field; b"" sends the customer's own
     signing: Signing | None = None
+    redirect_to: RedirectTo | None = None  # then there is no origin
     refusal: Kind | None = None  # what every request is answered, instead of being forwarded

@@ -36,6 +36,10 @@ class MemoryReplica:
         record = self.records.get((kind, key))
         return None if record is None else orjson.dumps(record)
 
+    def touch(self) -> None:
+        """`records` were changed by hand."""
+        self._generation += 1
+
     def remove(self, domain: str) -> None:
         self._generation += 1
         del self.records["route", f"power/{domain}"]

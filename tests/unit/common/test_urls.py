@@ -1,6 +1,6 @@
 import pytest
 
-from common.urls import ApplicationUrl, InvalidUrl, parse_application_url
+from common.urls import ApplicationUrl, InvalidUrl, parse_application_url, parse_redirect_target
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,41 @@ def test_an_address_the_host_says_can_be_shown_to_the_policy() -> None:
     assert str(ApplicationUrl("http", "app.localhost", 80, "").address) == "127.0.0.1"
     assert str(ApplicationUrl("http", "10.0.0.1", 80, "").address) == "10.0.0.1"
     assert ApplicationUrl("http", "app.example.com", 80, "").address is None
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("www.example.com", "https://www.example.com"),
+        ("WWW.Bücher.Example.", "https://www.xn--bcher-kva.example"),
+        ("http://example.com:80/", "http://example.com/"),
+        ("https://example.com:8443/in/", "https://example.com:8443/in/"),
+        ("example.com/in", "https://example.com/in"),
+    ],
+)
+def test_redirects_lead_to_a_url_or_a_name(text: str, canonical: str) -> None:
+    assert str(parse_redirect_target(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "com",
+        "localhost",
+        "192.0.2.1",
+        "https://[2001:db8::1]/",
+        "a@example.com",
+        "example.com?x",
+        "example.com#a",
+        "ftp://a.example",
+        "//example.com",
+        "javascript:alert(1)",
+        "example.com\r\nX: 1",
+        "*.example.com",
+        "/path",
+    ],
+)
+def test_what_is_no_redirect_target_is_refused(text: str) -> None:
+    with pytest.raises(InvalidUrl):
+        parse_redirect_target(text)
