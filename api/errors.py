@@ -57,6 +57,15 @@ DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
 INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 
+# Monitor
+NOT_MONITORED: Final = Refusal(404, "Domain not monitored")
+NOT_MONITORED_OR_FOREIGN: Final = Refusal(404, "Domain not monitored or application not authorized for it")
+ALREADY_UNWATCHED: Final = Refusal(400, "Domain not monitored or already deleted")
+NOT_EMPTY: Final = Refusal(400, "Monitored records remain for this domain")
+MISSING_DOMAINS: Final = Refusal(400, "Missing domains in the request body.")
+BATCH_UNKNOWN: Final = Refusal(404, "No status for this request id")
+FOREIGN_BATCH: Final = Refusal(403, "The request belongs to a different application")
+
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
 _PRODUCT_PATHS: Final = frozenset({"/power", "/ssl"})
 _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
@@ -64,6 +73,10 @@ _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})
 
 def invalid_parameter(name: str, *, status: int = 400) -> Refusal:
     return Refusal(status, f"Invalid '{name}' parameter")
+
+
+def too_many_domains(most: int) -> Refusal:
+    return Refusal(400, f"The maximum number of domains is {most}")
 
 
 def is_product_write(method: str, path: str) -> bool:

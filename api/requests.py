@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from api.errors import NOT_JSON, Refused, invalid_body
+from api.errors import NOT_JSON, Refusal, Refused, invalid_body
 from api.schemas.bodies import Body, parse_body
 from common.db.applications import Application
 
@@ -22,15 +22,24 @@ def application_of(request: web.Request) -> Application:
     return request[APPLICATION]
 
 
-async def read_body(request: web.Request, schema: type[Body]) -> Body:
-    """Raises: `Refused`; aiohttp's HTTPRequestEntityTooLarge."""
+async def read_body(
+    request: web.Request,
+    schema: type[Body],
+    *,
+    not_understood: Refusal | None = None,
+    most_bytes: int = LARGEST_BODY_BYTES,
+) -> Body:
+    """`not_understood` is the answer to what is no JSON object, where it is not the usual one.
+
+    Raises: `Refused`; aiohttp's HTTPRequestEntityTooLarge.
+    """
     has_type = "Content-Type" in request.headers
     if (has_type and request.content_type != "application/json") or "Content-Encoding" in request.headers:
         raise Refused(NOT_JSON, hint="send application/json, not compressed")
-    not_understood = invalid_body(request.method, request.path)
+    not_understood = not_understood or invalid_body(request.method, request.path)
     try:
         async with asyncio.timeout(_BODY_SECONDS):
-            raw = await request.read()
+            raw = await request.clone(client_max_size=most_bytes).read()
     except (TimeoutError, ConnectionError, web.RequestPayloadError) as error:
         raise Refused(not_understood, hint="the body did not arrive") from error
     return parse_body(raw, schema, not_understood)

@@ -22,6 +22,7 @@ from common.errors import InvalidName
 MAX_NAME_CHARACTERS = 253
 _MAX_TEXT_CHARACTERS = 4 * MAX_NAME_CHARACTERS  # before IDNA, which takes time on very long text
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_PLACE = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
@@ -55,6 +56,23 @@ def parse_domain(text: str) -> DomainName:
     if registrable is None:
         raise InvalidName("a public suffix is nobody's own name")
     return DomainName(name, registrable, name.removesuffix(registrable).removesuffix(".") or None)
+
+
+def parse_subdomain(text: str, domain: str) -> str:
+    """Labels that stand before `domain`, a canonical name, in canonical form; they name places in the DNS, not
+    hosts, so underscores are welcome (RFC 8552).
+
+    Raises: `InvalidName`.
+    """
+    if len(text) > _MAX_TEXT_CHARACTERS:
+        raise InvalidName("a name has at most 253 characters")
+    labels = [_to_a_labels(label) for label in text.split(".")]
+    if not all(map(_PLACE.fullmatch, labels)):
+        raise InvalidName("labels are of letters, digits, underscores and inner hyphens, up to 63 characters each")
+    subdomain = ".".join(labels)
+    if len(f"{subdomain}.{domain}") > MAX_NAME_CHARACTERS:
+        raise InvalidName("a name has at most 253 characters")
+    return subdomain
 
 
 def parse_host_name(text: str) -> str:

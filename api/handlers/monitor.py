@@ -1,0 +1,113 @@
+"""``/monitor``: parse, serve, render (SPEC 4.4)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.errors import MISSING_DOMAINS, NOT_MONITORED_OR_FOREIGN, Refused
+from api.requests import application_of, read_body
+from api.schemas import answers, queries
+from api.schemas import monitor as schemas
+from api.schemas.monitor import BatchBody, RecordsBody, UnwatchBody, UpdateBody, WatchBody
+from api.services.batches import BatchService
+from api.services.monitor import MonitorService
+from common.db.monitored_domains import Key
+
+ADDED = "Domain successfully added"
+UPDATED = "Domain successfully updated."
+DELETED = "Domain successfully deleted"
+RECORDS_UPDATED = "DNS Records successfully updated"
+RECORDS_DELETED = "DNS record(s) successfully deleted"
+
+LARGEST_BATCH_BYTES = 2 * 1024 * 1024
+"""A hundred domains with a hundred records each, or a thousand of the longest names."""
+
+
+class MonitorHandlers:
+    def __init__(self, service: MonitorService) -> None:
+        self._service = service
+
+    async def post(self, request: web.Request) -> web.Response:
+        await self._service.watch(application_of(request), await read_body(request, WatchBody))
+        return answers.message(ADDED, 201)
+
+    async def put(self, request: web.Request) -> web.Response:
+        await self._service.update(application_of(request), await read_body(request, UpdateBody))
+        return answers.message(UPDATED)
+
+    async def delete(self, request: web.Request) -> web.Response:
+        await self._service.unwatch(application_of(request), await read_body(request, UnwatchBody))
+        return answers.message(DELETED)
+
+    async def get(self, request: web.Request) -> web.Response:
+        if "domain" in request.query:
+            found = await self._service.find(_key(request, queries.parse_text(request.query, "domain")))
+            return answers.respond(schemas.monitored_domain(found))
+        query = schemas.parse_monitor_query(request.query)
+        page = await self._service.list_page(application_of(request), query)
+        domains = [schemas.monitored_domain(domain) for domain in page]
+        return answers.respond({"domains": domains, "page": query.offset, "totalItems": len(domains)})
+
+    async def get_one(self, request: web.Request) -> web.Response:
+        return answers.respond(schemas.monitored_domain(await self._service.find(_key_of_path(request))))
+
+    async def get_checks(self, request: web.Request) -> web.Response:
+        return answers.respond(schemas.last_check(await self._service.find(_key_of_path(request))))
+
+    async def get_records(self, request: web.Request) -> web.Response:
+        return answers.respond((await self._service.find(_key_of_path(request))).dns_records)
+
+    async def post_records(self, request: web.Request) -> web.Response:
+        body = await read_body(request, RecordsBody)
+        await self._service.add_records(_key_of_path(request), body)
+        return answers.message(RECORDS_UPDATED)
+
+    async def put_records(self, request: web.Request) -> web.Response:
+        body = await read_body(request, RecordsBody)
+        await self._service.replace_records(_key_of_path(request), body)
+        return answers.message(RECORDS_UPDATED, 201)
+
+    async def delete_records(self, request: web.Request) -> web.Response:
+        body = await read_body(request, RecordsBody)
+        await self._service.remove_records(_key_of_path(request), body)
+        return answers.message(RECORDS_DELETED)
+
+    async def get_status(self, _: web.Request) -> web.Response:
+        return answers.respond(schemas.service_status(await self._service.health()))
+
+
+class BatchHandlers:
+    def __init__(self, service: BatchService) -> None:
+        self._service = service
+
+    async def post(self, request: web.Request) -> web.Response:
+        return _accepted(await self._service.create(application_of(request), await _read_batch(request)))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        return _accepted(await self._service.delete(application_of(request), await _read_batch(request)))
+
+    async def get_status(self, request: web.Request) -> web.Response:
+        batch_id = request.match_info["request_id"]
+        progress = await self._service.progress(application_of(request), batch_id)
+        return answers.respond(schemas.batch_status(batch_id, progress))
+
+
+async def _read_batch(request: web.Request) -> BatchBody:
+    return await read_body(request, BatchBody, not_understood=MISSING_DOMAINS, most_bytes=LARGEST_BATCH_BYTES)
+
+
+def _accepted(batch_id: str) -> web.Response:
+    return answers.respond({"request_id": batch_id, "status": "IN_PROGRESS"}, 201)
+
+
+def _key_of_path(request: web.Request) -> Key:
+    """Raises: `Refused`."""
+    return _key(request, request.match_info["domain_name"])
+
+
+def _key(request: web.Request, domain: str) -> Key:
+    """Raises: `Refused`."""
+    name = schemas.parse_name_query(domain, request.query)
+    if name is None:
+        raise Refused(NOT_MONITORED_OR_FOREIGN)
+    return Key(application_of(request).id, *name)

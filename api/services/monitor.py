@@ -1,0 +1,85 @@
+"""Monitor: the names and records a partner has watched (SPEC 4.4). Stores and finds; knows no HTTP and asks no DNS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.errors import (
+    ALREADY_UNWATCHED,
+    NOT_EMPTY,
+    NOT_MONITORED,
+    NOT_MONITORED_OR_FOREIGN,
+    Refused,
+    invalid_parameter,
+)
+from api.schemas.monitor import MOST_RECORDS, MonitorQuery, RecordsBody, UnwatchBody, UpdateBody, WatchBody
+from common.db import monitor_health, monitored_domains
+from common.db.applications import Application
+from common.db.monitor_health import Health
+from common.db.monitored_domains import Key, Labels, MonitoredDomain
+from common.db.pool import Database
+from common.record_sets import Records, distinct, without
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorService:
+    """One a process; every request brings its application."""
+
+    database: Database
+
+    async def watch(self, application: Application, body: WatchBody) -> None:
+        key = Key(application.id, body.domain, body.subdomain)
+        async with self.database.transaction() as connection:
+            await monitored_domains.add(connection, key, tuple(body.records), body.labels)
+
+    async def update(self, application: Application, body: UpdateBody) -> None:
+        key, labels = Key(application.id, body.domain, body.subdomain), Labels(user_id=body.user_id)
+        async with self.database.transaction() as connection:
+            if not await monitored_domains.replace(connection, key, tuple(body.records), labels):
+                raise Refused(NOT_MONITORED)
+
+    async def unwatch(self, application: Application, body: UnwatchBody) -> None:
+        key = Key(application.id, body.domain, body.subdomain)
+        async with self.database.transaction() as connection:
+            outcome = await monitored_domains.remove(connection, key, only_if_empty=bool(body.only_if_empty))
+        if outcome == "absent":
+            raise Refused(ALREADY_UNWATCHED)
+        if outcome == "not empty":
+            raise Refused(NOT_EMPTY)
+
+    async def list_page(self, application: Application, query: MonitorQuery) -> list[MonitoredDomain]:
+        async with self.database.connection() as connection:
+            return await monitored_domains.list_page(
+                connection, application.id, offset=query.offset, limit=query.limit, dates=query.dates
+            )
+
+    async def find(self, key: Key) -> MonitoredDomain:
+        async with self.database.connection() as connection:
+            found = await monitored_domains.find(connection, key)
+        if found is None:
+            raise Refused(NOT_MONITORED_OR_FOREIGN)
+        return found
+
+    async def add_records(self, key: Key, body: RecordsBody) -> None:
+        await self._edit(key, lambda records: _at_most(distinct((*records, *body.records))))
+
+    async def replace_records(self, key: Key, body: RecordsBody) -> None:
+        await self._edit(key, lambda _: tuple(body.records))
+
+    async def remove_records(self, key: Key, body: RecordsBody) -> None:
+        await self._edit(key, lambda records: without(records, tuple(body.records)))
+
+    async def health(self) -> Health:
+        async with self.database.connection() as connection:
+            return await monitor_health.read(connection)
+
+    async def _edit(self, key: Key, edit: monitored_domains.Edit) -> None:
+        async with self.database.transaction() as connection:
+            if not await monitored_domains.change(connection, key, edit):
+                raise Refused(NOT_MONITORED_OR_FOREIGN)
+
+
+def _at_most(records: Records) -> Records:
+    if len(records) > MOST_RECORDS:
+        raise Refused(invalid_parameter("dnsRecords"), hint=f"at most {MOST_RECORDS} records under one name")
+    return records

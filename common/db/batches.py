@@ -1,0 +1,268 @@
+"""Batches: bulk requests, accepted with all their items at once and worked off afterwards.
+
+Owns the SQL of ``batches`` and ``batch_items``. A batch is claimed work (`common.claims`); its items are done one by
+one in the order sent, each in a transaction that holds the batch's fence, together with what it does to
+``monitored_domains``. So an item's effect and its outcome become true at the same moment, or neither does.
+
+Rules
+    an application's batches run in the order they were submitted, one at a time
+    an item that could not be understood has failed from the beginning
+    a batch is over when every item has its outcome, and is remembered for `KEPT_DAYS` from its submission (SPEC 8)
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import asyncpg
+
+from common import records
+from common.db.monitored_domains import CHANNEL, Labels
+from common.db.session import Connection
+from common.errors import FenceLost
+from common.record_sets import Records
+
+KEPT_DAYS = 7
+
+Kind = Literal["create", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Have these records monitored, as `monitored_domains.add`."""
+
+    domain: str
+    subdomain: str | None
+    records: Records
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatch:
+    """Stop monitoring the name, as `monitored_domains.remove`."""
+
+    domain: str
+    subdomain: str | None
+    only_if_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """An item that fails for `reason`. The names are as sent, for whoever reads the outcome; none if there is none."""
+
+    domain: str | None
+    subdomain: str | None
+    reason: str
+
+
+NewItem = Watch | Unwatch | NotUnderstood
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One that has no outcome yet."""
+
+    number: int
+    request: Watch | Unwatch
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A claimed row."""
+
+    id: str
+    application_id: str
+    kind: Kind
+    fence: int
+    attempts: int
+
+    @property
+    def key(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What became of a batch so far; `failed` are domains and subdomains in the order sent."""
+
+    application_id: str
+    is_over: bool
+    succeeded: int
+    failed: tuple[tuple[str | None, str | None], ...]
+
+
+async def submit(connection: Connection, application_id: str, kind: Kind, items: Sequence[NewItem]) -> str:
+    """Accept a batch, in the caller's transaction. Returns its id."""
+    batch_id = f"bat_{secrets.token_hex(16)}"
+    await connection.execute(
+        "insert into batches (id, application_id, kind, due_at) values ($1, $2, $3, now())",
+        batch_id,
+        application_id,
+        kind,
+    )
+    await connection.execute(
+        """
+        insert into batch_items (batch_id, number, domain, subdomain, request, reason, outcome)
+        select $1, number - 1, domain, subdomain, request, reason, case when reason is not null then 'failed' end
+        from unnest($2::text[], $3::text[], $4::jsonb[], $5::text[])
+            with ordinality as item (domain, subdomain, request, reason, number)
+        """,
+        batch_id,
+        [item.domain for item in items],
+        [item.subdomain for item in items],
+        [_as_json(item) for item in items],
+        [item.reason if isinstance(item, NotUnderstood) else None for item in items],
+    )
+    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    return batch_id
+
+
+async def find(connection: Connection, batch_id: str) -> Progress | None:
+    """What became of the batch; None if there is none or it was submitted too long ago."""
+    batch = await connection.fetchrow(
+        "select application_id, due_at is null as is_over from batches"
+        " where id = $1 and submitted_at > now() - make_interval(days => $2)",
+        batch_id,
+        KEPT_DAYS,
+    )
+    if batch is None:
+        return None
+    items = await connection.fetch(
+        "select domain, subdomain, outcome from batch_items where batch_id = $1 and outcome is not null"
+        " order by number",
+        batch_id,
+    )
+    failed = tuple((item["domain"], item["subdomain"]) for item in items if item["outcome"] == "failed")
+    return Progress(batch["application_id"], batch["is_over"], len(items) - len(failed), failed)
+
+
+# As claimed work ------------------------------------------------------------------------------------------
+
+
+async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Batch]:
+    rows = await connection.fetch(
+        """
+        with due as materialized (
+            select id from batches b
+            where due_at <= now() and (lease_until is null or lease_until <= now())
+                and not exists (select from batches earlier where earlier.due_at is not null
+                    and earlier.application_id = b.application_id and earlier.number < b.number)
+            order by due_at limit $1
+            for update skip locked
+        )
+        update batches set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
+            lease_until = clock_timestamp() + make_interval(secs => $2)
+        from due where batches.id = due.id
+        returning batches.id, application_id, kind, fence, attempts
+        """,
+        most,
+        lease_seconds,
+    )
+    return [Batch(**row) for row in rows]
+
+
+async def extend(connection: Connection, claims: Collection[Batch], /, *, lease_seconds: float) -> set[str]:
+    rows = await connection.fetch(
+        """
+        update batches set lease_until = clock_timestamp() + make_interval(secs => $3)
+        from unnest($1::text[], $2::bigint[]) as held (id, fence)
+        where batches.id = held.id and batches.fence = held.fence and lease_until is not null
+        returning batches.id
+        """,
+        [batch.id for batch in claims],
+        [batch.fence for batch in claims],
+        lease_seconds,
+    )
+    return {row["id"] for row in rows}
+
+
+async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: float, last_error: str) -> None:
+    await connection.execute(
+        "update batches set lease_until = null, last_error = $3,"
+        " due_at = clock_timestamp() + make_interval(secs => $4) where id = $1 and fence = $2",
+        batch.id,
+        batch.fence,
+        last_error,
+        delay_seconds,
+    )
+
+
+async def next_due_seconds(connection: Connection, /) -> float | None:
+    """Of the batches that need not wait for another."""
+    seconds: float | None = await connection.fetchval(
+        """
+        select extract(epoch from due_at - clock_timestamp())::float8 from batches b
+        where due_at is not null and (lease_until is null or lease_until <= now())
+            and not exists (select from batches earlier where earlier.due_at is not null
+                and earlier.application_id = b.application_id and earlier.number < b.number)
+        order by due_at limit 1
+        """
+    )
+    return seconds
+
+
+async def hold(connection: Connection, batch: Batch) -> None:
+    """Nobody takes the batch over before the transaction ends. Raises: `FenceLost`."""
+    if not await connection.fetchval(
+        "select true from batches where id = $1 and fence = $2 for no key update", batch.id, batch.fence
+    ):
+        raise FenceLost(f"batch {batch.id} is another's now")
+
+
+async def next_item(connection: Connection, batch: Batch) -> Item | None:
+    """The first that has no outcome yet. The caller holds the batch."""
+    row = await connection.fetchrow(
+        "select number, domain, subdomain, request from batch_items where batch_id = $1 and outcome is null"
+        " order by number limit 1",
+        batch.id,
+    )
+    return None if row is None else Item(row["number"], _request(batch.kind, row))
+
+
+async def record_outcome(connection: Connection, batch: Batch, item: Item, *, failure: str | None) -> None:
+    """The caller holds the batch."""
+    await connection.execute(
+        "update batch_items set outcome = case when $3::text is null then 'succeeded' else 'failed' end, reason = $3"
+        " where batch_id = $1 and number = $2",
+        batch.id,
+        item.number,
+        failure,
+    )
+    if batch.attempts > 1:  # what failed before has an outcome by now
+        await connection.execute("update batches set attempts = 1 where id = $1", batch.id)
+
+
+async def record_over(connection: Connection, batch: Batch) -> None:
+    """Every item has its outcome, and the application's next batch may run. The caller holds the batch."""
+    await connection.execute(
+        "update batches set due_at = null, lease_until = null, attempts = 0, last_error = null where id = $1", batch.id
+    )
+    await connection.execute(
+        "select pg_notify($1, '') where exists (select from batches where application_id = $2 and due_at is not null)",
+        CHANNEL,
+        batch.application_id,
+    )
+
+
+# What an item asks for, between its acceptance and its turn -------------------------------------------------
+
+
+def _as_json(item: NewItem) -> dict[str, Any]:
+    match item:
+        case Watch(records=watched, labels=labels):
+            return {"records": [records.as_json(record) for record in watched], "labels": asdict(labels)}
+        case Unwatch(only_if_empty=only_if_empty):
+            return {"only_if_empty": only_if_empty}
+        case NotUnderstood():
+            return {}
+
+
+def _request(kind: Kind, row: asyncpg.Record) -> Watch | Unwatch:
+    domain, subdomain, stored = row["domain"], row["subdomain"], row["request"]
+    if kind == "delete":
+        return Unwatch(domain, subdomain, stored["only_if_empty"])
+    watched = tuple(map(records.parse_record, stored["records"]))
+    return Watch(domain, subdomain, watched, Labels(**stored["labels"]))

@@ -1,0 +1,39 @@
+"""How the checks are doing, in their own words (SPEC 2.10). Owns the SQL of ``monitor_health``, a table of one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from common.db.session import Connection
+
+STALE_AFTER = timedelta(seconds=60)
+"""Whoever checks records its health several times within this; longer silence means that nobody checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`executed_at` is none as long as nobody has ever looked."""
+
+    is_healthy: bool
+    reason: str | None
+    executed_at: datetime | None
+
+
+async def record(connection: Connection, *, is_healthy: bool, reason: str | None = None) -> None:
+    """What whoever checks has just found; the last word counts."""
+    await connection.execute(
+        "update monitor_health set is_healthy = $1, reason = $2, executed_at = clock_timestamp()", is_healthy, reason
+    )
+
+
+async def read(connection: Connection) -> Health:
+    row = await connection.fetchrow(
+        "select is_healthy, reason, executed_at, coalesce(executed_at < now() - $1::interval, true) as is_stale"
+        " from monitor_health",
+        STALE_AFTER,
+    )
+    assert row is not None, "the table has its one row from its migration on"
+    if row["is_stale"] and row["executed_at"] is not None:
+        return Health(False, "no monitor has looked lately", row["executed_at"])
+    return Health(row["is_healthy"] and not row["is_stale"], row["reason"], row["executed_at"])

@@ -1,0 +1,247 @@
+"""Monitored domains as rows: which records are watched under which name, for which application.
+
+Owns the SQL of ``monitored_domains`` as partners see them, and of the tallies by which a page is found. Checking them,
+and what a check writes, is `common.db.checks`' business.
+
+Rules
+    one row a name and application; every change of it is made under its lock, so that changes at once take turns
+    a name that is new, or whose records change, is due at once, and the monitors are woken
+    what the last check said stays true of the records that stay (`common.record_sets.carry_over`)
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+
+from asyncpg import Connection, Record
+
+from common import records as dns
+from common.record_sets import Records, Seen, State, carry_over, distinct
+
+CHANNEL = "frontage_monitoring"
+
+Edit = Callable[[Records], Records]
+
+_WHERE = "where application_id = $1 and domain = $2 and coalesce(subdomain, '') = coalesce($3, '')"
+
+# The tallies say in which day, then in which ten seconds of it, the row at an offset was added, and how many rows of
+# those come before it.
+_PAGE = """
+    with days as (
+        select begins_at, domains, (sum(domains) over (order by begins_at) - domains)::bigint as before
+        from monitored_tallies where application_id = $1 and span = 'day'
+            and ($4::timestamptz is null or begins_at >= $4) and ($5::timestamptz is null or begins_at < $5)
+    ), day as (
+        select begins_at, $2::bigint - before as skip from days where before + domains > $2 order by begins_at limit 1
+    ), moments as (
+        select tally.begins_at, domains, (sum(domains) over (order by tally.begins_at) - domains)::bigint as before
+        from monitored_tallies tally, day where application_id = $1 and span = 'moment'
+            and tally.begins_at >= day.begins_at and tally.begins_at < day.begins_at + interval '24 hours'
+    ), moment as (
+        select moments.begins_at, skip - before as skip from moments, day
+        where before + domains > skip order by moments.begins_at limit 1
+    ), page as (
+        select id from monitored_domains
+        where application_id = $1 and date_added >= (select begins_at from moment)
+            and ($5::timestamptz is null or date_added < $5)
+        order by date_added, id offset (select skip from moment) limit $3
+    )
+    select monitored_domains.* from page join monitored_domains using (id) order by date_added, id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Who watches what: `domain` is registrable and in canonical form, `subdomain` none for the apex."""
+
+    application_id: str
+    domain: str
+    subdomain: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the partner wants echoed. None: not given."""
+
+    user_id: str | None = None
+    job_id: str | None = None
+    user_email: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoredDomain:
+    """SPEC 2.8. Records are as stored: JSON objects in the shape of SPEC 2.1. `evidence` is the last check's."""
+
+    id: str
+    key: Key
+    labels: Labels
+    source: str
+    date_added: datetime
+    dns_records: list[dict[str, Any]]
+    state: State
+    records_present: list[dict[str, Any]] | None
+    records_missing: list[dict[str, Any]] | None
+    missing_records_last_detected: datetime | None
+    last_checked_at: datetime | None
+    evidence: Any
+
+
+async def add(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> None:
+    """Watch these records; a name that is watched already gets them in place of its own."""
+    while not await _insert(connection, key, distinct(records), labels):
+        if await replace(connection, key, records, labels):
+            return  # else it has just been deleted
+
+
+async def replace(connection: Connection[Record], key: Key, records: Records, labels: Labels | None = None) -> bool:
+    """Watch these records and no others; labels not given stay. Returns whether the name is watched."""
+    return await change(connection, key, lambda _: records, labels)
+
+
+async def change(connection: Connection[Record], key: Key, edit: Edit, labels: Labels | None = None) -> bool:
+    """Watch what `edit` makes of the records watched now. Returns whether the name is watched."""
+    row = await connection.fetchrow(
+        "select id, dns_records, state, records_present, records_missing"
+        f" from monitored_domains {_WHERE} for no key update",
+        *_values(key),
+    )
+    if row is None:
+        return False
+    if labels is not None and labels != Labels():
+        await _label(connection, row["id"], labels)
+    before = _records(row["dns_records"])
+    after = distinct(edit(before))
+    if after != before:
+        seen = Seen(row["state"], _maybe_records(row["records_present"]), _maybe_records(row["records_missing"]))
+        await _rewrite(connection, row["id"], after, carry_over(seen, after))
+    return True
+
+
+async def remove(
+    connection: Connection[Record], key: Key, *, only_if_empty: bool = False
+) -> Literal["removed", "absent", "not empty"]:
+    """Stop watching the name."""
+    row = await connection.fetchrow(
+        f"select id, jsonb_array_length(dns_records) as records from monitored_domains {_WHERE} for update",
+        *_values(key),
+    )
+    if row is None:
+        return "absent"
+    if only_if_empty and row["records"]:
+        return "not empty"
+    await connection.execute("delete from monitored_domains where id = $1", row["id"])
+    return "removed"
+
+
+async def find(connection: Connection[Record], key: Key) -> MonitoredDomain | None:
+    row = await connection.fetchrow(f"select * from monitored_domains {_WHERE}", *_values(key))
+    return None if row is None else _monitored(row)
+
+
+async def list_page(
+    connection: Connection[Record], application_id: str, *, offset: int, limit: int, dates: tuple[date, date] | None
+) -> list[MonitoredDomain]:
+    """The application's names in the order they were added, the first `offset` left out; `dates` are days in UTC,
+    the first and the last."""
+    first, end = _bounds(dates) if dates else (None, None)
+    return [_monitored(row) for row in await connection.fetch(_PAGE, application_id, offset, limit, first, end)]
+
+
+def _bounds(dates: tuple[date, date]) -> tuple[datetime, datetime | None]:
+    """The moments at which they begin and end; the last day of all ends never."""
+    first, last = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in dates)
+    return first, (last + timedelta(days=1) if dates[1] < date.max else None)
+
+
+async def _insert(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> bool:
+    inserted = await connection.fetchval(
+        """
+        insert into monitored_domains (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)
+        on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
+        returning true
+        """,
+        *_values(key),
+        f"mon_{secrets.token_hex(12)}",
+        _as_json(records),
+        labels.user_id,
+        labels.job_id,
+        labels.user_email,
+    )
+    if inserted:
+        await _wake(connection)
+    return bool(inserted)
+
+
+async def _label(connection: Connection[Record], row_id: str, labels: Labels) -> None:
+    await connection.execute(
+        "update monitored_domains set user_id = coalesce($2, user_id), job_id = coalesce($3, job_id),"
+        " user_email = coalesce($4, user_email) where id = $1",
+        row_id,
+        labels.user_id,
+        labels.job_id,
+        labels.user_email,
+    )
+
+
+async def _rewrite(connection: Connection[Record], row_id: str, records: Records, seen: Seen) -> None:
+    """A check that runs now goes by the records it began with: its lease is ended, so that another begins at once."""
+    await connection.execute(
+        """
+        update monitored_domains set dns_records = $2, records_version = records_version + 1, state = $3,
+            records_present = $4, records_missing = $5, attempts = 0, lease_until = null,
+            check_requested_at = clock_timestamp(), due_at = clock_timestamp()
+        where id = $1
+        """,
+        row_id,
+        _as_json(records),
+        seen.state,
+        None if seen.present is None else _as_json(seen.present),
+        None if seen.missing is None else _as_json(seen.missing),
+    )
+    await _wake(connection)
+
+
+async def _wake(connection: Connection[Record]) -> None:
+    await connection.execute("select pg_notify($1, '')", CHANNEL)
+
+
+def _values(key: Key) -> tuple[str, str, str | None]:
+    return key.application_id, key.domain, key.subdomain
+
+
+def _as_json(records: Iterable[dns.Record]) -> list[dict[str, Any]]:
+    return [dns.as_json(record) for record in records]
+
+
+def _records(stored: list[dict[str, Any]]) -> Records:
+    return tuple(map(dns.parse_record, stored))
+
+
+def _maybe_records(stored: list[dict[str, Any]] | None) -> Records | None:
+    return None if stored is None else _records(stored)
+
+
+def _monitored(row: Record) -> MonitoredDomain:
+    return MonitoredDomain(
+        id=row["id"],
+        key=Key(row["application_id"], row["domain"], row["subdomain"]),
+        labels=Labels(row["user_id"], row["job_id"], row["user_email"]),
+        source=row["source"],
+        date_added=row["date_added"],
+        dns_records=row["dns_records"],
+        state=row["state"],
+        records_present=row["records_present"],
+        records_missing=row["records_missing"],
+        missing_records_last_detected=row["missing_records_last_detected"],
+        last_checked_at=row["last_checked_at"],
+        evidence=row["evidence"],
+    )

@@ -1,0 +1,1 @@
+"""Batches: bulk requests, worked off item by item."""

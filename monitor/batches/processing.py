@@ -1,0 +1,61 @@
+"""Processing: a claimed batch, worked off item by item.
+
+Each item is one transaction that holds the batch under its fence: what the item does and that it is done become true
+together. Whoever dies, even with SIGKILL, leaves the rest to the next claim: nothing is done twice, nothing left out.
+An item that fails for a reason of ours is tried again with the batch's claims, and after `MOST_ATTEMPTS` counts as
+failed, so that it does not stand in the way of the others for ever.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from common.claims import outlast_outage
+from common.db import batches, monitored_domains
+from common.db.batches import Batch, Unwatch, Watch
+from common.db.monitored_domains import Key
+from common.db.pool import Connection, Database
+from common.logs import get_logger
+
+_log = get_logger("monitor.batches")
+
+MOST_ATTEMPTS = 5
+_GIVEN_UP = "it could not be done, for reasons inside Frontage"
+
+
+class Processing:
+    """Stateless but for the database; `perform` is the runner's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def perform(self, batch: Batch) -> None:
+        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        gives_up = batch.attempts > MOST_ATTEMPTS
+        while await outlast_outage(partial(self._step, batch, gives_up=gives_up)):
+            gives_up = False
+        _log.info("batch over", batch=batch.id, application=batch.application_id)
+
+    async def _step(self, batch: Batch, *, gives_up: bool) -> bool:
+        """Do the next item, or, if there is none, end the batch. Returns whether there may be more."""
+        async with self._database.transaction() as connection:
+            await batches.hold(connection, batch)
+            item = await batches.next_item(connection, batch)
+            if item is None:
+                await batches.record_over(connection, batch)
+                return False
+            failure = _GIVEN_UP if gives_up else await _do(connection, batch, item.request)
+            await batches.record_outcome(connection, batch, item, failure=failure)
+            return True
+
+
+async def _do(connection: Connection, batch: Batch, request: Watch | Unwatch) -> str | None:
+    """Returns why it failed, if it did."""
+    key = Key(batch.application_id, request.domain, request.subdomain)
+    match request:
+        case Watch(records=records, labels=labels):
+            await monitored_domains.add(connection, key, records, labels)
+            return None
+        case Unwatch(only_if_empty=only_if_empty):
+            outcome = await monitored_domains.remove(connection, key, only_if_empty=only_if_empty)
+            return None if outcome == "removed" else outcome
