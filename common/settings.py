@@ -75,6 +75,41 @@ def _web_address(value: Any) -> Any:
     return value
 
 
+class ExternalAccount(NamedTuple):
+    """What a CA that binds ACME accounts to its customers gave one of them (RFC 8555 §7.3.4)."""
+
+    authority: str  # the directory's host, with its port where the address has one
+    key_id: str
+    mac_key: str  # base64url
+
+    def __repr__(self) -> str:
+        return f"<ExternalAccount {self.key_id} at {self.authority}>"
+
+
+def _external_accounts(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    found = [_EXTERNAL_ACCOUNT.fullmatch(part) for part in _split(value)]
+    if None in found:
+        raise ValueError("expected host=KEY-ID:MAC-KEY, and so on after commas")
+    return [ExternalAccount(*match.groups()) for match in found if match]
+
+
+def _directories(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    directories = _split(value)
+    if not all(re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", each) for each in directories):
+        raise ValueError("expected https:// addresses of ACME directories")
+    if len(set(directories)) < len(directories):
+        raise ValueError("it names a directory twice")
+    return directories
+
+
+_EXTERNAL_ACCOUNT = re.compile(r"([^\s=]+)=([^\s:]+):([A-Za-z0-9_-]{16,})=*")
+
+Directories = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_directories)]
+ExternalAccounts = Annotated[tuple[ExternalAccount, ...], NoDecode, BeforeValidator(_external_accounts)]
 Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -158,9 +193,11 @@ class Settings(BaseSettings):
 
     # Certificates
     issuer: Literal["internal", "acme"] = "internal"
-    acme_directory: str | None = None
-    acme_ca_file: Path | None = None
+    acme_directory: Directories = ()  # asked in this order
+    acme_ca_file: Path | None = None  # trusted beside the system's authorities
     acme_email: str | None = None
+    acme_eab: ExternalAccounts = Field(default=(), repr=False)
+    acme_caa_identities: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()  # where a CA states none
 
     # Monitor
     check_interval_seconds: Seconds = 3600
