@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
+from common.settings import HostPort
+
 _SHUTDOWN_SECONDS = 1
 
 
 @contextlib.asynccontextmanager
 async def serving(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
-    """The address (``host:port``) `app` is served on until the context ends; port 0 takes a free one."""
+    """Where `app` is served until the context ends: ``host:port`` or ``[v6]:port``; port 0 takes a free one."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
-        bound_host, bound_port = runner.addresses[0][:2]
-        yield f"{bound_host}:{bound_port}"
+        yield str(HostPort(*runner.addresses[0][:2]))
     finally:
         await runner.cleanup()

@@ -1,15 +1,15 @@
 """The webhook sink: takes every POST, remembers it, and lists what it has on GET.
 
 Over HTTP: ``POST /any/path`` is recorded, ``GET /`` lists everything received as JSON, ``DELETE /`` forgets.
-In a test, `answer_with` says how the next deliveries are answered.
+In a test, `answer_with` says how the next deliveries are answered, or `answer_by` who answers them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -32,10 +32,7 @@ class Delivery:
         return orjson.loads(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int = 204
-    headers: Mapping[str, str] = field(default_factory=dict)
+Answerer = Callable[[web.Request, Delivery], Awaitable[web.StreamResponse]]
 
 
 class WebhookSink:
@@ -44,8 +41,9 @@ class WebhookSink:
     def __init__(self) -> None:
         self.url = ""
         self.deliveries: list[Delivery] = []
-        self._answer = _Answer()
+        self._answer: Answerer
         self._arrived = asyncio.Condition()
+        self.answer_with(204)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -61,7 +59,15 @@ class WebhookSink:
 
     def answer_with(self, status: int, headers: Mapping[str, str] | None = None) -> None:
         """How every delivery from now on is answered."""
-        self._answer = _Answer(status, headers or {})
+
+        async def answer(_: web.Request, __: Delivery) -> web.StreamResponse:
+            return web.Response(status=status, headers=headers)
+
+        self._answer = answer
+
+    def answer_by(self, answerer: Answerer) -> None:
+        """Who answers every delivery from now on; it is on the list by then."""
+        self._answer = answerer
 
     async def wait_for(self, count: int, *, timeout_seconds: float = 10) -> list[Delivery]:
         """All deliveries, once there are at least `count`.
@@ -72,13 +78,14 @@ class WebhookSink:
             await self._arrived.wait_for(lambda: len(self.deliveries) >= count)
         return list(self.deliveries)
 
-    async def _receive(self, request: web.Request) -> web.Response:
+    async def _receive(self, request: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
         body = (await request.read()).decode("utf-8", "replace")
         async with self._arrived:
-            self.deliveries.append(Delivery(request.path, headers, body, datetime.now(UTC)))
+            delivery = Delivery(request.path, headers, body, datetime.now(UTC))
+            self.deliveries.append(delivery)
             self._arrived.notify_all()
-        return web.Response(status=self._answer.status, headers=dict(self._answer.headers))
+        return await self._answer(request, delivery)
 
     async def _list(self, _: web.Request) -> web.Response:
         listed = orjson.dumps([asdict(delivery) for delivery in self.deliveries])

@@ -5,6 +5,8 @@ Owns the SQL of ``webhook_endpoints``; the URL itself and its secrets are the ap
 
 Rules
     The row's lock comes before those of the application's deliveries.
+    It fails without interruption while failures follow each other within `GAP_HOURS`; what was wrong last month says
+    nothing of today.
     A disabled endpoint keeps its deliveries pending: enabled again, it gets them.
     A URL that is set, even the same one, is a word of the operator's that all is well: the endpoint begins anew.
 """
@@ -17,6 +19,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.db.session import Connection
+
+GAP_HOURS = 36
+"""Longer than any pause between the attempts of one delivery, so that one event that fails is no interruption."""
 
 _COLUMNS = "failing_since, warned_at, disabled_at, last_error"
 
@@ -51,8 +56,15 @@ async def note_success(connection: Connection, application_id: str) -> None:
 async def note_failure(connection: Connection, application_id: str, error: str) -> Endpoint:
     """Returns the endpoint as it now is, locked."""
     row = await connection.fetchrow(
-        "update webhook_endpoints set failing_since = coalesce(failing_since, clock_timestamp()), last_error = $2"
-        f" where application_id = $1 returning {_COLUMNS}",
+        f"""
+        update webhook_endpoints set last_error = $2, last_failed_at = clock_timestamp(),
+            failing_since = case when goes_on then failing_since else clock_timestamp() end,
+            warned_at = case when goes_on then warned_at end
+        from (select application_id, last_failed_at > now() - make_interval(hours => {GAP_HOURS})
+                and failing_since is not null as goes_on
+            from webhook_endpoints where application_id = $1 for update) before
+        where webhook_endpoints.application_id = before.application_id returning {_COLUMNS}
+        """,
         application_id,
         error,
     )

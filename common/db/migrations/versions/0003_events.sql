@@ -34,6 +34,7 @@ create index events_by_age on events (created_at);
 create table webhook_endpoints (
     application_id          text primary key references applications on delete cascade,
     failing_since           timestamptz,                    -- none: the last attempt succeeded
+    last_failed_at          timestamptz,
     warned_at               timestamptz,                    -- said that it will be disabled
     disabled_at             timestamptz,                    -- nothing is sent until it is enabled again
     last_error              text

@@ -1,0 +1,42 @@
+"""What becomes of a webhook endpoint that fails, and when. Pure.
+
+Rules
+    One that fails without interruption is warned about after three days and disabled after five, never within a day of
+    the warning: a schedule of retries takes three days, so its owner has seen an event fail by then.
+    One that answers 410 asks for it (RFC 9110 §15.5.11) and is disabled at once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from common.db.webhook_endpoints import Endpoint
+
+WARN_AFTER = timedelta(days=3)
+DISABLE_AFTER = timedelta(days=5)
+NOTICE = timedelta(days=1)
+
+
+class Verdict(Enum):
+    GO_ON = auto()
+    WARN = auto()
+    DISABLE = auto()
+
+
+def judge(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> Verdict:
+    """After a failure. `is_gone`: it answered 410."""
+    if is_gone:
+        return Verdict.DISABLE
+    failing_for = now - (endpoint.failing_since or now)
+    if endpoint.warned_at is None:
+        return Verdict.WARN if failing_for >= WARN_AFTER else Verdict.GO_ON
+    has_had_notice = now - endpoint.warned_at >= NOTICE
+    return Verdict.DISABLE if failing_for >= DISABLE_AFTER and has_had_notice else Verdict.GO_ON
+
+
+def disables_at(endpoint: Endpoint) -> datetime | None:
+    """When the next failure disables an endpoint that was warned about."""
+    if endpoint.failing_since is None or endpoint.warned_at is None or endpoint.disabled_at is not None:
+        return None
+    return max(endpoint.failing_since + DISABLE_AFTER, endpoint.warned_at + NOTICE)

@@ -1,0 +1,85 @@
+"""HTTP to somebody else's address: the address that was checked is the address that is dialled.
+
+aiohttp asks no resolver about a literal address, and a name may answer differently the second time. So the caller
+resolves, the session knows only those addresses, and the policy is asked where each socket is made.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from common.addresses import AddressPolicy
+from common.errors import AddressRefused
+
+
+def pinned_session(
+    policy: AddressPolicy,
+    addresses: Sequence[str],
+    *,
+    longest_seconds: float,
+    tls: ssl.SSLContext | None = None,
+) -> aiohttp.ClientSession:
+    """For one request, to be closed after it. `tls`: none trusts the system's authorities.
+
+    It keeps no cookie, no connection and no proxy, decodes nothing, and ends whatever takes `longest_seconds`.
+    """
+    connector = aiohttp.TCPConnector(
+        resolver=_Known(addresses),
+        socket_factory=_Sockets(policy).open,
+        use_dns_cache=False,
+        force_close=True,
+        ssl=tls if tls is not None else True,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=longest_seconds),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+    )
+
+
+class _Sockets:
+    def __init__(self, policy: AddressPolicy) -> None:
+        self._policy = policy
+
+    def open(self, address_info: Any) -> socket.socket:
+        """Raises: OSError for an address the policy refuses; aiohttp then tries the next."""
+        family, kind, protocol, _, (host, port, *_) = address_info
+        try:
+            self._policy.check(ip_address(host), port)
+        except AddressRefused as error:
+            raise OSError(str(error)) from error
+        opened = socket.socket(family, kind, protocol)
+        opened.setblocking(False)
+        return opened
+
+
+class _Known(AbstractResolver):
+    """Answers with the addresses the caller has found."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._addresses
+        ]
+
+    async def close(self) -> None: ...

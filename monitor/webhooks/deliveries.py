@@ -1,0 +1,127 @@
+"""Deliveries carried out: one attempt, and what it means for the event and for its endpoint.
+
+At least once: the attempt comes before the note of it, so that whoever dies between the two has it sent again, under
+the same id. Rows and their rules are `common.db.deliveries`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from random import Random
+
+import orjson
+
+from common.claims import Runner, outlast_outage
+from common.clock import Clock
+from common.db import deliveries, webhook_endpoints
+from common.db.applications import webhook_secret_identity
+from common.db.deliveries import Claimed, LogEntry
+from common.db.events import payload_of
+from common.db.pool import Connection, Database
+from common.endpoint_health import Verdict, judge
+from common.logs import get_logger
+from common.secrets import Keyring
+from monitor.webhooks.schedule import next_delay_seconds, parse_retry_after
+from monitor.webhooks.sender import Answer, Sender
+from monitor.webhooks.signing import signed_headers
+
+_AT_ONCE = 256  # mostly waiting; enough that partners who hang, one each, leave room for the others
+_POLL_SECONDS = 1.0  # partners who ask for a test or a replay wait no longer
+
+_log = get_logger("monitor.webhooks")
+
+
+def make_runner(
+    database: Database,
+    sender: Sender,
+    keyring: Keyring,
+    clock: Clock,
+    random: Random,
+    *,
+    lease_seconds: float = 30.0,
+    poll_seconds: float = _POLL_SECONDS,
+) -> Runner[Claimed]:
+    """To be run by the role; to be woken by whoever recorded an event."""
+    work = Deliveries(database, sender, keyring, clock, random)
+
+    async def perform(claimed: Claimed) -> None:
+        try:
+            await work.perform(claimed)
+        finally:
+            runner.wake()  # its endpoint has room again
+
+    runner = Runner(
+        database,
+        deliveries,
+        perform,
+        concurrency=_AT_ONCE,
+        random=random,
+        lease_seconds=lease_seconds,
+        poll_seconds=poll_seconds,
+    )
+    return runner
+
+
+class Deliveries:
+    """One a process. Holds nothing between attempts."""
+
+    def __init__(self, database: Database, sender: Sender, keyring: Keyring, clock: Clock, random: Random) -> None:
+        self._database = database
+        self._sender = sender
+        self._keyring = keyring
+        self._clock = clock
+        self._random = random
+
+    async def perform(self, claimed: Claimed) -> None:
+        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        if claimed.is_superseded:
+            async with self._database.transaction() as connection:
+                await deliveries.record_superseded(connection, claimed)
+            return
+        began = self._clock.now()
+        answer = await self._attempt(claimed, began)
+        entry = {"at": began.isoformat(timespec="seconds"), "status": answer.status, "error": answer.error}
+
+        async def write() -> None:
+            async with self._database.transaction() as connection:
+                await self._record(connection, claimed, answer, entry)
+
+        await outlast_outage(write)
+
+    async def _attempt(self, claimed: Claimed, now: datetime) -> Answer:
+        body = orjson.dumps(
+            payload_of(
+                claimed.event_id,
+                claimed.event_type,
+                claimed.domain,
+                claimed.subdomain,
+                claimed.sequence,
+                claimed.fields,
+            )
+        )
+        headers = signed_headers(claimed.event_id, body, self._open_secrets(claimed), now)
+        return await self._sender.post(claimed.url, body, headers)
+
+    def _open_secrets(self, claimed: Claimed) -> list[str]:
+        """The current one first."""
+        identity = webhook_secret_identity(claimed.application_id)
+        envelopes = filter(None, (claimed.secret, claimed.previous_secret))
+        return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
+
+    async def _record(self, connection: Connection, claimed: Claimed, answer: Answer, entry: LogEntry) -> None:
+        if answer.error is None:
+            await deliveries.record_delivered(connection, claimed, entry)
+            return
+        endpoint = await webhook_endpoints.note_failure(connection, claimed.application_id, answer.error)
+        retry_after = parse_retry_after(answer.retry_after, self._clock.now())
+        delay = next_delay_seconds(claimed.failures + 1, retry_after, self._random)
+        await deliveries.record_failed(connection, claimed, entry, delay)
+        match judge(endpoint, is_gone=answer.is_gone, now=self._clock.now()):
+            case Verdict.WARN:
+                await webhook_endpoints.warn(connection, claimed.application_id)
+                _log.warning("webhook will be disabled", application=claimed.application_id, error=answer.error)
+            case Verdict.DISABLE:
+                await webhook_endpoints.disable(connection, claimed.application_id)
+                _log.warning("webhook disabled", application=claimed.application_id, error=answer.error)
+            case Verdict.GO_ON:
+                pass

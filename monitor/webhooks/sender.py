@@ -1,0 +1,136 @@
+"""One attempt to POST to a webhook. What goes wrong there is an answer too, in words for the webhook's owner.
+
+The URL is a partner's word: its host is resolved afresh for each attempt and every address checked and pinned
+(`common.pinned`). Nothing is followed: a redirect is a failure, or a checked address could send us to another.
+The answer's status counts; its body is looked at no further than it takes to end the exchange politely.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import aiohttp
+from yarl import URL
+
+from common.addresses import AddressPolicy
+from common.dns import Resolver
+from common.errors import AddressRefused
+from common.pinned import pinned_session
+
+TIMEOUT_SECONDS = 15.0
+_USER_AGENT = "Frontage-Webhooks"
+_MOST_BODY_BYTES = 16 * 1024
+_BODY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`status` is none when there was no answer; `error` is none when it was 2xx."""
+
+    status: int | None
+    error: str | None
+    retry_after: str | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return self.status == 410
+
+
+class _NoAddress(Exception):
+    """In words for the webhook's owner."""
+
+
+class Sender:
+    """One a process; it keeps no connection. `tls`: none trusts the system's authorities."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        policy: AddressPolicy,
+        *,
+        tls: ssl.SSLContext | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._resolver = resolver
+        self._policy = policy
+        self._tls = tls
+        self._timeout_seconds = timeout_seconds
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Ends within the time-out and a few seconds; raises nothing that the partner could bring about."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._post(URL(url, encoded=True), body, headers)
+        except _NoAddress as error:
+            return Answer(None, str(error))
+        except TimeoutError:
+            return Answer(None, f"no answer within {self._timeout_seconds:g} seconds")
+        except (aiohttp.ClientSSLError, ssl.SSLError):
+            return Answer(None, "TLS failed: its certificate may be invalid, expired or for another name")
+        except (aiohttp.ClientConnectorError, OSError):
+            return Answer(None, "no connection could be made")
+        except (aiohttp.ClientError, ValueError):
+            return Answer(None, "the answer was no valid HTTP, or broke off")
+
+    async def _post(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Answer:
+        addresses = await self._find_addresses(url)
+        async with (
+            pinned_session(self._policy, addresses, longest_seconds=self._timeout_seconds, tls=self._tls) as session,
+            session.post(url, data=body, headers=_headers(headers), allow_redirects=False) as response,
+        ):
+            await _drain(response)
+            return _answer(response)
+
+    async def _find_addresses(self, url: URL) -> list[str]:
+        """Those we may dial. Raises: `_NoAddress`."""
+        found = await self._resolve(url.host or "")
+        allowed = [address for address in found if self._is_allowed(address, url.port or 0)]
+        if not allowed:
+            raise _NoAddress("its address is none that webhooks may be sent to" if found else "its name has no address")
+        return allowed
+
+    async def _resolve(self, host: str) -> list[str]:
+        if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 §6.3
+            return ["127.0.0.1"]
+        with suppress(ValueError):
+            return [str(ip_address(host))]
+        async with self._resolver.open_pass() as questions:
+            answers = [await questions.ask(host, "A"), await questions.ask(host, "AAAA")]
+        if not any(answer.outcome.is_known for answer in answers):
+            raise _NoAddress("its name could not be looked up")
+        return [address for answer in answers for address in answer.values]
+
+    def _is_allowed(self, address: str, port: int) -> bool:
+        try:
+            self._policy.check(ip_address(address), port)
+        except AddressRefused:
+            return False
+        return True
+
+
+def _headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {"Content-Type": "application/json", "User-Agent": _USER_AGENT, "Accept-Encoding": "identity"} | dict(
+        headers
+    )
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    """A short body is read, so that its sender need not see a reset; a long or slow one is cut."""
+    left = _MOST_BODY_BYTES
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(_BODY_SECONDS):
+            while left > 0 and (chunk := await response.content.read(left)):
+                left -= len(chunk)
+
+
+def _answer(response: aiohttp.ClientResponse) -> Answer:
+    status = response.status
+    if 200 <= status < 300:
+        return Answer(status, None)
+    words = "redirects are not followed" if 300 <= status < 400 else f"answered {status}"
+    return Answer(status, words, response.headers.get("Retry-After"))

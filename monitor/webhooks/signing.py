@@ -1,0 +1,23 @@
+"""Standard Webhooks headers: who reads them knows that a body is ours, fresh, and whether it came before.
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from math import floor
+
+from standardwebhooks import Webhook
+
+
+def signed_headers(event_id: str, body: bytes, secrets: Iterable[str], now: datetime) -> dict[str, str]:
+    """`event_id` is the same on every attempt. `secrets` in their ``whsec_`` form: one signature for each, so that
+    receivers can change over during a rotation."""
+    signatures = [Webhook(secret).sign(event_id, now, body.decode()) for secret in secrets]
+    return {
+        "webhook-id": event_id,
+        "webhook-timestamp": str(floor(now.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }

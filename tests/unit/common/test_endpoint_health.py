@@ -1,0 +1,45 @@
+"""Endpoints that fail: warned about, then disabled, and never without notice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from common.db.webhook_endpoints import Endpoint
+from common.endpoint_health import Verdict, disables_at, judge
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def days_ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+@pytest.mark.parametrize(
+    ("failing", "warned", "verdict"),
+    [
+        (0, None, Verdict.GO_ON),
+        (2.9, None, Verdict.GO_ON),
+        (3.1, None, Verdict.WARN),
+        (4.9, 1.8, Verdict.GO_ON),
+        (5.1, 2, Verdict.DISABLE),
+        (30, None, Verdict.WARN),
+        (30, 0.9, Verdict.GO_ON),
+        (30, 1.1, Verdict.DISABLE),
+    ],
+)
+def test_days_of_failure_warn_and_then_disable(failing: float, warned: float | None, verdict: Verdict) -> None:
+    endpoint = Endpoint(days_ago(failing), None if warned is None else days_ago(warned))
+    assert judge(endpoint, is_gone=False, now=NOW) is verdict
+
+
+def test_gone_disables_at_once() -> None:
+    assert judge(Endpoint(NOW), is_gone=True, now=NOW) is Verdict.DISABLE
+
+
+def test_end_is_told_from_the_warning_on() -> None:
+    assert disables_at(Endpoint(days_ago(2))) is None
+    assert disables_at(Endpoint(days_ago(3), NOW)) == days_ago(-2)
+    assert disables_at(Endpoint(days_ago(30), NOW)) == days_ago(-1)
+    assert disables_at(Endpoint(days_ago(30), days_ago(9), NOW)) is None
