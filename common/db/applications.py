@@ -4,7 +4,7 @@ Rules
     A cname target leads to one application, whichever of the two columns it stands in. The unique constraints
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
     During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
-    signature key signs too, until ``previous_signature_until``.
+    signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
+from common.db import webhook_endpoints
 from common.errors import FrontageError
 
 SendHost: TypeAlias = Literal["origin", "customer"]
@@ -151,6 +152,8 @@ async def update_application(
 ) -> Application | None:
     """The application as it now is; none when there is no such application.
 
+    A webhook URL that is set, even to what it was, makes its endpoint begin anew.
+
     Raises: `CnameTargetTaken`.
     """
     unknown = changes.keys() - ApplicationChanges.__annotations__.keys()
@@ -167,6 +170,8 @@ async def update_application(
         application_id,
         *changes.values(),
     )
+    if "webhook_url" in changes:
+        await webhook_endpoints.begin_anew(connection, application_id)
     return _application(row) if row else None
 
 
@@ -180,6 +185,23 @@ async def rotate_client_secret(
     status = await connection.execute(
         "update applications set client_secret = $2, previous_client_secret = client_secret,"
         " previous_expires_at = now() + $3 where id = $1",
+        application_id,
+        sealed,
+        keep_previous_for,
+    )
+    return status == "UPDATE 1"
+
+
+async def rotate_webhook_secret(
+    connection: Connection[Record], application_id: str, sealed: bytes, keep_previous_for: timedelta
+) -> bool:
+    """Sign webhooks with `sealed` from now on. Returns whether there is such an application.
+
+    The secret so far signs beside the new one for `keep_previous_for`, so that receivers can change over.
+    """
+    status = await connection.execute(
+        "update applications set webhook_secret = $2, previous_webhook_secret = webhook_secret,"
+        " previous_webhook_until = now() + $3 where id = $1",
         application_id,
         sealed,
         keep_previous_for,

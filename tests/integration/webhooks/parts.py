@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_network
+from random import Random
 from typing import Any
 
+from bench.lab.sink import WebhookSink
 from common import applications as minting
+from common.addresses import AddressPolicy
+from common.claims import Runner
+from common.clock import SystemClock
 from common.db import deliveries, events
 from common.db.applications import NewApplication, create_application, webhook_secret_identity
+from common.db.deliveries import Claimed
 from common.db.events import EventType, NewEvent
 from common.db.pool import Database
+from common.dns import Resolver
+from common.errors import DatabaseUnavailable
 from common.secrets import Keyring
+from common.settings import HostPort, Network
+from monitor.webhooks.deliveries import make_runner as runner_of_deliveries
+from monitor.webhooks.sender import Sender
 
+LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 APPLICATION = "app-one"
 OTHER_APPLICATION = "app-two"
 DOMAIN = "customer.example"
@@ -58,3 +75,103 @@ async def delivery_of(database: Database, event_id: str, application_id: str = A
             connection, application_id, before=None, limit=1, event_id=event_id
         )
     return delivery
+
+
+class HastyRandom(Random):
+    """Chance that makes every retry due almost at once."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 1e-6
+
+
+def make_runner(
+    database: Database,
+    keyring: Keyring,
+    *,
+    hurry: bool = True,
+    allowed: Sequence[Network] = LOOPBACK,
+    lease_seconds: float = 10.0,
+    poll_seconds: float = 0.1,
+) -> Runner[Claimed]:
+    """A monitor's deliveries; in a `hurry`, without the waiting between attempts."""
+    resolver = Resolver([HostPort("127.0.0.1", 9)], AddressPolicy(LOOPBACK, ()))
+    return runner_of_deliveries(
+        database,
+        Sender(resolver, AddressPolicy(allowed, ())),
+        keyring,
+        SystemClock(),
+        HastyRandom() if hurry else Random(),
+        lease_seconds=lease_seconds,
+        poll_seconds=poll_seconds,
+    )
+
+
+@asynccontextmanager
+async def delivering(
+    database: Database,
+    keyring: Keyring,
+    *,
+    hurry: bool = True,
+    allowed: Sequence[Network] = LOOPBACK,
+    poll_seconds: float = 0.1,
+) -> AsyncIterator[Runner[Claimed]]:
+    runner = make_runner(database, keyring, hurry=hurry, allowed=allowed, poll_seconds=poll_seconds)
+    task = asyncio.create_task(runner.run())
+    try:
+        yield runner
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def fetch(database: Database, statement: str, *values: object) -> list[dict[str, Any]]:
+    async with database.connection() as connection:
+        return [dict(row) for row in await connection.fetch(statement, *values)]
+
+
+async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 20.0) -> None:
+    """Wait for it; an outage is one more reason it does not hold yet."""
+
+    async def holds() -> bool:
+        with suppress(DatabaseUnavailable):
+            return await condition()
+        return False
+
+    async with asyncio.timeout(seconds):
+        while not await holds():
+            await asyncio.sleep(0.01)
+
+
+async def until_status(database: Database, event_id: str, status: str, *, application_id: str = APPLICATION) -> None:
+    async def has_status() -> bool:
+        return (await delivery_of(database, event_id, application_id)).status == status
+
+    await until(has_status)
+
+
+async def until_failures(database: Database, event_id: str, count: int) -> None:
+    async def has_failed() -> bool:
+        return (await delivery_of(database, event_id)).failures >= count
+
+    await until(has_failed)
+
+
+async def settle(database: Database) -> None:
+    """Until a monitor has had every chance to do what it should not: another's event went through it meanwhile."""
+    witness = f"witness-{secrets.token_hex(4)}"
+    async with WebhookSink.serve() as sink:
+        async with database.transaction() as connection:
+            await connection.execute(
+                "insert into applications (id, name, cname_target, client_secret, webhook_secret, webhook_url)"
+                " select $1, $1, $1, '', '', $2",
+                witness,
+                sink.url,
+            )
+            event_id = await events.record(connection, an_event(application_id=witness))
+
+        async def was_claimed() -> bool:
+            rows = await fetch(database, "select attempts from deliveries where event_id = $1", event_id)
+            return bool(rows[0]["attempts"])
+
+        await until(was_claimed)
