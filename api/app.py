@@ -14,11 +14,14 @@ from api.auth import Authenticator
 from api.counters import Counters
 from api.errors import Refused, refusal_of_failure, refusal_of_http
 from api.handlers.health import HealthHandlers
+from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
 from api.handlers.token import TokenHandler
 from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
 from api.schemas import answers
+from api.services.batches import BatchService
 from api.services.enrolment import Enrolment
+from api.services.monitor import MonitorService
 from api.services.power import PowerService
 from api.serving import SOFTWARE
 from common.addresses import own_policy
@@ -62,6 +65,8 @@ def build_app(
         clock,
     )
     power = PowerHandlers(PowerService(enrolment))
+    monitor = MonitorHandlers(MonitorService(database))
+    bulk = BatchHandlers(BatchService(database))
     health = HealthHandlers(database, counters)
     app = web.Application(
         middlewares=[_answered(counters, clock), _authenticated(authenticator)],
@@ -73,6 +78,20 @@ def build_app(
         ("POST", "/power", power.post),
         ("PUT", "/power", power.put),
         ("DELETE", "/power", power.delete),
+        ("POST", "/monitor/domains", monitor.post),
+        ("PUT", "/monitor/domains", monitor.put),
+        ("DELETE", "/monitor/domains", monitor.delete),
+        ("GET", "/monitor/domains", monitor.get),
+        ("POST", "/monitor/domains/batch", bulk.post),
+        ("DELETE", "/monitor/domains/batch", bulk.delete),
+        ("GET", "/monitor/domains/batch/status/{request_id}", bulk.get_status),
+        ("GET", "/monitor/domains/{domain_name}", monitor.get_one),
+        ("GET", "/monitor/domains/{domain_name}/checks", monitor.get_checks),
+        ("GET", "/monitor/domains/{domain_name}/records", monitor.get_records),
+        ("POST", "/monitor/domains/{domain_name}/records", monitor.post_records),
+        ("PUT", "/monitor/domains/{domain_name}/records", monitor.put_records),
+        ("DELETE", "/monitor/domains/{domain_name}/records", monitor.delete_records),
+        ("GET", "/monitor/status", monitor.get_status),
         ("POST", "/token", TokenHandler(authenticator, clock).post),
         ("GET", "/healthz", health.healthz),
         ("GET", "/readyz", health.readyz),

@@ -35,6 +35,7 @@ class Listener:
         source: Source,
         on_wake: Callable[[], None],
         *,
+        channel: str = CHANNEL,
         application_name: str = "frontage listener",
         patience: Patience = DEFAULT_PATIENCE,
         heartbeat_seconds: float = _HEARTBEAT_SECONDS,
@@ -42,6 +43,7 @@ class Listener:
         """`on_wake` is called in the loop, once LISTEN stands on a new connection and at each notification."""
         self._source = source
         self._on_wake = on_wake
+        self._channel = channel
         self._application_name = application_name
         self._patience = patience
         self._heartbeat_seconds = heartbeat_seconds
@@ -78,7 +80,7 @@ class Listener:
     async def _stay(self, connection: Connection) -> None:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
-        await connection.add_listener(CHANNEL, self._on_notification)
+        await connection.add_listener(self._channel, self._on_notification)
         self.is_listening = True
         self._on_wake()
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.session import Connection
 
 ENROLMENT_DAYS = 2
@@ -24,6 +25,20 @@ async def erase_enrolments(connection: Connection, *, most: int = 1000) -> int:
         returning domain
         """,
         ENROLMENT_DAYS,
+        most,
+    )
+    return len(rows)
+
+
+async def erase_batches(connection: Connection, *, most: int = 1000) -> int:
+    """Forget batches, and their items, that nobody may ask about any more and that are over. Returns how many."""
+    rows = await connection.fetch(
+        """
+        delete from batches where id in (
+            select id from batches where submitted_at <= now() - make_interval(days => $1) and due_at is null limit $2)
+        returning id
+        """,
+        BATCH_DAYS,
         most,
     )
     return len(rows)
