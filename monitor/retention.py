@@ -1,7 +1,8 @@
 """Retention: the sweep that erases what has had its time. Any number of monitors may sweep at once.
 
 Released certificates go 7 days after their release (`common.db.certificates`), enrolments once no limit counts
-them, the change feed's tombstones when every edge has long seen them (`common.db.feed`).
+them, batches 7 days after they were submitted, the change feed's tombstones when every edge has long seen them
+(`common.db.feed`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ async def sweep_for_ever(database: Database, random: Random) -> None:
 
 
 async def sweep(database: Database) -> None:
-    for erase in (certificates.erase_released, retention.erase_enrolments):
+    for erase in (certificates.erase_released, retention.erase_enrolments, retention.erase_batches):
         erased = _MOST_AT_ONCE
         while erased == _MOST_AT_ONCE:  # small transactions: each holds the change feed only for a moment
             async with database.transaction() as connection:
