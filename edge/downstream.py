@@ -18,9 +18,10 @@ from random import getrandbits
 from typing import Final, cast
 
 from common.probe import probe_answer
-from edge.http import fields, request
+from edge.http import fields, max_forwards, request
 from edge.http.forwarded import Client, address_of
 from edge.http.refusals import (
+    ALLOW,
     AWAITING_CERTIFICATE,
     BAD_REQUEST,
     BODY_TOO_LARGE,
@@ -294,6 +295,12 @@ class Downstream(asyncio.Protocol):
         if isinstance(decision, Redirect):
             self._redirect(decision, head)
             return
+        if head.method == b"OPTIONS":
+            further = max_forwards.count_down(head)
+            if further is None:
+                self._answer(b"200 OK\r\n" + ALLOW, b"", head)
+                return
+            head = further
         if serving.access_log is not None and not self._client.is_trusted:
             head = _without_request_id(head)
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
@@ -463,6 +470,7 @@ class Downstream(asyncio.Protocol):
         answer = render(
             kind,
             request_id=request_id,
+            date_field=self._serving.date_field(),
             wants_html=wants_html,
             head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
             close=close,
@@ -474,8 +482,9 @@ class Downstream(asyncio.Protocol):
     def _answer(self, status_and_field: bytes, body: bytes, head: RequestHead) -> None:
         """A small answer of our own that is no refusal."""
         close = head.body != 0 or not self._may_stay(head)
-        answer = b"HTTP/1.1 %b\r\nContent-Length: %d%b\r\n\r\n%b" % (
+        answer = b"HTTP/1.1 %b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
             status_and_field,
+            self._serving.date_field(),
             len(body),
             b"\r\nConnection: close" if close else b"",
             b"" if head.method == b"HEAD" else body,

@@ -19,6 +19,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
 from edge.http import chunks, response
+from edge.http.dates import has_date
 from edge.http.framing import CHUNKED, UNTIL_CLOSE
 from edge.http.refusals import ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_SLOW, REQUEST_TIMEOUT, Kind, Refused
 from edge.http.request import RequestHead
@@ -95,6 +96,7 @@ class Relay(NamedTuple):
     max_body_bytes: int | None
     record: Callable[[Exchange], None]
     time: Callable[[], float]  # monotonic
+    date_field: Callable[[], bytes]  # the time of day, as a response states it
 
 
 class Exchange:
@@ -280,13 +282,16 @@ class Exchange:
                     if data:
                         continue
                     return
+                is_lasting = has_date(answer.kept)
+                if not is_lasting:  # RFC 9110 §6.6.1: then it is ours to state
+                    answer = answer._replace(kept=answer.kept + self._relay.date_field())
                 has_addresses = mapping.has_addresses(answer.kept)
                 if has_addresses:
                     answer = answer._replace(
                         kept=mapping.map_back(self.route, answer.kept, self.client.scheme, self.head.host_as_received)
                     )
                 sent = self._compose(answer)
-                if self._is_plain and answer.status != 101 and not has_addresses:
+                if self._is_plain and answer.status != 101 and is_lasting and not has_addresses:
                     upstream.last_answer = (raw, for_head, answer, sent)
             self._answer(answer, sent, data)
             return
@@ -324,7 +329,10 @@ class Exchange:
             self._client_keeps_alive = False
         if self.client.is_draining:
             self._client_keeps_alive = False
-        if not self._client_keeps_alive:
+        if answer.status == 426 and answer.upgrade:  # RFC 9110 §15.5.22: it says what to switch to
+            head += b"\r\nUpgrade: " + answer.upgrade
+            head += b"\r\nConnection: upgrade" if self._client_keeps_alive else b"\r\nConnection: upgrade, close"
+        elif not self._client_keeps_alive:
             head += b"\r\nConnection: close"
         elif self.head.minor == 0:
             head += b"\r\nConnection: keep-alive"

@@ -18,6 +18,7 @@ from common.settings import Settings
 from edge.access_log import OFF, AccessLog
 from edge.admission import Admission, room_for_connections
 from edge.counters import Counters
+from edge.http.dates import date_field
 from edge.http.request import Limits
 from edge.relay import Exchange, Relay, Timeouts
 from edge.replica.awaiting import is_awaiting_certificate
@@ -102,7 +103,7 @@ class Serving:
             body=settings.edge_body_timeout_seconds,
             tunnel=settings.edge_tunnel_timeout_seconds,
         )
-        self.relay = Relay(self._desk, timeouts, settings.edge_max_body_bytes, self._record, loop.time)
+        self.relay = Relay(self._desk, timeouts, settings.edge_max_body_bytes, self._record, loop.time, self.date_field)
         self.access_log = (
             AccessLog(settings.edge_access_log, sample=settings.edge_access_log_sample, random=random)
             if settings.edge_access_log != OFF
@@ -130,6 +131,9 @@ class Serving:
 
     def on_replica_change(self) -> None:
         self.routes.generation = self._reader.generation()
+
+    def date_field(self) -> bytes:
+        return date_field(self.unix_seconds())
 
     def unix_seconds(self) -> int:
         return int(self._clock.now().timestamp())

@@ -49,6 +49,9 @@ BAD_VERSION: Final = Kind(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are s
 LOOP: Final = Kind(508, "loop", "This address leads back to itself.")
 
 
+ALLOW: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+
 class Refused(FrontageError):
     """A request that gets one of the answers above instead of an origin's."""
 
@@ -65,7 +68,14 @@ def reason(status: int) -> str:
 
 
 def render(
-    kind: Kind, *, request_id: str, wants_html: bool, head_only: bool, close: bool, own_page: str | None = None
+    kind: Kind,
+    *,
+    request_id: str,
+    date_field: bytes,
+    wants_html: bool,
+    head_only: bool,
+    close: bool,
+    own_page: str | None = None,
 ) -> bytes:
     """The whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else.
 
@@ -78,14 +88,14 @@ def render(
         content_type = b"application/json"
         body = orjson.dumps({"message": kind.message, "code": kind.code, "request_id": request_id})
     lines = [
-        b"HTTP/1.1 %d %s" % (kind.status, reason(kind.status).encode()),
+        b"HTTP/1.1 %d %b%b" % (kind.status, reason(kind.status).encode(), date_field),
         b"Content-Type: " + content_type,
         b"Content-Length: %d" % len(body),
         b"Cache-Control: no-store",
         b"X-Request-Id: " + request_id.encode(),
     ]
     if kind.status == 405:
-        lines.append(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+        lines.append(ALLOW)
     if kind.status == 503:
         lines.append(b"Retry-After: %d" % kind.retry_after_seconds)
     if close:

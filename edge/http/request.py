@@ -27,6 +27,7 @@ from edge.http.refusals import (
     Kind,
     Refused,
 )
+from edge.http.upgrade import protocols
 
 
 class Limits(NamedTuple):
@@ -85,8 +86,6 @@ _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", 
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
-_PROTOCOL: Final = re.compile(fields.TOKEN + rb"+(?:/" + fields.TOKEN + rb"+)?")  # RFC 9110 §7.8
-_H2C: Final = re.compile(rb"h2c(?:/|\Z)", re.IGNORECASE)
 
 
 def parse(head: bytes, limits: Limits) -> RequestHead:
@@ -210,11 +209,8 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _upgrade(minor: int, body: int, connection: list[bytes], values: list[bytes] | tuple[()]) -> bytes:
-    """The protocols offered, if this request may leave HTTP at all (RFC 9110 §7.8); h2c never is."""
-    if minor == 0 or body != 0 or b"upgrade" not in connection:
-        return b""
-    offered = [part.strip(b" \t") for value in values for part in value.split(b",")]
-    return b", ".join(name for name in offered if _PROTOCOL.fullmatch(name) and not _H2C.match(name))
+    """The protocols offered, if this request may leave HTTP at all (RFC 9110 §7.8)."""
+    return b"" if minor == 0 or body != 0 or b"upgrade" not in connection else protocols(values)
 
 
 def _expects_continue(minor: int, values: list[bytes] | tuple[()]) -> bool:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from edge.http import fields, framing
 from edge.http.refusals import ORIGIN_INVALID, Refused
+from edge.http.upgrade import protocols
 
 
 class ResponseHead(NamedTuple):
@@ -23,7 +24,7 @@ class ResponseHead(NamedTuple):
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(?=\r\n)")
 _CUT: Final = fields.splitter(
-    rb"c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|keep-alive|proxy-(?:connection|authenticate)"
+    rb"c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|keep-alive|proxy-(?:connection|authenticat(?:e|ion-info))"
 )
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
 
@@ -58,6 +59,6 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
         body,
         b"" if stated is None else b"%d" % stated,
         body != framing.UNTIL_CLOSE and b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
-        b", ".join(cut.get(b"upgrade", ())) if b"upgrade" in connection else b"",
+        protocols(cut.get(b"upgrade", ())) if b"upgrade" in connection else b"",
         kept,
     )

@@ -51,10 +51,10 @@ def decide(
         if redirects.leads_back(route, find_route):
             raise Refused(LOOP)
         return Redirect(redirects.location(route.redirect_to, head.target), is_upgrade=False)
+    if route.refusal is not None:  # on the plain port too: whoever asks there need not go on to hear it
+        raise Refused(route.refusal)
     if not secure and redirects_to_https:
         return Redirect(_https_location(head, ports), is_upgrade=True)
-    if route.refusal is not None:
-        raise Refused(route.refusal)
     return paths.rewrite(route, head.target)
 
 

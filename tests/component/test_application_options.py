@@ -141,6 +141,15 @@ async def test_maintenance_answers_in_the_origins_place_until_it_is_off(tmp_path
         assert len(there.connections) == 1
 
 
+async def test_maintenance_is_told_on_plain_http_before_any_redirect(tmp_path: Path) -> None:
+    async with edge(tmp_path, secure=False) as proxy:
+        client = await proxy.connect()
+        for maintenance, status in ((False, b"308"), (True, b"503"), (False, b"308")):
+            choose(proxy, UNREACHABLE, maintenance=maintenance)
+            await client.send(GET)
+            assert (await client.response())[0].startswith(b"HTTP/1.1 " + status)
+
+
 async def test_an_applications_own_page_is_shown_to_browsers_for_our_5xx(tmp_path: Path) -> None:
     async with edge(tmp_path) as proxy:
         client = await proxy.connect()

@@ -13,6 +13,7 @@ from edge.serving import TICK_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
+DATE = b"Date: Sat, 21 Nov 2026 09:00:00 GMT\r\n"
 
 
 async def test_a_request_reaches_the_origin_with_our_fields_and_without_forged_ones(tmp_path: Path) -> None:
@@ -20,7 +21,8 @@ async def test_a_request_reaches_the_origin_with_our_fields_and_without_forged_o
 
     async def script(wire: Wire) -> None:
         seen.append(await wire.head())
-        await wire.send(b"HTTP/1.1 200 Fine\r\nServer: o\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok")
+        await wire.send(b"HTTP/1.1 200 Fine\r\nServer: o\r\nConnection: keep-alive\r\n" + DATE)
+        await wire.send(b"Content-Length: 2\r\n\r\nok")
 
     async with origin(script) as there, edge(tmp_path) as proxy:
         envelope = proxy.keyring.seal(b"token-1", "application/app/service-auth")
@@ -32,7 +34,7 @@ async def test_a_request_reaches_the_origin_with_our_fields_and_without_forged_o
             b"x-service-auth: forged\r\nConnection: X-Service-Auth, X-Gone\r\nX-Gone: 1\r\n\r\n"
         )
         assert await client.response() == (
-            b"HTTP/1.1 200 Fine\r\nServer: o\r\nContent-Length: 2\r\n\r\n",
+            b"HTTP/1.1 200 Fine\r\nServer: o\r\n" + DATE + b"Content-Length: 2\r\n\r\n",
             b"ok",
         )
         assert seen == [
@@ -149,7 +151,7 @@ async def test_chunked_bodies_pass_both_ways_and_are_stated_anew(tmp_path: Path)
             head = await wire.head()
             assert b"Transfer-Encoding: chunked" in head
             body = await wire.chunks()
-            await wire.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: CHUNKED\r\n\r\n2;ext=1\r\nok\r\n")
+            await wire.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: CHUNKED\r\n" + DATE + b"\r\n2;ext=1\r\nok\r\n")
             await wire.send(b"%x\r\n%b\r\n0\r\nTrailer: x\r\n\r\n" % (len(body), body))
 
     async with origin(script) as there, edge(tmp_path) as proxy:
@@ -159,7 +161,7 @@ async def test_chunked_bodies_pass_both_ways_and_are_stated_anew(tmp_path: Path)
         for _ in range(2):
             await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\n")
             await client.send(b"abc\r\n0\r\nTrailer: y\r\n\r\n")
-            assert await client.head() == b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            assert await client.head() == b"HTTP/1.1 200 OK\r\n" + DATE + b"Transfer-Encoding: chunked\r\n\r\n"
             assert await client.chunks() == b"okabc"
         assert len(there.connections) == 1
 
@@ -167,7 +169,7 @@ async def test_chunked_bodies_pass_both_ways_and_are_stated_anew(tmp_path: Path)
 async def test_a_body_ended_by_close_is_chunked_for_1_1_and_closed_for_1_0(tmp_path: Path) -> None:
     async def script(wire: Wire) -> None:
         await wire.head()
-        await wire.send(b"HTTP/1.0 200 OK\r\n\r\nto the ")
+        await wire.send(b"HTTP/1.0 200 OK\r\n" + DATE + b"\r\nto the ")
         await wire.send(b"end")
 
     async with origin(script) as there, edge(tmp_path) as proxy:
@@ -180,7 +182,7 @@ async def test_a_body_ended_by_close_is_chunked_for_1_1_and_closed_for_1_0(tmp_p
             assert await client.chunks() == b"to the end"
         client = await proxy.connect()
         await client.send(b"GET / HTTP/1.0\r\nHost: shop.example.com\r\nConnection: keep-alive\r\n\r\n")
-        assert await client.rest() == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"
+        assert await client.rest() == b"HTTP/1.1 200 OK\r\n" + DATE + b"Connection: close\r\n\r\nto the end"
 
 
 @pytest.mark.parametrize(
@@ -195,6 +197,7 @@ async def test_a_body_ended_by_close_is_chunked_for_1_1_and_closed_for_1_0(tmp_p
 async def test_answers_without_a_body_leave_the_connection_usable(
     tmp_path: Path, request_line: bytes, answer: bytes, expected: bytes
 ) -> None:
+    answer, expected = (each.replace(b"\r\n", b"\r\n" + DATE, 1) for each in (answer, expected))
     async with origin(lambda wire: answer_each(wire, answer)) as there, edge(tmp_path) as proxy:
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()

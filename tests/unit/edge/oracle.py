@@ -401,7 +401,7 @@ def _check_unfinished(
 
 _HOP_IN_RESPONSES = frozenset(
     b"connection keep-alive proxy-connection te trailer transfer-encoding upgrade proxy-authenticate"
-    b" content-length".split()
+    b" proxy-authentication-info content-length".split()
 )
 NUMBER = b"x-number"  # on every scripted answer: which request it was written for
 
@@ -546,7 +546,7 @@ def check_same_response(request: Request, said: Response, arrived: Response) -> 
     }
     seen = {
         "status": arrived.status,
-        "fields": _onward(arrived.fields),
+        "fields": _onward(arrived.fields if said.get(b"date") is not None else _without_our_date(arrived)),
         "interim": tuple((status, _onward(fields)) for status, fields in arrived.interim),
         "trailers": arrived.trailers,
     }
@@ -559,6 +559,13 @@ def check_same_response(request: Request, said: Response, arrived: Response) -> 
     lengths = {int(length.split(b",")[0]) for each in (said, arrived) if (length := each.get(b"content-length"))}
     if request.method == b"HEAD" and len(lengths) > 1:
         raise Disagreement(f"another length: {said}, arrived {arrived}")
+
+
+def _without_our_date(arrived: Response) -> Fields:
+    """RFC 9110 §6.6.1: where the origin stated none, we have to (of final answers)."""
+    if arrived.status != 101 and arrived.get(b"date") is None:
+        raise Disagreement(f"no date: {arrived}")
+    return tuple((name, value) for name, value in arrived.fields if name != b"date")
 
 
 def _onward(fields: Fields) -> Fields:

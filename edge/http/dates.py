@@ -1,0 +1,20 @@
+"""Dates as messages state them (RFC 9110 §5.6.7)."""
+
+from __future__ import annotations
+
+import re
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Final
+
+_DATE: Final = re.compile(rb"\r\ndate:", re.IGNORECASE)
+
+
+@lru_cache(maxsize=2)
+def date_field(unix_seconds: int) -> bytes:
+    """``\\r\\nDate: …``, as a block of fields."""
+    return b"\r\nDate: " + formatdate(unix_seconds, usegmt=True).encode()
+
+
+def has_date(block: bytes) -> bool:
+    return _DATE.search(block) is not None

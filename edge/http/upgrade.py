@@ -1,0 +1,18 @@
+"""Protocols a message offers to switch to (RFC 9110 §7.8). h2c is never one: two readers would see two protocols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from edge.http import fields
+
+_PROTOCOL: Final = re.compile(fields.TOKEN + rb"+(?:/" + fields.TOKEN + rb"+)?")
+_H2C: Final = re.compile(rb"h2c(?:/|\Z)", re.IGNORECASE)
+
+
+def protocols(values: Iterable[bytes]) -> bytes:
+    """The value of one Upgrade field that says what `values` say; b"" for nothing that may be passed on."""
+    offered = [part.strip(b" \t") for value in values for part in value.split(b",")]
+    return b", ".join(name for name in offered if _PROTOCOL.fullmatch(name) and not _H2C.match(name))

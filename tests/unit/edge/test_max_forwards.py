@@ -1,0 +1,45 @@
+"""How far an OPTIONS request may still go (RFC 9110 §7.6.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from edge.http.max_forwards import count_down
+from edge.http.refusals import Refused
+from edge.http.request import Limits, RequestHead, parse
+
+
+def asked(fields: bytes) -> RequestHead:
+    return parse(b"OPTIONS /a HTTP/1.1\r\nHost: shop.example.com\r\n" + fields + b"\r\n", Limits())
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (b"1", b"0"),
+        (b"\t 10 ", b"9"),
+        (b"0010", b"9"),
+        (b"999999999", b"255"),
+        (b"9" * 5000, b"255"),
+    ],
+)
+def test_each_hop_counts_one_down_from_what_we_support_at_most(said: bytes, left: bytes) -> None:
+    further = count_down(asked(b"A: b\r\nmax-forwards:%b\r\nC: d\r\n" % said))
+    assert further is not None
+    assert further.kept == b"\r\nA: b\r\nC: d\r\nMax-Forwards: " + left
+
+
+@pytest.mark.parametrize("said", [b"0", b"000"])
+def test_none_left_ends_here(said: bytes) -> None:
+    assert count_down(asked(b"Max-Forwards: %b\r\n" % said)) is None
+
+
+def test_who_sets_no_bound_has_none() -> None:
+    head = asked(b"A: Max-Forwards: 0\r\n")
+    assert count_down(head) is head
+
+
+@pytest.mark.parametrize("said", [b"", b"-1", b"1, 2", b"1\r\nMax-Forwards: 1", b"\xb2"])
+def test_what_is_no_single_number_is_refused(said: bytes) -> None:
+    with pytest.raises(Refused):
+        count_down(asked(b"Max-Forwards: %b\r\n" % said))
