@@ -13,10 +13,13 @@ class MemoryJournal:
         self.entries: list[tuple[str, str]] = []
         self._refuses = refuses
 
-    async def reserve(self, issuer: str) -> None:
+    async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         if issuer in self._refuses:
             raise IssuanceFailed("the budget is spent", kind="rate_limited", retry_after_seconds=3600)
         self.entries.append(("reserve", issuer))
+
+    async def give_back(self, issuer: str) -> None:
+        self.entries.append(("give back", issuer))
 
     async def record_placed(self, placed: Placed) -> None:
         self.placed = placed

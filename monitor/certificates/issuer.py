@@ -25,6 +25,8 @@ class IssuanceFailed(WorkFailed):
     def __init__(self, words: str, *, retry_after_seconds: float = 0.0, kind: FailureKind = "other") -> None:
         super().__init__(words, retry_after_seconds=retry_after_seconds)
         self.kind: FailureKind = kind
+        self.is_open = False
+        """Whether the order stands at the CA, to be carried on there and nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,14 @@ class Journal(Protocol):
     def placed(self) -> Placed | None:
         """The order that an earlier attempt placed for the same signing key; None to begin a new one."""
 
-    async def reserve(self, issuer: str) -> None:
-        """An order is about to be placed there: count it. Raises: `IssuanceFailed` (rate_limited)."""
+    async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
+        """An order is about to be placed there: count it, unless the CA does not (a renewal it was told of).
+
+        Raises: `IssuanceFailed` (rate_limited).
+        """
+
+    async def give_back(self, issuer: str) -> None:
+        """What was reserved surely never became an order."""
 
     async def record_placed(self, placed: Placed) -> None:
         """Keep it, and the request's key: from now on there may be a certificate at the CA that only they lead to."""

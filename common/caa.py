@@ -1,0 +1,105 @@
+"""CAA: who may issue a certificate for a domain (RFC 8659), asked for and decided.
+
+Rules
+    the closest of the domain and its parents that has CAA records decides (§3); CNAMEs are the resolver's business
+    "could not ask" is never "may" (§5.6: a failure to find out is for trying again)
+    only ``issue`` speaks of single names; ``issuewild`` is of wildcards, which we never ask for (§4.3)
+    a set with a critical property that we do not know forbids (§4.5)
+    ``accounturi`` and ``validationmethods`` (RFC 8657) must hold where they stand
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from common.dns import Answer, Outcome
+from common.records import RecordType
+
+_CRITICAL: Final = 128
+_METHOD: Final = "http-01"
+# The registry's properties that say nothing against a certificate for a web server, besides ``issue``.
+_OTHER_TAGS: Final = frozenset({"issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
+_VALUE: Final = re.compile(r"[ \t]*([a-z0-9.-]*)[ \t]*(?:;(.*))?", re.IGNORECASE | re.DOTALL)
+_PARAMETER: Final = re.compile(r"[ \t]*([a-z0-9][a-z0-9-]*)[ \t]*=[ \t]*([!-:<-~]*)[ \t]*", re.IGNORECASE)
+
+
+class Asks(Protocol):
+    """As much of `common.dns.Pass` as is needed here."""
+
+    async def ask(self, name: str, kind: RecordType, /) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """What the DNS says. `name` is where the records stand; without records anybody may issue. An `outcome` that is
+    not known (`common.dns`) says that nobody can tell."""
+
+    outcome: Outcome
+    name: str = ""
+    records: tuple[str, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        return self.outcome.is_known
+
+
+async def find_authorization(questions: Asks, domain: str) -> Authorization:
+    """The relevant record set of `domain` (§3). All of its parents are asked at once."""
+    labels = domain.split(".")
+    names = [".".join(labels[index:]) for index in range(len(labels))]
+    answers = await asyncio.gather(*(questions.ask(name, "CAA") for name in names))
+    for name, answer in zip(names, answers, strict=True):
+        if answer.outcome is Outcome.RECORDS:
+            return Authorization(answer.outcome, name, answer.values)
+        if not answer.outcome.is_known:
+            return Authorization(answer.outcome, name)
+    return Authorization(Outcome.NO_DATA)
+
+
+def may_issue(records: Iterable[str], identities: Iterable[str], account_url: str | None) -> bool:
+    """Whether a CA that calls itself one of `identities` may issue for single names to the account we have there.
+
+    `records` are ``flags tag value``. A CA without identities is let through where a record names anyone at all: it
+    alone knows its name, and looks for itself.
+    """
+    properties = [_property(record) for record in records]
+    if any(flags & _CRITICAL and tag != "issue" and tag not in _OTHER_TAGS for flags, tag, _ in properties):
+        return False
+    values = [value for _, tag, value in properties if tag == "issue"]
+    names = {identity.lower() for identity in identities}
+    return not values or any(_authorizes(value, names, account_url) for value in values)
+
+
+def named(records: Iterable[str]) -> list[str]:
+    """The CAs that may issue for single names, for people."""
+    found = (_VALUE.fullmatch(value) for _, tag, value in map(_property, records) if tag == "issue")
+    return [match[1].lower() for match in found if match and match[1]]
+
+
+def _authorizes(value: str, names: set[str], account_url: str | None) -> bool:
+    match = _VALUE.fullmatch(value)
+    if match is None or not match[1] or (names and match[1].lower().removesuffix(".") not in names):
+        return False  # §4.2: a value that cannot be read names nobody
+    return _parameters_hold(match[2] or "", account_url)
+
+
+def _parameters_hold(text: str, account_url: str | None) -> bool:
+    parameters = [_PARAMETER.fullmatch(part) for part in text.split(";") if part.strip()]
+    for parameter in parameters:
+        if parameter is None:
+            return False
+        name, value = parameter[1].lower(), parameter[2]
+        if name == "accounturi" and value != account_url:
+            return False
+        if name == "validationmethods" and _METHOD not in value.lower().split(","):
+            return False
+    return True
+
+
+def _property(record: str) -> tuple[int, str, str]:
+    flags, tag, value = record.split(" ", 2)
+    return int(flags), tag.lower(), value

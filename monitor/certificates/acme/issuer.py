@@ -1,0 +1,198 @@
+"""One CA as an issuer: places or finds an order, has it carried on, and translates what went wrong.
+
+An order is placed at most once an attempt and only after the journal reserved it; it is finalized only after the
+journal has it. So whatever dies, the CA has issued at most one certificate that nobody knows of, and the next
+attempt finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from acme import messages
+from cryptography import x509
+
+from common.clock import Clock
+from common.logs import get_logger
+from monitor.certificates.acme.account import Account
+from monitor.certificates.acme.orders import NewOrder, OrderCourse
+from monitor.certificates.acme.problems import Problem, failure
+from monitor.certificates.acme.renewal_information import certificate_id, read_window
+from monitor.certificates.acme.transport import Answer, Transport, Unavailable
+from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
+from monitor.certificates.phases import Phases
+
+_log = get_logger("monitor.certificates.acme")
+
+# How long an order that a CA has taken is kept to, while that CA cannot be asked: issuing elsewhere meanwhile might
+# make two certificates, waiting for ever none.
+_FAITHFUL_FOR: Final = timedelta(minutes=10)
+_REPLACING_REFUSED: Final = frozenset({"alreadyReplaced", "malformed", "unauthorized"})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What CAA records may say of us at this CA: its names there, and our account (RFC 8657)."""
+
+    names: tuple[str, ...]
+    account_url: str
+
+
+class AcmeIssuer:
+    """One a CA; made and closed by the monitor's composition."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        account: Account,
+        clock: Clock,
+        *,
+        before_validation: Callable[[], Awaitable[None]],
+        caa_identities: tuple[str, ...] = (),
+    ) -> None:
+        """`before_validation` returns once the edges know which orders run, or it has waited long enough;
+        `caa_identities` stand in for those a CA does not state."""
+        self.name = transport.directory_url
+        self._transport = transport
+        self._account = account
+        self._clock = clock
+        self._before_validation = before_validation
+        self._caa_identities = caa_identities
+
+    @property
+    def authority(self) -> str:
+        """The CA's host name, for people."""
+        return self._transport.authority
+
+    async def identify(self) -> Identity:
+        """Raises: `IssuanceFailed`."""
+        directory = await self._transport.directory()
+        return Identity(directory.meta.caa_identities or self._caa_identities, await self._account.url())
+
+    async def issue(
+        self,
+        domain: str,
+        request: x509.CertificateSigningRequest,
+        phases: Phases,
+        journal: Journal,
+        *,
+        replaces: Issued | None = None,
+    ) -> Issued:
+        """As `Issuer.issue`. A failure `is_open` when the order stands at the CA and is to be carried on there."""
+        with phases.timed("order"):
+            found = await self._find(domain, journal.placed, phases)
+            course, order, placed = found or await self._place(domain, phases, journal, replaces)
+        try:
+            return Issued(self.name, await course.finish(order, request))
+        except IssuanceFailed as error:
+            if error.kind == "validation":
+                await journal.record_failed_validation(placed)
+            error.is_open = error.kind == "unavailable" and self._is_kept_to(placed)
+            raise
+
+    async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        base = (await self._transport.directory()).to_partial_json().get("renewalInfo")
+        if issued.issuer != self.name or base is None:
+            return None
+        try:
+            url = f"{base.rstrip('/')}/{certificate_id(issued.chain)}"
+            return read_window(await self._transport.get(url))
+        except Problem as problem:
+            raise failure(problem, self.authority) from problem
+        except ValueError as error:
+            raise self._transport.unreadable("renewal window") from error
+
+    async def revoke(self, issued: Issued, reason: int) -> None:
+        directory = await self._transport.directory()
+        leaf = x509.load_pem_x509_certificate(issued.chain.encode("ascii"))
+        revocation = messages.Revocation(certificate=leaf, reason=reason)
+        try:
+            await self._transport.post(directory["revokeCert"], revocation, account_url=await self._account.url())
+        except KeyError as error:
+            raise IssuanceFailed(f"{self.authority} does not revoke certificates") from error
+        except Problem as problem:
+            if problem.code != "alreadyRevoked":
+                raise failure(problem, self.authority) from problem
+        _log.info("certificate is revoked", authority=self.authority, serial=f"{leaf.serial_number:x}", reason=reason)
+
+    async def _find(
+        self, domain: str, placed: Placed | None, phases: Phases
+    ) -> tuple[OrderCourse, messages.Order, Placed] | None:
+        """The order an earlier attempt left, if anything can still come of it."""
+        if placed is None or placed.issuer != self.name:
+            return None
+        course = await self._course(placed.url, domain, phases)
+        try:
+            order = await course.look()
+        except Problem as problem:
+            _log.info("an order is gone: a new one is placed", domain=domain, reason=str(problem))
+            return None
+        except IssuanceFailed as error:
+            error.is_open = self._is_kept_to(placed)
+            raise
+        return None if order.status == messages.STATUS_INVALID else (course, order, placed)
+
+    async def _place(
+        self, domain: str, phases: Phases, journal: Journal, replaces: Issued | None
+    ) -> tuple[OrderCourse, messages.Order, Placed]:
+        directory = await self._transport.directory()
+        await self._account.url()  # what can fail without an order fails before one is reserved
+        try:
+            answer = await self._new_order(directory, domain, journal, self._predecessor(directory, replaces))
+        except Problem as problem:
+            raise failure(problem, self.authority) from problem
+        if not answer.url:
+            raise self._transport.unreadable("new order")
+        course = await self._course(answer.url, domain, phases)
+        placed = Placed(self.name, answer.url, self._clock.now())
+        await journal.record_placed(placed)
+        return course, course.read(answer), placed
+
+    async def _new_order(
+        self, directory: messages.Directory, domain: str, journal: Journal, predecessor: str | None
+    ) -> Answer:
+        """A refused request leaves no order, so it may be put otherwise. Raises: `Problem`, `IssuanceFailed`."""
+        account_url = await self._account.url()
+        try:
+            return await self._reserved_order(directory, domain, journal, account_url, predecessor)
+        except Problem as problem:
+            if problem.code == "accountDoesNotExist":
+                self._account.forget(account_url)
+            elif predecessor is not None and problem.code in _REPLACING_REFUSED:
+                predecessor = None  # RFC 9773 §5: it helps the CA, and need not please it
+            else:
+                raise
+        return await self._reserved_order(directory, domain, journal, await self._account.url(), predecessor)
+
+    async def _reserved_order(
+        self, directory: messages.Directory, domain: str, journal: Journal, account_url: str, predecessor: str | None
+    ) -> Answer:
+        identifier = messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=domain)
+        order = NewOrder(identifiers=[identifier], replaces=predecessor)
+        await journal.reserve(self.name, is_exempt=predecessor is not None)
+        try:
+            return await self._transport.post(
+                directory["newOrder"], order, account_url=account_url, is_repeatable=False
+            )
+        except (Problem, Unavailable) as error:
+            if isinstance(error, Problem) or not error.was_taken:
+                await journal.give_back(self.name)
+            raise
+
+    async def _course(self, order_url: str, domain: str, phases: Phases) -> OrderCourse:
+        account_url = await self._account.url()
+        return OrderCourse(self._transport, account_url, order_url, domain, phases, self._before_validation)
+
+    def _predecessor(self, directory: messages.Directory, replaces: Issued | None) -> str | None:
+        if replaces is None or replaces.issuer != self.name or "renewalInfo" not in directory.to_partial_json():
+            return None
+        try:
+            return certificate_id(replaces.chain)
+        except ValueError:
+            return None
+
+    def _is_kept_to(self, placed: Placed) -> bool:
+        return self._clock.now() - placed.placed_at < _FAITHFUL_FOR

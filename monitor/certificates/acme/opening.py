@@ -1,0 +1,104 @@
+"""The ACME issuers put together from settings: one key, one session, one issuer for each directory."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from common.addresses import AddressPolicy
+from common.caa import Authorization, find_authorization
+from common.clock import Clock
+from common.db.pool import Database
+from common.dns import Resolver
+from common.errors import DatabaseUnavailable, OperatorError
+from common.liveness import await_edges
+from common.logs import get_logger
+from common.secrets import Keyring
+from common.settings import Settings
+from monitor.certificates.acme.account import Account, open_key, thumbprint
+from monitor.certificates.acme.issuer import AcmeIssuer
+from monitor.certificates.acme.transport import Transport, session_timeout
+from monitor.certificates.issuers import Issuers
+
+_log = get_logger("monitor.certificates.acme")
+
+_EDGES_SECONDS: Final = 1.0
+_CONNECTIONS: Final = 32  # to each CA
+_IDLE_SECONDS: Final = 15.0  # less than CAs', so that no order is sent into a connection about to close
+
+
+@asynccontextmanager
+async def open_acme(settings: Settings, database: Database, keyring: Keyring, clock: Clock) -> AsyncIterator[Issuers]:
+    """The issuers of ``FRONTAGE_ACME_DIRECTORY``, in its order, for the block. Edges know our thumbprint then.
+
+    Raises: `OperatorError`, `DatabaseUnavailable`.
+    """
+    if not settings.acme_directory:
+        raise OperatorError("FRONTAGE_ISSUER=acme needs FRONTAGE_ACME_DIRECTORY: the address of a CA's ACME directory")
+    trust = _trust(settings)
+    key = await open_key(database, keyring)
+    before_validation = _awaiting_edges(database, clock)
+    await before_validation()
+    connector = aiohttp.TCPConnector(
+        ssl=trust,
+        limit=0,
+        limit_per_host=_CONNECTIONS,
+        keepalive_timeout=_IDLE_SECONDS,
+        resolver=aiohttp.ThreadedResolver(),
+    )
+    headers = {"User-Agent": "frontage"}
+    async with aiohttp.ClientSession(connector=connector, timeout=session_timeout(), headers=headers) as session:
+        issuers = []
+        for directory in settings.acme_directory:
+            transport = Transport(session, directory, key, clock)
+            external = next((each for each in settings.acme_eab if each.authority == urlsplit(directory).netloc), None)
+            issuers.append(
+                AcmeIssuer(
+                    transport,
+                    Account(database, transport, email=settings.acme_email, external=external),
+                    clock,
+                    before_validation=before_validation,
+                    caa_identities=settings.acme_caa_identities,
+                )
+            )
+        _log.info("certificates come from", directories=list(settings.acme_directory), thumbprint=thumbprint(key))
+        yield Issuers(issuers, _looking_up(settings))
+
+
+def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:
+    async def await_them() -> None:
+        """Until every edge with a lease knows what is committed: our thumbprint, and which orders run."""
+        with suppress(DatabaseUnavailable):  # edges answer challenges without it, and so an order can go on
+            missing = await await_edges(database, clock, within_seconds=_EDGES_SECONDS)
+            if missing:
+                _log.warning("edges may not know of an order that runs", edges=missing)
+
+    return await_them
+
+
+def _looking_up(settings: Settings) -> Callable[[str], Awaitable[Authorization]]:
+    resolver = Resolver(settings.dns_servers, AddressPolicy(settings.allow_private_addresses, own_listeners=()))
+
+    async def look_up(domain: str) -> Authorization:
+        async with resolver.open_pass() as questions:
+            return await find_authorization(questions, domain)
+
+    return look_up
+
+
+def _trust(settings: Settings) -> ssl.SSLContext:
+    """Raises: `OperatorError`."""
+    context = ssl.create_default_context()
+    if settings.acme_ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=settings.acme_ca_file)
+        except OSError as error:  # ssl.SSLError is one
+            raise OperatorError(
+                f"FRONTAGE_ACME_CA_FILE: cannot use {settings.acme_ca_file}: {error.strerror}"
+            ) from error
+    return context

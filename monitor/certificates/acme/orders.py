@@ -1,0 +1,167 @@
+"""One order at a CA, carried from wherever it stands to the chain.
+
+What is done next follows from the order's status alone (RFC 8555 §7.1.6), so an order that comes back ``ready`` or
+``valid`` at once, and one that a dead monitor left anywhere, go the same way as any other:
+
+    pending      answer its challenges, then look until it is no longer pending
+    ready        finalize with the request, then look until it is no longer processing
+    processing   look
+    valid        download
+    invalid      it failed; the authorization says why
+
+Looking begins after `_FIRST_LOOK_SECONDS` and grows slower, or waits as long as the CA asks. Challenges are answered
+by the edges, which need nothing but the account's thumbprint; only http-01 is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from acme import challenges, messages
+from cryptography import x509
+from josepy.errors import DeserializationError
+from josepy.interfaces import JSONDeSerializable
+from josepy.json_util import field
+
+from monitor.certificates.acme.problems import Problem, failed_validation, failure
+from monitor.certificates.acme.transport import Answer, Transport
+from monitor.certificates.issuer import IssuanceFailed
+from monitor.certificates.phases import Phases
+
+_FIRST_LOOK_SECONDS: Final = 0.02
+_GROWTH: Final = 1.5
+_LONGEST_LOOK_SECONDS: Final = 2.0
+_LONGEST_ASKED_SECONDS: Final = 30.0
+_ORDER_SECONDS: Final = 120.0  # then the attempt ends; the next one carries the same order on
+_CHAIN: Final = "application/pem-certificate-chain"
+
+_R = TypeVar("_R", bound=JSONDeSerializable)
+
+
+class NewOrder(messages.NewOrder):
+    """With what a renewal adds (RFC 9773 §5)."""
+
+    replaces: str | None = field("replaces", omitempty=True)
+
+
+class OrderCourse:
+    """One run over one order. Made by the issuer for each; `before_validation` returns once the edges may be asked."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        account_url: str,
+        order_url: str,
+        domain: str,
+        phases: Phases,
+        before_validation: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._transport = transport
+        self._account_url = account_url
+        self._order_url = order_url
+        self._domain = domain
+        self._phases = phases
+        self._before_validation = before_validation
+        self._ends_at = asyncio.get_running_loop().time() + _ORDER_SECONDS
+
+    async def look(self) -> messages.Order:
+        """The order as it stands. Raises: `Problem` (none of that name, not ours), `IssuanceFailed`."""
+        return self.read(await self._ask(self._order_url))
+
+    async def finish(self, order: messages.Order, request: x509.CertificateSigningRequest) -> str:
+        """The chain. Raises: `IssuanceFailed`; one of kind ``validation`` or ``caa`` means that the order is dead."""
+        try:
+            if order.status == messages.STATUS_PENDING:
+                with self._phases.timed("challenge"):
+                    await self._answer_challenges(order)
+                with self._phases.timed("validation"):
+                    order = await self._look_while(messages.STATUS_PENDING)
+            with self._phases.timed("finalize"):
+                if order.status == messages.STATUS_READY:
+                    order = await self._finalize(order, request)
+                if order.status == messages.STATUS_PROCESSING:
+                    order = await self._look_while(messages.STATUS_PROCESSING)
+            if order.status != messages.STATUS_VALID:
+                raise await self._why_invalid(order)
+            with self._phases.timed("download"):
+                return await self._download(order)
+        except Problem as problem:
+            raise failure(problem, self._transport.authority) from problem
+
+    def read(self, answer: Answer) -> messages.Order:
+        return self._read(messages.Order, answer)
+
+    async def _answer_challenges(self, order: messages.Order) -> None:
+        for url in order.authorizations or ():
+            authorization = self._read(messages.Authorization, await self._ask(url))
+            if authorization.status != messages.STATUS_PENDING:
+                continue
+            challenge = self._http_01(authorization)
+            if challenge.status == messages.STATUS_PENDING:
+                await self._before_validation()
+                await self._respond(challenge)
+
+    async def _respond(self, challenge: messages.ChallengeBody) -> None:
+        try:
+            response = challenges.HTTP01Response(key_authorization=None)  # RFC 8555 §8.3: {}
+            await self._transport.post(challenge.uri, response, account_url=self._account_url)
+        except Problem as problem:
+            # An answer whose acknowledgement was lost is refused when it is said again; the order tells.
+            if problem.code != "malformed":
+                raise
+
+    def _http_01(self, authorization: messages.Authorization) -> messages.ChallengeBody:
+        for challenge in authorization.challenges or ():
+            if isinstance(challenge.chall, challenges.HTTP01):
+                return challenge
+        raise IssuanceFailed(f"{self._transport.authority} does not offer to validate {self._domain} over HTTP")
+
+    async def _finalize(self, order: messages.Order, request: x509.CertificateSigningRequest) -> messages.Order:
+        try:
+            body = messages.CertificateRequest(csr=request)
+            return self.read(await self._transport.post(order.finalize, body, account_url=self._account_url))
+        except Problem as problem:
+            if problem.code != "orderNotReady":
+                raise
+            return await self.look()  # finalized already, and only the answer was lost
+
+    async def _look_while(self, status: messages.Status) -> messages.Order:
+        """Look until the order has another status than this."""
+        pause, loop = _FIRST_LOOK_SECONDS, asyncio.get_running_loop()
+        asked = 0.0
+        while loop.time() < self._ends_at:
+            await asyncio.sleep(min(asked, _LONGEST_ASKED_SECONDS) or pause)
+            answer = await self._ask(self._order_url)
+            order = self.read(answer)
+            if order.status != status:
+                return order
+            asked, pause = answer.retry_after_seconds, min(pause * _GROWTH, _LONGEST_LOOK_SECONDS)
+        raise IssuanceFailed(f"{self._transport.authority} takes its time over {self._domain}", kind="unavailable")
+
+    async def _why_invalid(self, order: messages.Order) -> IssuanceFailed:
+        error = order.error
+        for url in order.authorizations or ():
+            authorization = self._read(messages.Authorization, await self._ask(url))
+            error = next((each.error for each in authorization.challenges or () if each.error), error)
+        return failed_validation(self._domain, error, self._transport.authority)
+
+    async def _download(self, order: messages.Order) -> str:
+        if order.certificate is None:
+            raise self._transport.unreadable("order")
+        answer = await self._ask(order.certificate, accept=_CHAIN)
+        try:
+            return answer.body.decode("ascii")
+        except UnicodeDecodeError as error:
+            raise self._transport.unreadable("certificate") from error
+
+    async def _ask(self, url: str, accept: str = "application/json") -> Answer:
+        return await self._transport.post(url, None, account_url=self._account_url, accept=accept)
+
+    def _read(self, kind: type[_R], answer: Answer) -> _R:
+        try:
+            read: _R = kind.from_json(answer.json())
+            return read
+        except (ValueError, TypeError, AttributeError, DeserializationError) as error:
+            raise self._transport.unreadable(kind.__name__.lower()) from error

@@ -1,0 +1,100 @@
+"""What a CA objects to: problem documents (RFC 7807, RFC 8555 §6.7) read, and said in plain words. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from acme import messages
+from josepy.errors import DeserializationError
+
+from common.errors import FrontageError
+from monitor.certificates.issuer import FailureKind, IssuanceFailed
+
+_MOST_WORDS: Final = 500  # characters of a CA's prose that are worth keeping
+_LONGEST_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
+_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
+
+
+class Problem(FrontageError):
+    """A CA's refusal. `code` is the error type after RFC 8555's prefix, "" for any other."""
+
+    def __init__(self, status: int, code: str, detail: str, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(f"{code or status}: {detail}")
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may be answered a moment later."""
+        return self.status >= 500 or self.code == "serverInternal"
+
+
+def read_problem(status: int, body: bytes, retry_after_seconds: float) -> Problem:
+    """The refusal in an answer of that status, whatever its body turns out to be."""
+    try:
+        error = messages.Error.json_loads(body.decode("utf-8"))
+    except (DeserializationError, ValueError, AttributeError, TypeError):
+        return Problem(status, "", "", retry_after_seconds)
+    return Problem(status, _code(error), _detail(error), retry_after_seconds)
+
+
+def failure(problem: Problem, authority: str) -> IssuanceFailed:
+    """A refusal as whoever wants a certificate understands it; `authority` is the CA's host name."""
+    kind = _kind(problem)
+    said = f": {problem.detail}" if problem.detail else ""
+    retry_after = problem.retry_after_seconds
+    match kind:
+        case "rate_limited":
+            words = f"{authority} has had too many requests for now{said}"
+        case "caa":
+            words = f"a CAA record forbids {authority} to issue{said}"
+        case "unavailable":
+            words = f"{authority} is not available{said or f' (it answered {problem.status})'}"
+        case _:
+            words = f"{authority} refused{said or f' (it answered {problem.status})'}"
+    return IssuanceFailed(words, retry_after_seconds=retry_after, kind=kind)
+
+
+def failed_validation(domain: str, error: messages.Error | None, authority: str) -> IssuanceFailed:
+    """An order that ended as invalid, with the reason the CA gives."""
+    kind: FailureKind = "caa" if error is not None and _code(error) == "caa" else "validation"
+    reason = _detail(error) if error is not None else "it gives no reason"
+    return IssuanceFailed(f"{authority} could not validate {domain}: {reason}", kind=kind)
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float:
+    """What ``Retry-After`` asks for (RFC 9110 §10.2.3); 0.0 when it is absent or unreadable."""
+    text = headers.get("Retry-After", "").strip()
+    try:
+        seconds = (
+            float(text) if text.isascii() and text.isdigit() else (parsedate_to_datetime(text) - now).total_seconds()
+        )
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER_SECONDS)
+
+
+def _kind(problem: Problem) -> FailureKind:
+    if problem.status == 429 or problem.code == "rateLimited":
+        return "rate_limited"
+    if problem.code == "caa":
+        return "caa"
+    return "unavailable" if problem.is_passing or problem.code == "badNonce" else "other"
+
+
+def _code(error: messages.Error) -> str:
+    return error.typ.removeprefix(messages.ERROR_PREFIX) if messages.is_acme_error(error) else ""
+
+
+def _detail(error: messages.Error) -> str:
+    """Its own words and its parts'; on one line, since it ends in logs and answers."""
+    texts = [error.detail or error.title or "", *(_detail(part) for part in error.subproblems or ())]
+    return _UNPRINTABLE.sub(" ", "; ".join(filter(None, texts)))[:_MOST_WORDS] or (
+        error.description or "no reason given"
+    )

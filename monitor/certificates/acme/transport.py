@@ -1,0 +1,224 @@
+"""Requests to one CA: signed, with a nonce each, repeated where that is safe.
+
+Owns the nonces and the directory as last read. It knows nothing of orders: what an answer means is the caller's.
+
+Rules
+    a nonce is used once; every answer brings another; one that the CA no longer likes (badNonce, RFC 8555 §6.5)
+    costs a repetition, however the request is meant
+    a connection that breaks, or a 5xx, is met by trying again, shortly and a few times, but only where the caller says
+    that the request may be repeated
+    nothing is followed, nothing is read beyond `_MOST_BYTES`, nothing takes longer than `_REQUEST_SECONDS`
+Payloads, keys and tokens never reach the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from acme import messages
+from acme.jws import JWS
+from josepy.errors import DeserializationError
+from josepy.interfaces import JSONDeSerializable
+from josepy.json_util import decode_b64jose
+from josepy.jwa import ES256
+from josepy.jwk import JWKEC
+
+from common.clock import Clock
+from monitor.certificates.acme.problems import Problem, failure, read_problem, retry_after_seconds
+from monitor.certificates.issuer import IssuanceFailed
+
+_REQUEST_SECONDS: Final = 20.0
+_CONNECT_SECONDS: Final = 5.0
+_MOST_BYTES: Final = 1 << 20
+_MOST_NONCES: Final = 64
+_NONCE_TRIES: Final = 20
+_TRIES: Final = 3
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 3.0  # a CA that asks for more is left alone until the order is tried again
+_DIRECTORY_SECONDS: Final = 3600.0
+_HEADERS: Final = {"Accept-Language": "en"}
+
+
+class Answer(NamedTuple):
+    """A success. `url` is what ``Location`` says, "" for nothing."""
+
+    body: bytes
+    url: str
+    retry_after_seconds: float
+
+    def json(self) -> dict[str, Any]:
+        """Raises: `ValueError`."""
+        value = orjson.loads(self.body)
+        if not isinstance(value, dict):
+            raise ValueError("expected a JSON object")
+        return value
+
+
+class Unavailable(IssuanceFailed):
+    """The CA did not answer, or not now. `was_taken` tells whether it may have acted on the request all the same."""
+
+    def __init__(self, words: str, *, was_taken: bool, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(words, kind="unavailable", retry_after_seconds=retry_after_seconds)
+        self.was_taken = was_taken
+
+
+class Transport:
+    """One a CA; made by the monitor's composition, whose session it borrows."""
+
+    def __init__(self, session: aiohttp.ClientSession, directory_url: str, key: JWKEC, clock: Clock) -> None:
+        self.directory_url = directory_url
+        self.authority = urlsplit(directory_url).hostname or directory_url
+        self.key = key
+        self._session = session
+        self._clock = clock
+        self._nonces: list[bytes] = []
+        self._directory: tuple[float, messages.Directory] | None = None
+
+    async def directory(self) -> messages.Directory:
+        """What the CA offers and where, read again each hour. Raises: `IssuanceFailed`."""
+        now = self._clock.monotonic()
+        if self._directory is None or now - self._directory[0] > _DIRECTORY_SECONDS:
+            answer = await self.get(self.directory_url)
+            try:
+                directory = messages.Directory.from_json(answer.json())
+                for needed in ("newNonce", "newAccount", "newOrder"):
+                    directory[needed]
+            except (ValueError, KeyError, DeserializationError) as error:
+                raise self.unreadable("directory") from error
+            self._directory = now, directory
+        return self._directory[1]
+
+    async def get(self, url: str) -> Answer:
+        """Raises: `Problem` under 500; `IssuanceFailed`."""
+        return await self._repeatedly("GET", url, None)
+
+    async def post(
+        self,
+        url: str,
+        payload: JSONDeSerializable | None,
+        *,
+        account_url: str | None,
+        accept: str = "application/json",
+        is_repeatable: bool = True,
+    ) -> Answer:
+        """Post `payload`, None for a POST-as-GET; without `account_url` the key itself says who asks.
+
+        Raises: `Problem` under 500; `IssuanceFailed`, `Unavailable` where the CA did not answer.
+        """
+        text = b"" if payload is None else payload.json_dumps().encode()
+        signed = _Signed(self.key, text, account_url, accept)
+        return await self._repeatedly("POST", url, signed, tries=_TRIES if is_repeatable else 1)
+
+    def unreadable(self, what: str) -> IssuanceFailed:
+        """For an answer that is none."""
+        return IssuanceFailed(f"{self.authority} sent a {what} that cannot be read", kind="unavailable")
+
+    async def _repeatedly(self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES) -> Answer:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            tries -= 1
+            try:
+                return await self._with_fresh_nonces(method, url, signed)
+            except Problem as problem:
+                if not problem.is_passing:
+                    raise
+                pause = max(pause, problem.retry_after_seconds)
+                if not tries or pause > _LONGEST_PAUSE_SECONDS:
+                    raise self._unavailable(problem) from problem
+            except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+                if not tries:
+                    raise self._unreachable(error) from error
+            await asyncio.sleep(pause)
+            pause *= 4
+
+    async def _with_fresh_nonces(self, method: str, url: str, signed: _Signed | None) -> Answer:
+        for _ in range(_NONCE_TRIES):
+            data = None if signed is None else signed.text(url, await self._take_nonce())
+            try:
+                return await self._send(method, url, data, signed)
+            except Problem as problem:
+                if problem.code != "badNonce":
+                    raise
+                refused = problem
+        raise refused
+
+    async def _take_nonce(self) -> bytes:
+        if not self._nonces:
+            directory = await self.directory()
+            await self._send("HEAD", directory["newNonce"], None, None)
+        if not self._nonces:
+            raise self.unreadable("nonce")
+        return self._nonces.pop()
+
+    async def _send(self, method: str, url: str, data: bytes | None, signed: _Signed | None) -> Answer:
+        """Raises: `Problem`, aiohttp's errors, OSError, TimeoutError."""
+        headers = {**_HEADERS, **(signed.headers if signed else {})}
+        async with self._session.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
+            body = await _read(response)
+        self._keep_nonce(response.headers)
+        retry_after = retry_after_seconds(response.headers, self._clock.now())
+        if not 200 <= response.status < 300:
+            raise read_problem(response.status, body, retry_after)
+        return Answer(body, response.headers.get("Location", ""), retry_after)
+
+    def _keep_nonce(self, headers: Mapping[str, str]) -> None:
+        """The newest is taken first: CAs forget old ones."""
+        with suppress(DeserializationError):
+            nonce = decode_b64jose(headers.get("Replay-Nonce", ""))
+            self._nonces.extend([nonce] if nonce else [])
+            del self._nonces[:-_MOST_NONCES]
+
+    def _unavailable(self, problem: Problem) -> Unavailable:
+        return Unavailable(
+            str(failure(problem, self.authority)),
+            was_taken=problem.status != 503,
+            retry_after_seconds=problem.retry_after_seconds,
+        )
+
+    def _unreachable(self, error: Exception) -> Unavailable:
+        if isinstance(error, TimeoutError):
+            why = "did not answer in time"
+        elif isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+            why = "cannot be trusted (FRONTAGE_ACME_CA_FILE names more authorities to trust)"
+        elif isinstance(error, aiohttp.ClientConnectorError):
+            why = "cannot be connected to"
+        else:
+            why = "broke off the connection"
+        return Unavailable(f"{self.authority} {why}", was_taken=not isinstance(error, aiohttp.ClientConnectorError))
+
+
+class _Signed(NamedTuple):
+    """A request that is signed anew for each nonce."""
+
+    key: JWKEC
+    payload: bytes
+    account_url: str | None
+    accept: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/jose+json", "Accept": self.accept}
+
+    def text(self, url: str, nonce: bytes) -> bytes:
+        signed: str = JWS.sign(self.payload, self.key, ES256, nonce, url, self.account_url).json_dumps()
+        return signed.encode()
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Raises: ValueError for an answer beyond all measure."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            raise ValueError("too large")
+    return bytes(body)
+
+
+def session_timeout() -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=_REQUEST_SECONDS, connect=_CONNECT_SECONDS)

@@ -1,0 +1,100 @@
+"""Several issuers in the operator's order, behind the face of one.
+
+The first that the domain's CAA records allow has the order; where it is unavailable, has had too many orders or
+refuses, the next has a try. Not so when the domain itself could not be validated (the next would fail as well), nor
+while an order stands at the CA that may still become a certificate: there must be one, not two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from cryptography import x509
+
+from common import caa
+from common.caa import Authorization
+from common.logs import get_logger
+from monitor.certificates.acme.issuer import AcmeIssuer
+from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
+from monitor.certificates.phases import Phases
+
+_log = get_logger("monitor.certificates.issuers")
+
+
+class Issuers:
+    """Made by the monitor's composition; there is at least one. `look_up` asks the DNS afresh."""
+
+    def __init__(self, issuers: Sequence[AcmeIssuer], look_up: Callable[[str], Awaitable[Authorization]]) -> None:
+        self._issuers = tuple(issuers)
+        self._look_up = look_up
+
+    async def issue(
+        self,
+        domain: str,
+        request: x509.CertificateSigningRequest,
+        phases: Phases,
+        journal: Journal,
+        *,
+        replaces: Issued | None = None,
+    ) -> Issued:
+        with phases.timed("checks"):
+            authorization = await self._authorization(domain)
+        failures: list[IssuanceFailed] = []
+        for issuer in self._in_order(journal.placed):
+            try:
+                with phases.timed("checks"):
+                    await _check(authorization, issuer, domain)
+                return await issuer.issue(domain, request, phases, journal, replaces=replaces)
+            except IssuanceFailed as failure:
+                if failure.kind == "validation" or failure.is_open:
+                    raise
+                _log.warning("issuer gave none", domain=domain, authority=issuer.authority, reason=str(failure))
+                failures.append(failure)
+        raise _in_one(failures)
+
+    async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        for issuer in self._issuers:
+            if issuer.name == issued.issuer:
+                return await issuer.renewal_window(issued)
+        return None
+
+    async def revoke(self, issued: Issued, reason: int) -> None:
+        for issuer in self._issuers:
+            if issuer.name == issued.issuer:
+                return await issuer.revoke(issued, reason)
+        raise IssuanceFailed(f"{issued.issuer} is no issuer of ours any more: FRONTAGE_ACME_DIRECTORY names them")
+
+    async def _authorization(self, domain: str) -> Authorization:
+        """Raises: `IssuanceFailed` when the DNS could not be asked."""
+        authorization = await self._look_up(domain)
+        if not authorization.is_known:
+            raise IssuanceFailed(
+                f"the CAA records of {authorization.name} could not be looked up ({authorization.outcome})",
+                kind="unavailable",
+            )
+        return authorization
+
+    def _in_order(self, placed: Placed | None) -> list[AcmeIssuer]:
+        """The one that has our order already comes first."""
+        return sorted(self._issuers, key=lambda issuer: placed is None or issuer.name != placed.issuer)
+
+
+async def _check(authorization: Authorization, issuer: AcmeIssuer, domain: str) -> None:
+    """Raises: `IssuanceFailed`."""
+    if not authorization.records:
+        return
+    identity = await issuer.identify()
+    if not caa.may_issue(authorization.records, identity.names, identity.account_url):
+        allowed = ", ".join(caa.named(authorization.records)) or "nobody"
+        raise IssuanceFailed(
+            f"the CAA records of {authorization.name} let {allowed} issue, and not"
+            f" {identity.names[0] if identity.names else issuer.authority} for {domain}",
+            kind="caa",
+        )
+
+
+def _in_one(failures: Sequence[IssuanceFailed]) -> IssuanceFailed:
+    """What all issuers said. It counts as the failure that may pass first; CAA records pass by themselves never."""
+    soonest = min(failures, key=lambda failure: (failure.kind == "caa", failure.retry_after_seconds))
+    words = "; ".join(dict.fromkeys(str(failure) for failure in failures))
+    return IssuanceFailed(words, kind=soonest.kind, retry_after_seconds=soonest.retry_after_seconds)
