@@ -1,7 +1,8 @@
 """Settings: the only place that reads the environment (``FRONTAGE_*``).
 
 A name nobody knows or a value that makes no sense stops the start, naming the variable. Every role accepts
-every variable, so that one environment file serves all of them.
+every variable, so that one environment file serves all of them. `load` reads the environment itself, so pydantic alone
+is enough: pydantic-settings took 30 ms of each process and was told to look at nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from common.errors import OperatorError
 
@@ -108,10 +108,10 @@ def _directories(value: Any) -> Any:
 
 _EXTERNAL_ACCOUNT = re.compile(r"([^\s=]+)=([^\s:]+):([A-Za-z0-9_-]{16,})=*")
 
-Directories = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_directories)]
-ExternalAccounts = Annotated[tuple[ExternalAccount, ...], NoDecode, BeforeValidator(_external_accounts)]
+Directories = Annotated[tuple[str, ...], BeforeValidator(_directories)]
+ExternalAccounts = Annotated[tuple[ExternalAccount, ...], BeforeValidator(_external_accounts)]
 Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
-Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)]
+Networks = Annotated[tuple[Network, ...], BeforeValidator(_split)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=2**53)]
 
@@ -122,10 +122,10 @@ def _default_state_dir() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "frontage"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """One attribute a variable: ``edge_http`` is ``FRONTAGE_EDGE_HTTP``. Defaults say why where it is not plain."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     # Truth and state
     database_url: str | None = Field(None, repr=False)  # none: the embedded Postgres of `up`
@@ -186,10 +186,8 @@ class Settings(BaseSettings):
     # DNS
     power_target: str = "power.frontage.localhost"
     ssl_target: str = "secure.frontage.localhost"
-    service_servers: Annotated[tuple[IPAddress, ...], NoDecode, BeforeValidator(_split)] = (
-        ipaddress.IPv4Address("127.0.0.1"),
-    )
-    dns_servers: Annotated[tuple[HostPort, ...], NoDecode, BeforeValidator(_name_servers)] = ()  # none: the system's
+    service_servers: Annotated[tuple[IPAddress, ...], BeforeValidator(_split)] = (ipaddress.IPv4Address("127.0.0.1"),)
+    dns_servers: Annotated[tuple[HostPort, ...], BeforeValidator(_name_servers)] = ()  # none: the system's
 
     # Certificates
     issuer: Literal["internal", "acme"] = "internal"
@@ -197,7 +195,7 @@ class Settings(BaseSettings):
     acme_ca_file: Path | None = None  # trusted beside the system's authorities
     acme_email: str | None = None
     acme_eab: ExternalAccounts = Field(default=(), repr=False)
-    acme_caa_identities: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()  # where a CA states none
+    acme_caa_identities: Annotated[tuple[str, ...], BeforeValidator(_split)] = ()  # where a CA states none
 
     # Monitor
     check_interval_seconds: Seconds = 3600
@@ -209,17 +207,6 @@ class Settings(BaseSettings):
     @property
     def base_url(self) -> str:
         return (self.public_url or f"http://{self.api_listen}").rstrip("/")
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
