@@ -1,0 +1,192 @@
+"""Pebble, the ACME test server, with the DNS it asks: real processes on loopback, with a CA of their own.
+
+Every name leads to 127.0.0.1 there, so validation arrives at whatever listens on `http_port`: an edge. Pebble's habits
+are chosen by its environment (its README): by default it validates at once and rejects 5 % of good nonces.
+Needs Debian's ``pebble`` (and ``pebble-challtestsrv``, which it comes with).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from bench.private_stage import free_ports
+from common.processes import spawn
+
+_READY_SECONDS = 15.0
+DEFAULT_HABITS = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_AUTHZREUSE": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pebble:
+    """Made by `running_pebble`."""
+
+    directory: str
+    ca_file: Path
+    """Whom to trust for the API; what it issues has other roots."""
+    management: str
+    dns: str
+    """The name server it asks, ``host:port``."""
+    dns_management: str
+    log_file: Path
+
+    @property
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self.ca_file)
+
+    async def root(self) -> str:
+        """What its certificates lead to, PEM; another with every start."""
+        return (await self._get("/roots/0")).decode()
+
+    async def certificate_status(self, serial: int) -> dict[str, Any]:
+        """``Status`` (Valid, Revoked), and ``Reason`` when revoked."""
+        status: dict[str, Any] = json.loads(await self._get(f"/cert-status-by-serial/{serial:x}"))
+        return status
+
+    async def tell_dns(self, command: str, **arguments: Any) -> None:
+        """E.g. ``add-caa``, ``set-servfail``; see pebble-challtestsrv's manual."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.dns_management}/{command}", json=arguments) as answer,
+        ):
+            answer.raise_for_status()
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def count(self, said: str) -> int:
+        """How often its log says so."""
+        return self.log().count(said)
+
+    async def _get(self, path: str) -> bytes:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(self.management + path, ssl=self.trust) as answer,
+        ):
+            answer.raise_for_status()
+            return await answer.read()
+
+
+def is_installed() -> bool:
+    return bool(shutil.which("pebble") and shutil.which("pebble-challtestsrv"))
+
+
+@asynccontextmanager
+async def running_pebble(
+    directory: Path,
+    *,
+    http_port: int,
+    habits: Mapping[str, str] | None = None,
+    external_accounts: Mapping[str, str] | None = None,
+) -> AsyncIterator[Pebble]:
+    """Pebble until the end of the block; its files lie in `directory`, which exists.
+
+    `habits` are variables of its environment beside `DEFAULT_HABITS`. With `external_accounts`, key ids and their
+    MAC keys (base64url), it takes no others.
+    """
+    api, management, dns, dns_management = free_ports(4)
+    _write_certificate(directory)
+    config = directory / "pebble.json"
+    config.write_text(json.dumps(_config(directory, api, management, http_port, external_accounts or {})))
+    pebble = Pebble(
+        directory=f"https://127.0.0.1:{api}/dir",
+        ca_file=directory / "pebble-api.pem",
+        management=f"https://127.0.0.1:{management}",
+        dns=f"127.0.0.1:{dns}",
+        dns_management=f"http://127.0.0.1:{dns_management}",
+        log_file=directory / "pebble.log",
+    )
+    environment = {"PATH": "/usr/bin:/bin", **DEFAULT_HABITS, **(habits or {})}
+    with pebble.log_file.open("ab") as log:
+        processes = [
+            spawn(_names(dns, dns_management), env=environment, stdout=log, stderr=log),
+            spawn(
+                ["pebble", "-config", str(config), "-dnsserver", pebble.dns],
+                env=environment,
+                stdout=log,
+                stderr=log,
+            ),
+        ]
+    try:
+        await _until_ready(pebble, processes)
+        yield pebble
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _names(dns: int, management: int) -> list[str]:
+    """Any name is this machine; nothing else of the server is used."""
+    addresses = ["-dns01", f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{management}"]
+    off = ["-http01", "", "-https01", "", "-tlsalpn01", ""]
+    return ["pebble-challtestsrv", *addresses, *off, "-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""]
+
+
+def _config(
+    directory: Path, api: int, management: int, http_port: int, external_accounts: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "pebble": {
+            "listenAddress": f"127.0.0.1:{api}",
+            "managementListenAddress": f"127.0.0.1:{management}",
+            "certificate": str(directory / "pebble-api.pem"),
+            "privateKey": str(directory / "pebble-api.key"),
+            "httpPort": http_port,
+            "tlsPort": http_port,
+            "externalAccountBindingRequired": bool(external_accounts),
+            "externalAccountMACKeys": dict(external_accounts),
+        }
+    }
+
+
+def _write_certificate(directory: Path) -> None:
+    """Self-signed, for 127.0.0.1: its own CA file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Pebble's API")])
+    now = datetime.now(UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (directory / "pebble-api.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    (directory / "pebble-api.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+async def _until_ready(pebble: Pebble, processes: list[subprocess.Popen[bytes]]) -> None:
+    """Raises: RuntimeError when one ends instead; TimeoutError."""
+    async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
+        for url in (pebble.directory, f"{pebble.dns_management}/"):
+            while True:
+                if any(process.poll() is not None for process in processes):
+                    raise RuntimeError(f"Pebble did not start: {pebble.log()}")
+                try:
+                    async with session.get(url, ssl=pebble.trust):
+                        break
+                except aiohttp.ClientError:
+                    await asyncio.sleep(0.02)
