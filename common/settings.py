@@ -194,6 +194,14 @@ class Settings(BaseModel):
     acme_directory: Directories = ()  # asked in this order
     acme_ca_file: Path | None = None  # trusted beside the system's authorities
     acme_email: str | None = None
+
+    # What a CA allows, so that we stop before it has to stop us; the defaults are Let's Encrypt's. Certificates a
+    # registered domain, and the very same names, count over 7 days, an account's orders over 3 hours, and
+    # validations that failed over one.
+    acme_orders_per_account: Count = 300
+    acme_certificates_per_registered_domain: Count = 50
+    acme_certificates_per_exact_set: Count = 5
+    acme_failed_validations: Count = 5
     acme_eab: ExternalAccounts = Field(default=(), repr=False)
     acme_caa_identities: Annotated[tuple[str, ...], BeforeValidator(_split)] = ()  # where a CA states none
 

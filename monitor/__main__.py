@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
+from common.addresses import own_policy
 from common.claims import Runner
 from common.clock import Clock, SystemClock
-from common.db import orders
+from common.db import orders, revocations
+from common.db.ca_ledger import Limits
 from common.db.listener import Listener
 from common.db.pool import Database, open_pool, resolve_dsn
 from common.db.schema import check_schema
 from common.db.secrets_canary import ensure_canary
+from common.dns import Resolver
+from common.edge_probe import HttpEdgeProbe
+from common.eligibility import Places
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.processes import announce_ready, run_role
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
+from monitor.certificates.departure import DomainLook
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
+from monitor.certificates.revoking import Revoking
 from monitor.retention import sweep_for_ever
 
 _log = get_logger("monitor")
 
-_ORDERS_AT_ONCE = 16
+_AWAITED_ORDERS_AT_ONCE = 16
+_ROUTINE_ORDERS_AT_ONCE = 8
+_REVOCATIONS_AT_ONCE = 2
 _CONNECTIONS = 8
 
 
@@ -35,12 +46,12 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     dsn = resolve_dsn(settings)
     async with open_pool(dsn, size=_CONNECTIONS, application_name="frontage monitor") as database:
         await _check(database, keyring)
-        issuance = Issuance(database, _open_issuer(settings, keyring, clock), keyring, clock, random)
-        certificates = Runner(database, orders, issuance.perform, concurrency=_ORDERS_AT_ONCE, random=random)
-        listener = Listener(dsn, certificates.wake, application_name="frontage monitor listener")
+        issuer = _open_issuer(settings, keyring, clock)
+        runners = _certificates(settings, database, issuer, keyring, clock, random)
+        listener = Listener(dsn, _wake(runners), application_name="frontage monitor listener")
         async with asyncio.TaskGroup() as tasks:
             roots = [
-                tasks.create_task(certificates.run(), name="certificates"),
+                *(tasks.create_task(runner.run(), name=name) for name, runner in runners.items()),
                 tasks.create_task(listener.run(), name="listener"),
                 tasks.create_task(sweep_for_ever(database, random), name="retention"),
             ]
@@ -48,6 +59,52 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             await stop.wait()
             for root in roots:
                 root.cancel()
+
+
+def _certificates(
+    settings: Settings, database: Database, issuer: Issuer, keyring: Keyring, clock: Clock, random: Random
+) -> dict[str, Runner[Any]]:
+    """By name: orders somebody waits for, those that are due by themselves, and revocations.
+
+    Raises: `OperatorError`.
+    """
+    policy = own_policy(settings)
+    issuance = Issuance(
+        database,
+        issuer,
+        keyring,
+        clock,
+        random,
+        leads_to_us=DomainLook(
+            database,
+            Resolver(settings.dns_servers, policy),
+            Places.of(settings),
+            HttpEdgeProbe(keyring, policy),
+        ),
+        limits=Limits(
+            settings.acme_orders_per_account,
+            settings.acme_certificates_per_registered_domain,
+            settings.acme_certificates_per_exact_set,
+            settings.acme_failed_validations,
+        ),
+    )
+    work: dict[str, tuple[Any, Any, int]] = {
+        "awaited orders": (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
+        "routine orders": (orders.ROUTINE, issuance.perform, _ROUTINE_ORDERS_AT_ONCE),
+        "revocations": (revocations, Revoking(database, issuer).perform, _REVOCATIONS_AT_ONCE),
+    }
+    return {
+        name: Runner[Any](database, queue, perform, concurrency=concurrency, random=random)
+        for name, (queue, perform, concurrency) in work.items()
+    }
+
+
+def _wake(runners: Mapping[str, Runner[Any]]) -> Callable[[], None]:
+    def wake() -> None:
+        for runner in runners.values():
+            runner.wake()
+
+    return wake
 
 
 async def _check(database: Database, keyring: Keyring) -> None:

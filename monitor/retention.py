@@ -1,8 +1,8 @@
 """Retention: the sweep that erases what has had its time. Any number of monitors may sweep at once.
 
-Released certificates go 7 days after their release (`common.db.certificates`), enrolments once no limit counts
-them, batches 7 days after they were submitted, the change feed's tombstones when every edge has long seen them
-(`common.db.feed`).
+Released certificates go 7 days after their release (`common.db.certificates`), enrolments and the CA ledger's
+entries once no limit counts them, batches 7 days after they were submitted, the change feed's tombstones when every
+edge has long seen them (`common.db.feed`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from common.db import certificates, feed, retention
+from common.db import ca_ledger, certificates, feed, retention, revocations
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -32,7 +32,13 @@ async def sweep_for_ever(database: Database, random: Random) -> None:
 
 
 async def sweep(database: Database) -> None:
-    for erase in (certificates.erase_released, retention.erase_enrolments, retention.erase_batches):
+    for erase in (
+        certificates.erase_released,
+        retention.erase_enrolments,
+        retention.erase_batches,
+        ca_ledger.erase_old,
+        revocations.erase_done,
+    ):
         erased = _MOST_AT_ONCE
         while erased == _MOST_AT_ONCE:  # small transactions: each holds the change feed only for a moment
             async with database.transaction() as connection:

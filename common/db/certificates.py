@@ -8,6 +8,7 @@ Rules
     At most one certificate of a domain is in service (``released_at is null``).
     A certificate is live once ``live_at`` is not older than ``issued_at``: during a renewal the old time
     stays, so that a domain that was live never seems to have lost its certificate.
+    One that is being revoked is never adopted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ class Certificate:
     private_key: bytes
     not_before: datetime
     not_after: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedCertificate:
+    """A certificate that is to be revoked."""
+
+    issuer: str
+    chain: str
+    is_in_service: bool
 
 
 def key_identity(domain: str) -> str:
@@ -59,7 +69,7 @@ async def adopt(connection: Connection, domain: str, application_id: str) -> boo
     status = await connection.execute(
         "update certificates set released_at = null, live_at = null"
         " where domain = $1 and application_id = $2 and released_at is not null"
-        " and not_after > now() + interval '1 hour'",
+        " and revoke_reason is null and not_after > now() + interval '1 hour'",
         domain,
         application_id,
     )
@@ -92,7 +102,7 @@ async def store(connection: Connection, domain: str, application_id: str, certif
         set issuer = excluded.issuer, chain = excluded.chain, private_key = excluded.private_key,
             not_before = excluded.not_before, not_after = excluded.not_after, issued_at = excluded.issued_at,
             live_at = case when certificates.released_at is null then certificates.live_at end,
-            released_at = null
+            released_at = null, revoke_reason = null
         """,
         domain,
         application_id,
@@ -109,6 +119,30 @@ async def set_live(connection: Connection, domain: str) -> None:
         "update certificates set live_at = clock_timestamp() where domain = $1 and released_at is null",
         domain,
     )
+
+
+async def chain_in_service(connection: Connection, domain: str) -> str | None:
+    """What edges present for the domain: PEM, leaf first."""
+    chain: str | None = await connection.fetchval(
+        "select chain from certificates where domain = $1 and released_at is null", domain
+    )
+    return chain
+
+
+async def mark_revoked(
+    connection: Connection, domain: str, application_id: str, reason: int
+) -> RevokedCertificate | None:
+    """The certificate this application has for the domain, served or kept, from now on never adopted; none where there
+    is none, or where it is being revoked already."""
+    row = await connection.fetchrow(
+        "update certificates set revoke_reason = $3 where domain = $1 and application_id = $2"
+        " and revoke_reason is null and not_after > now()"
+        " returning issuer, chain, released_at is null as is_in_service",
+        domain,
+        application_id,
+        reason,
+    )
+    return None if row is None else RevokedCertificate(**row)
 
 
 async def erase_released(connection: Connection, *, most: int = 1000) -> int:

@@ -5,27 +5,46 @@ Owns the SQL of ``orders``. The row is claimed work (`common.claims`): it says b
 States, and what a row that comes due in one of them asks for
     running   a certificate is wanted: issue it. Edges hold handshakes until ``hold_until``
     failed    tried several times in vain: still tried, ever more slowly, but nobody is held any more
-    issued    there is a certificate: wait until every edge serves it; once that is so, renew it
+    issued    there is a certificate: wait until every edge serves it; once that is so, look after it now and then,
+              and renew it when ``renew_at`` has come
 
-A row disappears with its domain (`common.db.certificates.release`). Fences are transaction ids, so a row that
-was deleted and made anew never gets a fence its old holder knows.
+A certificate in service stays there whatever becomes of its order. A row disappears with its domain
+(`common.db.certificates.release`). Fences are transaction ids, so a row that was deleted and made anew never gets a
+fence its old holder knows.
+
+Work is claimed in two lanes, so that no wave of renewals keeps a new domain waiting: what somebody waits for, and
+what is due by itself.
 """
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from asyncpg import Record
 
-from common.db import certificates
+from common.db import certificates, outcomes, revocations
 from common.db.certificates import Certificate
 from common.db.session import Connection
-from common.errors import FenceLost
+from common.errors import FenceLost, FrontageError
 
 FAILED_AFTER_ATTEMPTS = 5
+FIRST_LOOK_SECONDS = 3600.0
+"""How soon after it went live a certificate's issuer is first asked when to renew it."""
+
+_NOTHING_PLACED = "placed_issuer = null, placed_url = null, placed_at = null, placed_key = null"
+
+State: TypeAlias = Literal["running", "issued", "failed"]
+Kind: TypeAlias = Literal["new", "renewal", "manual", "replacement"]
+"""What an order is for; every order waits for its ``renewal`` once its certificate is live."""
+
+
+class NotRenewable(FrontageError):
+    """A renewal that makes no sense, in words for the domain's owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +54,17 @@ class Validity:
     not_before: datetime
     not_after: datetime
     is_live: bool
+    issuer: str = "internal"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedOrder:
+    """What this run's order at a CA is found again by; `key` is the envelope of its certificate's private key."""
+
+    issuer: str
+    url: str
+    placed_at: datetime
+    key: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +73,40 @@ class Order:
 
     domain: str
     application_id: str
-    state: Literal["running", "issued", "failed"]
+    state: State
     fence: int
     attempts: int
     phases: Mapping[str, float]
     waited_seconds: float
     in_service: Validity | None
+    kind: Kind = "new"
+    renew_at: datetime | None = None
+    is_renewal_due: bool = False
+    has_departed: bool = False
+    placed: PlacedOrder | None = None
 
     @property
     def key(self) -> str:
         return self.domain
+
+
+@dataclass(frozen=True, slots=True)
+class OrderState:
+    """An order for people to look at. `failing_since` is when its owner was told; `departed_at` when the domain's DNS
+    was seen to have left."""
+
+    state: State
+    kind: Kind
+    attempts: int
+    last_error: str | None
+    due_at: datetime | None
+    renew_at: datetime | None
+    phases: Mapping[str, float]
+    requested_at: datetime
+    finished_at: datetime | None
+    failing_since: datetime | None
+    departed_at: datetime | None
+    placed_issuer: str | None
 
 
 async def request_order(connection: Connection, domain: str, application_id: str, *, hold_seconds: float) -> None:
@@ -83,12 +137,99 @@ async def request_order(connection: Connection, domain: str, application_id: str
     )
 
 
-async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
+async def request_renewal(connection: Connection, domain: str, application_id: str) -> None:
+    """Have the domain's certificate renewed now; an order that runs already is as good.
+
+    Raises: `NotRenewable`.
+    """
+    await certificates.lock_domain(connection, domain)
+    row = await connection.fetchrow(
+        "select state, live_at >= issued_at as is_live from orders left join certificates"
+        " on certificates.domain = orders.domain and released_at is null"
+        " where orders.domain = $1 and orders.application_id = $2",
+        domain,
+        application_id,
+    )
+    if row is None:
+        raise NotRenewable("this domain has no certificate of yours")
+    if row["state"] == "failed" or (row["state"] == "issued" and row["is_live"]):
+        await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
+    else:  # on its way
+        await connection.execute(
+            "update orders set due_at = now() where domain = $1 and due_at > now() and lease_until is null", domain
+        )
+
+
+async def request_replacement(connection: Connection, domain: str, application_id: str, reason: int) -> bool:
+    """Revoke what this application has for the domain (RFC 5280 §5.3.1), and order another in its place where it is in
+    service. The other is given a moment to go live first; nobody is served what is revoked if that can be helped.
+
+    Returns whether there was a certificate.
+    """
+    await certificates.lock_domain(connection, domain)
+    revoked = await certificates.mark_revoked(connection, domain, application_id, reason)
+    if revoked is None:
+        return False
+    await revocations.request(connection, domain, application_id, revoked, reason)
+    if revoked.is_in_service:
+        await _run_again(connection, domain, "replacement")
+    return True
+
+
+async def _run_again(connection: Connection, domain: str, kind: Kind) -> None:
+    """Publish a run of its own, with a new key, holding nobody. Whoever works on the order now loses it."""
+    await connection.execute(
+        "update orders set state = 'running', kind = $2, hold_until = now(), due_at = now(), lease_until = null,"
+        f" fence = pg_current_xact_id()::text::bigint, attempts = 0, phases = '{{}}', requested_at = now(),"
+        f" finished_at = null, {_NOTHING_PLACED} where domain = $1",
+        domain,
+        kind,
+    )
+
+
+async def describe(connection: Connection, domain: str) -> OrderState | None:
+    row = await connection.fetchrow(
+        "select state, kind, attempts, last_error, due_at, renew_at, phases, requested_at, finished_at,"
+        " failed_at as failing_since, placed_issuer,"
+        " (select max(departed_at) from domains d where d.domain = orders.domain) as departed_at"
+        " from orders where domain = $1",
+        domain,
+    )
+    return None if row is None else OrderState(**row)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The orders of some kinds, as a queue of their own (`common.claims.Queue`)."""
+
+    kinds: tuple[Kind, ...]
+
+    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
+        return await claim(connection, most=most, lease_seconds=lease_seconds, kinds=self.kinds)
+
+    async def extend(self, connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
+        return await extend(connection, claims, lease_seconds=lease_seconds)
+
+    async def postpone(self, connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
+        await postpone(connection, order, delay_seconds=delay_seconds, last_error=last_error)
+
+    async def next_due_seconds(self, connection: Connection, /) -> float | None:
+        return await next_due_seconds(connection, kinds=self.kinds)
+
+
+AWAITED = Lane(("new", "manual", "replacement"))
+ROUTINE = Lane(("renewal",))
+_ALL = AWAITED.kinds + ROUTINE.kinds
+
+
+async def claim(
+    connection: Connection, /, *, most: int, lease_seconds: float, kinds: Collection[Kind] = _ALL
+) -> list[Order]:
     rows = await connection.fetch(
         """
         with due as materialized (
             select domain from orders
-            where due_at <= now() and (lease_until is null or lease_until <= now())
+            where due_at <= now() and (lease_until is null or lease_until <= now()) and kind = any($3)
             order by due_at limit $1
             for update skip locked
         ), claimed as (
@@ -97,15 +238,19 @@ async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -
             from due where orders.domain = due.domain
             returning orders.*
         )
-        select claimed.domain, claimed.application_id, state, fence, attempts, phases,
+        select claimed.domain, claimed.application_id, state, kind, fence, attempts, phases,
+            renew_at, coalesce(renew_at <= now(), false) as is_renewal_due,
+            exists (select from domains d where d.domain = claimed.domain and departed_at is not null) as has_departed,
+            placed_issuer, placed_url, placed_at, placed_key,
             extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
-            not_before, not_after, live_at >= issued_at as is_live
+            not_before, not_after, issuer, live_at >= issued_at as is_live
         from claimed left join certificates
             on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
             and released_at is null
         """,
         most,
         lease_seconds,
+        kinds,
     )
     return [_order(row) for row in rows]
 
@@ -126,12 +271,14 @@ async def extend(connection: Connection, claims: Collection[Order], /, *, lease_
 
 
 async def postpone(connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
-    await connection.execute(
+    """A failed attempt. The owner is told once of a run of failures: when the order is given up as running."""
+    row = await connection.fetchrow(
         """
         update orders set lease_until = null, last_error = $3,
             due_at = clock_timestamp() + make_interval(secs => $4),
             state = case when state = 'running' and attempts >= $5 then 'failed' else state end
         where domain = $1 and fence = $2
+        returning state, failed_at
         """,
         order.domain,
         order.fence,
@@ -139,27 +286,69 @@ async def postpone(connection: Connection, order: Order, /, *, delay_seconds: fl
         delay_seconds,
         FAILED_AFTER_ATTEMPTS,
     )
+    if row is not None and row["state"] == "failed" and row["failed_at"] is None:
+        await _tell_failed(connection, order, last_error)
 
 
-async def next_due_seconds(connection: Connection, /) -> float | None:
+async def _tell_failed(connection: Connection, order: Order, reason: str) -> None:
+    await connection.execute("update orders set failed_at = now() where domain = $1", order.domain)
+    await outcomes.record_failure(connection, order.domain, order.application_id, reason)
+
+
+async def next_due_seconds(connection: Connection, /, *, kinds: Collection[Kind] = _ALL) -> float | None:
     seconds: float | None = await connection.fetchval(
         """
         select extract(epoch from due_at - clock_timestamp())::float8 from orders
-        where due_at is not null and (lease_until is null or lease_until <= now())
+        where due_at is not null and (lease_until is null or lease_until <= now()) and kind = any($1)
         order by due_at limit 1
-        """
+        """,
+        kinds,
     )
     return seconds
 
 
-async def record_renewal_begun(connection: Connection, order: Order) -> None:
-    """Publish that an issued order runs again, holding nobody. Raises: `FenceLost`."""
+async def defer(connection: Connection, order: Order, *, delay_seconds: float, words: str) -> None:
+    """Put the order off because a CA's limit is reached: no failure, and no attempt. Raises: `FenceLost`."""
     await _write_fenced(
         connection,
-        "update orders set state = 'running', hold_until = now(), phases = '{}', requested_at = now(),"
-        " finished_at = null where domain = $1 and fence = $2",
+        "update orders set lease_until = null, last_error = $3, attempts = attempts - 1,"
+        " due_at = clock_timestamp() + make_interval(secs => $4), state = case when $5 then 'issued' else state end"
+        " where domain = $1 and fence = $2",
+        order,
+        words,
+        delay_seconds,
+        order.in_service is not None and order.in_service.is_live,
+    )
+
+
+async def record_renewal_begun(connection: Connection, order: Order) -> None:
+    """Publish that an order runs again whose domain has a certificate, holding nobody. Raises: `FenceLost`."""
+    await _write_fenced(
+        connection,
+        "update orders set state = 'running', hold_until = now(), phases = '{}',"
+        " requested_at = case when state = 'issued' then now() else requested_at end, finished_at = null"
+        " where domain = $1 and fence = $2",
         order,
     )
+
+
+async def record_placed(connection: Connection, order: Order, placed: PlacedOrder) -> None:
+    """Keep what the order at the CA, and the key of its certificate, are found again by. Raises: `FenceLost`."""
+    await _write_fenced(
+        connection,
+        "update orders set placed_issuer = $3, placed_url = $4, placed_at = $5, placed_key = $6"
+        " where domain = $1 and fence = $2",
+        order,
+        placed.issuer,
+        placed.url,
+        placed.placed_at,
+        placed.key,
+    )
+
+
+async def forget_placed(connection: Connection, order: Order) -> None:
+    """The order at the CA has come to nothing. Raises: `FenceLost`."""
+    await _write_fenced(connection, f"update orders set {_NOTHING_PLACED} where domain = $1 and fence = $2", order)
 
 
 async def record_issued(
@@ -169,7 +358,8 @@ async def record_issued(
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
-        "update orders set state = 'issued', phases = $3, last_error = null where domain = $1 and fence = $2",
+        f"update orders set state = 'issued', phases = $3, last_error = null, {_NOTHING_PLACED}"
+        " where domain = $1 and fence = $2",
         order,
         phases,
     )
@@ -177,17 +367,68 @@ async def record_issued(
 
 
 async def record_live(connection: Connection, order: Order, renew_at: datetime, phases: Mapping[str, float]) -> None:
-    """The edges serve the certificate: rest until its renewal. Raises: `FenceLost`."""
+    """The edges serve the certificate: tell its owner, and rest until the first look. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
-        "update orders set due_at = $3, phases = $4, lease_until = null, attempts = 0, finished_at = now()"
+        "update orders set due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4,"
+        " kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(), failed_at = null"
         " where domain = $1 and fence = $2",
         order,
         renew_at,
         phases,
+        FIRST_LOOK_SECONDS,
     )
     await certificates.set_live(connection, order.domain)
+    await revocations.hasten(connection, order.domain)
+    await outcomes.record_success(connection, order.domain, order.application_id)
+
+
+async def record_look(connection: Connection, order: Order, renew_at: datetime, *, look_again_seconds: float) -> None:
+    """Looked after: nothing to do before then. Raises: `FenceLost`."""
+    await _write_fenced(
+        connection,
+        "update orders set renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
+        " lease_until = null, attempts = 0 where domain = $1 and fence = $2",
+        order,
+        renew_at,
+        look_again_seconds,
+    )
+
+
+async def record_departed(connection: Connection, order: Order, *, look_again_seconds: float, words: str) -> None:
+    """The domain's DNS leads elsewhere: nothing is ordered for it until it is back. Its certificate serves on. The
+    owner is told once. Raises: `FenceLost`.
+    """
+    await certificates.lock_domain(connection, order.domain)
+    await _write_fenced(
+        connection,
+        "update orders set lease_until = null, last_error = $3,"
+        " due_at = clock_timestamp() + make_interval(secs => $4),"
+        " state = case when $5 then 'issued' else 'failed' end where domain = $1 and fence = $2",
+        order,
+        words,
+        look_again_seconds,
+        order.in_service is not None and order.in_service.is_live,
+    )
+    departed = await connection.execute(
+        "update domains set departed_at = now() where domain = $1 and departed_at is null", order.domain
+    )
+    if departed != "UPDATE 0":
+        await _tell_failed(connection, order, words)
+
+
+async def record_returned(connection: Connection, order: Order) -> None:
+    """The domain's DNS leads to us again; its owner is told if it is served. Raises: `FenceLost`."""
+    await certificates.lock_domain(connection, order.domain)
+    await connection.execute("update domains set departed_at = null where domain = $1", order.domain)
+    await _write_fenced(
+        connection,
+        "update orders set last_error = null, failed_at = null, attempts = 1 where domain = $1 and fence = $2",
+        order,
+    )
+    if order.in_service is not None and order.in_service.is_live:
+        await outcomes.record_success(connection, order.domain, order.application_id)
 
 
 async def _write_fenced(connection: Connection, statement: str, order: Order, *values: object) -> None:
@@ -196,7 +437,10 @@ async def _write_fenced(connection: Connection, statement: str, order: Order, *v
 
 
 def _order(row: Record) -> Order:
-    validity = row["not_before"] and Validity(row["not_before"], row["not_after"], bool(row["is_live"]))
+    validity = row["not_before"] and Validity(row["not_before"], row["not_after"], bool(row["is_live"]), row["issuer"])
+    placed = row["placed_url"] and PlacedOrder(
+        row["placed_issuer"], row["placed_url"], row["placed_at"], row["placed_key"]
+    )
     return Order(
         domain=row["domain"],
         application_id=row["application_id"],
@@ -206,4 +450,9 @@ def _order(row: Record) -> Order:
         phases=row["phases"],
         waited_seconds=row["waited_seconds"],
         in_service=validity,
+        kind=row["kind"],
+        renew_at=row["renew_at"],
+        is_renewal_due=row["is_renewal_due"],
+        has_departed=row["has_departed"],
+        placed=placed,
     )

@@ -1,130 +1,227 @@
-"""Issuance: one claimed order, from wanted to live on every edge.
+"""Issuance: one claimed order, from wanted to live on every edge, and looked after until it is renewed.
 
 Each step writes its outcome under the order's fence, so a monitor may die after any of them and another goes on:
-before the certificate is stored it is issued again, after that only the edges are waited for. What a step raises
-is the runner's to deal with (`common.claims`). Keys exist here between making and sealing, nowhere else.
+before an order is placed at a CA it is started over, from then on the very order is carried on with the key kept
+beside it, and once the certificate is stored only the edges are waited for. What a step raises is the runner's to
+deal with (`common.claims`), but for a CA's limits, which are no failure. Keys exist here between making and sealing,
+nowhere else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from random import Random
-from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
-from common.claims import outlast_outage
+from common.claims import backoff_seconds, outlast_outage
 from common.clock import Clock
 from common.db import certificates, orders
+from common.db.ca_ledger import Limits
 from common.db.certificates import Certificate
 from common.db.orders import Order
-from common.db.pool import Database
+from common.db.pool import Connection, Database
+from common.errors import SecretUnreadable
 from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring
-from monitor.certificates.issuer import IssuanceFailed, Issuer, Placed
+from monitor.certificates import renewal
+from monitor.certificates.departure import DEPARTED, LeadsToUs
+from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
+from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
 
 _log = get_logger("monitor.certificates.issuance")
 
 LIVE_WITHIN_SECONDS = 1.0
-RENEWAL_FRACTION = 2 / 3
-_RENEWAL_SPREAD = 0.01  # of the lifetime: domains powered together do not renew together
-
-
-def next_step(order: Order) -> Literal["issue", "await edges", "renew"]:
-    """What a claimed order asks for (the table is in `common.db.orders`)."""
-    if order.state != "issued" or order.in_service is None:
-        return "issue"
-    return "renew" if order.in_service.is_live else "await edges"
-
-
-def renewal_time(not_before: datetime, not_after: datetime, random: Random) -> datetime:
-    fraction = RENEWAL_FRACTION + random.uniform(-_RENEWAL_SPREAD, _RENEWAL_SPREAD)
-    return not_before + (not_after - not_before) * fraction
-
-
-class _Forgetful:
-    """A journal that keeps nothing: an order whose holder died is started over."""
-
-    placed: Placed | None = None
-
-    async def reserve(self, issuer: str) -> None: ...
-
-    async def record_placed(self, placed: Placed) -> None: ...
-
-    async def record_failed_validation(self, placed: Placed) -> None: ...
+_DEPARTED_FIRST_SECONDS = 300.0
+_DEPARTED_LAST_SECONDS = 12 * 3600.0
 
 
 class Issuance:
-    """Created by the monitor's ``__main__``; `perform` is what its runner does with a claimed order."""
+    """Created by the monitor's ``__main__``; `perform` is what its runners do with a claimed order."""
 
-    def __init__(self, database: Database, issuer: Issuer, keyring: Keyring, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        database: Database,
+        issuer: Issuer,
+        keyring: Keyring,
+        clock: Clock,
+        random: Random,
+        *,
+        leads_to_us: LeadsToUs,
+        limits: Limits,
+        on_event: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_event`: an event was recorded, which somebody may want to deliver."""
         self._database = database
         self._issuer = issuer
         self._keyring = keyring
         self._clock = clock
         self._random = random
+        self._leads_to_us = leads_to_us
+        self._limits = limits
+        self._on_event = on_event
 
     async def perform(self, order: Order) -> None:
-        step = next_step(order)
-        if order.in_service is not None and step == "await edges":
-            phases = Phases(self._clock, order.phases)
-            valid = order.in_service.not_before, order.in_service.not_after
-        else:
-            phases = Phases(self._clock)
+        step = renewal.next_step(order)
+        phases = Phases(self._clock, order.phases if step == "await edges" else None)
+        if step != "await edges":
             phases.add("wait", order.waited_seconds)
-            if step == "renew":
-                await self._begin_renewal(order)
-            certificate = await self._issue(order, phases)
-            valid = certificate.not_before, certificate.not_after
-        await self._await_edges(order, phases)
-        await self._record_live(order, renewal_time(*valid, self._random), phases)
-        _log.info("certificate is live", domain=order.domain, step=step, phases=phases.as_seconds())
+        if renewal.is_looked_at(order, step):
+            with phases.timed("checks"):
+                has_departed = await self._has_departed(order)
+            if has_departed:
+                return
+        if step == "look":
+            await self._look(order)
+        elif step == "await edges" and order.in_service is not None:
+            await self._go_live(order, order.in_service.not_before, order.in_service.not_after, phases)
+        else:
+            await self._obtain(order, step, phases)
 
-    async def _begin_renewal(self, order: Order) -> None:
-        async with self._database.transaction() as connection:
-            await orders.record_renewal_begun(connection, order)
+    async def _obtain(self, order: Order, step: renewal.Step, phases: Phases) -> None:
+        """Issue and go live, or wait for the CA's limits."""
+        if step == "renew":
+            await self._write(lambda connection: orders.record_renewal_begun(connection, order))
+        try:
+            certificate = await self._issue(order, phases)
+        except IssuanceFailed as error:
+            if error.kind != "rate_limited" or not error.retry_after_seconds:
+                raise
+            await self._defer(order, error)
+        else:
+            await self._go_live(order, certificate.not_before, certificate.not_after, phases)
 
     async def _issue(self, order: Order, phases: Phases) -> Certificate:
         with phases.timed("key"):
-            key = ec.generate_private_key(ec.SECP256R1())
+            key, sealed, placed = self._key_of(order)
             request = signing_request(order.domain, key)
-        issued = await self._issuer.issue(order.domain, request, phases, _Forgetful())
+        journal = OrderJournal(
+            self._database,
+            order,
+            self._limits,
+            renewal.urgency(order, self._clock.now()),
+            self._clock.now,
+            placed=placed,
+            sealed_key=sealed,
+        )
+        issued = await self._issuer.issue(
+            order.domain, request, phases, journal, replaces=await self._in_service(order)
+        )
         leaf = checked_leaf(issued.chain, order.domain, key)
-        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         certificate = Certificate(
             issuer=issued.issuer,
             chain=issued.chain,
-            private_key=self._keyring.seal(secret, certificates.key_identity(order.domain)),
+            private_key=sealed,
             not_before=leaf.not_valid_before_utc,
             not_after=leaf.not_valid_after_utc,
         )
-
-        async def store() -> None:
-            async with self._database.transaction() as connection:
-                await orders.record_issued(connection, order, certificate, phases.as_seconds())
-
         with phases.timed("store"):
-            await outlast_outage(store)
+            await self._write(
+                lambda connection: orders.record_issued(connection, order, certificate, phases.as_seconds())
+            )
         return certificate
 
-    async def _await_edges(self, order: Order, phases: Phases) -> None:
+    def _key_of(self, order: Order) -> tuple[ec.EllipticCurvePrivateKey, bytes, Placed | None]:
+        """A key, its envelope, and the order already placed for it. What does not open is started over."""
+        identity = certificates.key_identity(order.domain)
+        if order.placed is not None:
+            try:
+                key = load_pem_private_key(self._keyring.open(order.placed.key, identity), None)
+            except SecretUnreadable:
+                _log.error("the key of an order cannot be opened: it is started over", domain=order.domain)
+            else:
+                assert isinstance(key, ec.EllipticCurvePrivateKey), "no other is ever sealed under this identity"
+                placed = Placed(order.placed.issuer, order.placed.url, order.placed.placed_at)
+                return key, order.placed.key, placed
+        key = ec.generate_private_key(ec.SECP256R1())
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return key, self._keyring.seal(secret, identity), None
+
+    async def _in_service(self, order: Order) -> Issued | None:
+        if order.in_service is None:
+            return None
+        async with self._database.connection() as connection:
+            chain = await certificates.chain_in_service(connection, order.domain)
+        return None if chain is None else Issued(order.in_service.issuer, chain)
+
+    async def _defer(self, order: Order, error: IssuanceFailed) -> None:
+        pause = renewal.slot_pause_seconds(renewal.urgency(order, self._clock.now()), self._random)
+        delay = error.retry_after_seconds + pause
+        _log.info("order waits for a limit", domain=order.domain, seconds=round(delay), reason=str(error))
+        await self._write(lambda connection: orders.defer(connection, order, delay_seconds=delay, words=str(error)))
+
+    # Until it is renewed -----------------------------------------------------------------------------------
+
+    async def _go_live(self, order: Order, not_before: datetime, not_after: datetime, phases: Phases) -> None:
         """Until every edge with a lease has the certificate, or long enough: a dead edge delays nobody."""
         with phases.timed("live"):
             missing = await await_edges(self._database, self._clock, within_seconds=LIVE_WITHIN_SECONDS)
         if missing:
             _log.warning("edges did not report a certificate", domain=order.domain, edges=missing)
+        renew_at = renewal.renewal_time(not_before, not_after, self._random)
+        await self._write(lambda connection: orders.record_live(connection, order, renew_at, phases.as_seconds()))
+        self._on_event()
+        _log.info("certificate is live", domain=order.domain, kind=order.kind, phases=phases.as_seconds())
 
-    async def _record_live(self, order: Order, renew_at: datetime, phases: Phases) -> None:
-        async def write() -> None:
+    async def _look(self, order: Order) -> None:
+        """Ask the issuer when to renew; until then there is nothing to do."""
+        assert order.in_service is not None, "what is not in service is issued"
+        window = await self._window(order)
+        renew_at = renewal.renewal_time(
+            order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
+        )
+        again = renewal.look_again_seconds(window, self._random)
+        await self._write(lambda connection: orders.record_look(connection, order, renew_at, look_again_seconds=again))
+
+    async def _window(self, order: Order) -> RenewalWindow | None:
+        in_service = await self._in_service(order)
+        if in_service is None:
+            return None
+        try:
+            return await self._issuer.renewal_window(in_service)
+        except IssuanceFailed as error:  # the lifetime says when, too
+            _log.info("no word on renewal", domain=order.domain, reason=str(error))
+            return None
+
+    async def _has_departed(self, order: Order) -> bool:
+        """Look, and write what is new. While it cannot be told, it is as it was."""
+        leads_to_us = await self._leads_to_us(order.domain, order.application_id)
+        if leads_to_us is None:
+            leads_to_us = not order.has_departed
+        if leads_to_us:
+            if order.has_departed:
+                await self._write(lambda connection: orders.record_returned(connection, order))
+                self._on_event()
+            return False
+        again = backoff_seconds(
+            order.attempts, self._random, first=_DEPARTED_FIRST_SECONDS, most=_DEPARTED_LAST_SECONDS
+        )
+        await self._write(
+            lambda connection: orders.record_departed(connection, order, look_again_seconds=again, words=DEPARTED)
+        )
+        self._on_event()
+        _log.info("domain has departed", domain=order.domain, looked_again_in_seconds=round(again))
+        return True
+
+    async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:
+        """In a transaction of its own, through an outage: all that is written here is fenced."""
+
+        async def once() -> None:
             async with self._database.transaction() as connection:
-                await orders.record_live(connection, order, renew_at, phases.as_seconds())
+                await write(connection)
 
-        await outlast_outage(write)
+        await outlast_outage(once)
 
 
 def signing_request(domain: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateSigningRequest:

@@ -11,12 +11,14 @@ from typing import Any
 
 from cryptography import x509
 
-from common.claims import Runner
+from common.claims import Queue, Runner
 from common.clock import SystemClock
 from common.db import certificates, orders
+from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.secrets import Keyring, load_keyring
+from monitor.certificates.departure import LeadsToUs
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, RenewalWindow
@@ -104,6 +106,10 @@ def keyring(state_dir: Path) -> Keyring:
     return load_keyring(state_dir / "master.key", create=True)
 
 
+async def always_leads_to_us(domain: str, application_id: str) -> bool | None:
+    return True
+
+
 def make_runner(
     database: Database,
     issuer: Issuer,
@@ -112,14 +118,26 @@ def make_runner(
     lease_seconds: float = 10.0,
     poll_seconds: float = 0.1,
     random: Random | None = None,
+    leads_to_us: LeadsToUs | None = None,
+    limits: Limits | None = None,
+    queue: Queue[orders.Order] = orders,
+    concurrency: int = 4,
 ) -> Runner[orders.Order]:
     random = random or HastyRandom()
-    issuance = Issuance(database, issuer, keys, SystemClock(), random)
+    issuance = Issuance(
+        database,
+        issuer,
+        keys,
+        SystemClock(),
+        random,
+        leads_to_us=leads_to_us or always_leads_to_us,
+        limits=limits or Limits(),
+    )
     return Runner(
         database,
-        orders,
+        queue,
         issuance.perform,
-        concurrency=4,
+        concurrency=concurrency,
         random=random,
         lease_seconds=lease_seconds,
         poll_seconds=poll_seconds,

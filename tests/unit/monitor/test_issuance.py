@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from common.clock import SystemClock
 from common.db.orders import Order, Validity
 from monitor.certificates.internal import open_internal
-from monitor.certificates.issuance import checked_leaf, next_step, renewal_time, signing_request
+from monitor.certificates.issuance import checked_leaf, signing_request
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
+from monitor.certificates.renewal import next_step, renewal_time
 from tests.journal import MemoryJournal
 from tests.tls_parts import keyring
 
@@ -31,9 +32,11 @@ LIVE = replace(AWAITED, is_live=True)
         (ORDER, "issue"),
         (replace(ORDER, state="failed"), "issue"),
         (replace(ORDER, in_service=LIVE), "issue"),  # a renewal whose monitor died
-        (replace(ORDER, state="failed", in_service=LIVE), "issue"),
+        (replace(ORDER, state="failed", in_service=LIVE), "renew"),  # edges must hear that it runs again
         (replace(ORDER, state="issued", in_service=AWAITED), "await edges"),
-        (replace(ORDER, state="issued", in_service=LIVE), "renew"),
+        (replace(ORDER, state="issued", in_service=LIVE, kind="renewal"), "look"),
+        (replace(ORDER, state="issued", in_service=LIVE, kind="renewal", is_renewal_due=True), "renew"),
+        (replace(ORDER, state="issued", in_service=LIVE, kind="manual"), "renew"),  # put off for a limit
         (replace(ORDER, state="issued"), "issue"),
     ],
 )
@@ -41,7 +44,7 @@ def test_state_and_certificate_say_what_is_next(order: Order, step: str) -> None
     assert next_step(order) == step
 
 
-@given(st.integers(), st.timedeltas(min_value=timedelta(minutes=1), max_value=timedelta(days=400)))
+@given(st.integers(), st.timedeltas(min_value=timedelta(days=10), max_value=timedelta(days=400)))
 def test_renewal_comes_at_two_thirds_of_any_lifetime_and_spreads(seed: int, lifetime: timedelta) -> None:
     at = renewal_time(NOW, NOW + lifetime, Random(seed))
     assert 0.65 <= (at - NOW) / lifetime <= 0.68

@@ -1,0 +1,232 @@
+"""The ledger: what was ordered at authorities that count, so that we stop before they have to stop us.
+
+Owns the SQL of ``ca_ledger``. An order is reserved before it is sent and counts from then on; one that surely never was
+made is given back. All of it under one lock an issuer, so that any number of monitors count as one.
+
+Rules
+    Limits are counted over sliding windows. An authority that refills a bucket steadily (Let's Encrypt) is never asked
+    for more than it has: what fits every window of a length fits a bucket that refills in that length.
+    Of each limit the less urgent take a part only, so that a wave of renewals leaves room for new domains, and new
+    domains for what is about to expire: `SHARES`.
+    A renewal that the authority suggested itself (RFC 9773) is written down, and not counted.
+    An order that failed made no certificate: it counts for the account, not for the domain's certificates.
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from common.db.orders import Order
+from common.db.session import Connection
+from common.errors import FenceLost
+from common.names import parse_domain
+
+Urgency: TypeAlias = Literal["expiring", "new", "renewal", "manual"]
+
+SHARES: Mapping[Urgency, float] = MappingProxyType({"expiring": 1.0, "new": 0.9, "renewal": 0.6, "manual": 0.6})
+
+HOUR_SECONDS = 3600.0
+WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
+_KEPT_DAYS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many an authority allows: orders an account in 3 hours; certificates a registered domain, and the very same
+    names, in 7 days; validations of one name that may fail in an hour. The defaults are Let's Encrypt's (2025)."""
+
+    orders_per_account: int = 300
+    certificates_per_registered_domain: int = 50
+    certificates_per_exact_set: int = 5
+    failed_validations: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A limit that leaves no room now, and when it will."""
+
+    limit: str
+    most: int
+    free_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a limit counts: entries of a window that meet the condition, of the account or of one name's."""
+
+    condition: str
+    seconds: float
+    column: str | None
+
+
+_ORDER = "kind = 'order' and not is_exempt"
+_SCOPES: Mapping[str, _Scope] = MappingProxyType(
+    {
+        "orders_per_account": _Scope(_ORDER, 3 * HOUR_SECONDS, None),
+        "certificates_per_registered_domain": _Scope(
+            f"{_ORDER} and state <> 'failed'", WEEK_SECONDS, "registered_domain"
+        ),
+        "certificates_per_exact_set": _Scope(f"{_ORDER} and state <> 'failed'", WEEK_SECONDS, "domain"),
+        "failed_validations": _Scope("kind = 'failed_validation'", HOUR_SECONDS, "domain"),
+    }
+)
+
+WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "orders_per_account": "orders of the account in 3 hours",
+        "certificates_per_registered_domain": "certificates of the registered domain in 7 days",
+        "certificates_per_exact_set": "certificates of the same names in 7 days",
+        "failed_validations": "failed validations of the name in an hour",
+    }
+)
+"""What each limit counts, for people."""
+
+
+async def reserve(
+    connection: Connection, order: Order, issuer: str, limits: Limits, urgency: Urgency, *, is_exempt: bool
+) -> int | Full:
+    """Count an order that is about to be sent. Returns the reservation, or the limit that leaves no room for it.
+
+    Raises: `FenceLost`.
+    """
+    await _lock(connection, issuer)
+    fenced = await connection.fetchval(
+        "select exists (select from orders where domain = $1 and fence = $2)", order.domain, order.fence
+    )
+    if not fenced:
+        raise FenceLost(f"the order of {order.domain} is another's now")
+    counted = ("failed_validations",) if is_exempt else tuple(_SCOPES)
+    full = await next_slot(connection, issuer, order.domain, limits, urgency, counted=counted)
+    if full is not None:
+        return full
+    reservation: int = await connection.fetchval(
+        "insert into ca_ledger (issuer, kind, domain, registered_domain, is_exempt)"
+        " values ($1, 'order', $2, $3, $4) returning id",
+        issuer,
+        order.domain,
+        parse_domain(order.domain).registrable,
+        is_exempt,
+    )
+    return reservation
+
+
+async def record_placed(connection: Connection, reservation: int, order_url: str) -> None:
+    await connection.execute(
+        "update ca_ledger set state = 'placed', order_url = $2 where id = $1", reservation, order_url
+    )
+
+
+async def give_back(connection: Connection, reservation: int) -> None:
+    """The order never was made."""
+    await connection.execute("delete from ca_ledger where id = $1 and state = 'reserved'", reservation)
+
+
+async def record_failed_validation(connection: Connection, issuer: str, domain: str, order_url: str) -> None:
+    """Counts once an order; one that was placed before the ledger knew it counts too."""
+    failed = await connection.execute(
+        "update ca_ledger set state = 'failed' where order_url = $1 and issuer = $2 and state <> 'failed'",
+        order_url,
+        issuer,
+    )
+    if failed == "UPDATE 0" and await connection.fetchval(
+        "select exists (select from ca_ledger where order_url = $1)", order_url
+    ):
+        return
+    await connection.execute(
+        "insert into ca_ledger (issuer, kind, domain, registered_domain, state, order_url)"
+        " values ($1, 'failed_validation', $2, $3, 'failed', $4)",
+        issuer,
+        domain,
+        parse_domain(domain).registrable,
+        order_url,
+    )
+
+
+async def next_slot(
+    connection: Connection,
+    issuer: str,
+    domain: str,
+    limits: Limits,
+    urgency: Urgency = "new",
+    *,
+    counted: Collection[str] = tuple(_SCOPES),
+) -> Full | None:
+    """The limit that keeps an order for the domain waiting longest; none when one could be sent now."""
+    subjects = {"domain": domain, "registered_domain": parse_domain(domain).registrable}
+    full = []
+    for limit in counted:
+        scope, most = _SCOPES[limit], share_of(limit, limits, urgency)
+        free_at = await connection.fetchval(
+            f"select taken_at + make_interval(secs => $2) from ca_ledger where issuer = $1 and {scope.condition}"
+            f" and taken_at > clock_timestamp() - make_interval(secs => $2) {_only(scope, 4)}"
+            " order by taken_at desc offset $3 limit 1",
+            issuer,
+            scope.seconds,
+            most - 1,
+            *([subjects[scope.column]] if scope.column else []),
+        )
+        if free_at is not None:
+            full.append(Full(limit, most, free_at))
+    return max(full, key=lambda each: each.free_at, default=None)
+
+
+def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:
+    """How much of a limit an urgency may use up; one at least."""
+    most: int = getattr(limits, limit)
+    return most if limit == "failed_validations" else max(1, int(most * SHARES[urgency]))
+
+
+def _only(scope: _Scope, argument: int) -> str:
+    return f"and {scope.column} = ${argument}" if scope.column else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How much of a limit is used at one issuer; `subject` is a name, or empty for the account."""
+
+    issuer: str
+    limit: str
+    subject: str
+    used: int
+    frees_at: datetime
+    """When the oldest one counted leaves the window."""
+
+
+async def standings(connection: Connection, *, most: int = 10) -> list[Standing]:
+    """What counts at each issuer now: of each limit the `most` subjects that are fullest."""
+    found = []
+    for limit, scope in _SCOPES.items():
+        subject = scope.column or "''"
+        rows = await connection.fetch(
+            f"select issuer, {subject} as subject, count(*) as used,"
+            " min(taken_at) + make_interval(secs => $1) as frees_at from ca_ledger"
+            f" where taken_at > clock_timestamp() - make_interval(secs => $1) and {scope.condition}"
+            " group by issuer, subject order by used desc, issuer, subject limit $2",
+            scope.seconds,
+            most,
+        )
+        found += [Standing(limit=limit, **row) for row in rows]
+    return found
+
+
+async def erase_old(connection: Connection, *, most: int = 1000) -> int:
+    """Forget what no window reaches any more. Returns how many."""
+    rows = await connection.fetch(
+        "delete from ca_ledger where id in (select id from ca_ledger"
+        " where taken_at < now() - make_interval(days => $1) limit $2) returning id",
+        _KEPT_DAYS,
+        most,
+    )
+    return len(rows)
+
+
+async def _lock(connection: Connection, issuer: str) -> None:
+    await connection.execute("select pg_advisory_xact_lock(hashtextextended('ca-ledger/' || $1, 0))", issuer)

@@ -1,0 +1,55 @@
+"""Outcomes: what a domain's owner is told of its certificate, an event for each product the domain has.
+
+Called in the transaction that makes it so, and late in it (`common.db.events`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from common.db import events
+from common.db.session import Connection
+from common.names import parse_domain
+
+_PRODUCTS = ("power", "secure")
+
+
+async def record_success(
+    connection: Connection, domain: str, application_id: str, *, products: Collection[str] = _PRODUCTS
+) -> None:
+    """Its certificate is live on the edges. `products` narrows whom it is news for."""
+    await _record(connection, domain, application_id, products, "success", {})
+
+
+async def record_failure(connection: Connection, domain: str, application_id: str, reason: str) -> None:
+    """There is no new certificate; `reason` says why, in words for the owner."""
+    await _record(connection, domain, application_id, _PRODUCTS, "failed", {"reason": reason})
+
+
+async def _record(
+    connection: Connection,
+    domain: str,
+    application_id: str,
+    products: Collection[str],
+    status: str,
+    fields: Mapping[str, str],
+) -> None:
+    rows = await connection.fetch(
+        "select product from domains where domain = $1 and application_id = $2 and product = any($3) order by product",
+        domain,
+        application_id,
+        products,
+    )
+    name = parse_domain(domain)
+    for row in rows:
+        product = row["product"]
+        await events.record(
+            connection,
+            events.NewEvent(
+                application_id,
+                "domain.power" if product == "power" else "domain.secure",
+                name.registrable,
+                name.subdomain,
+                {f"{product}_status": status, **fields},
+            ),
+        )

@@ -1,0 +1,140 @@
+"""Revocations: certificates whose issuer is to be told that they count no more, one row each, until it has been.
+
+Owns the SQL of ``revocations``. The row is claimed work (`common.claims`). It carries the chain itself: the domain's
+certificate is replaced or erased meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from common.db.certificates import RevokedCertificate
+from common.db.session import Connection
+from common.errors import FenceLost
+
+REASONS: Mapping[str, int] = MappingProxyType(
+    {"unspecified": 0, "keyCompromise": 1, "affiliationChanged": 3, "superseded": 4, "cessationOfOperation": 5}
+)
+"""Those a subscriber may give (RFC 5280 §5.3.1; CA/Browser Forum Baseline Requirements §7.2.2)."""
+
+KEPT_DAYS = 90
+REPLACED_WITHIN_SECONDS = 300.0
+"""How long a certificate that is served still waits for the one in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """A claimed row."""
+
+    id: int
+    domain: str
+    issuer: str
+    chain: str
+    reason: int
+    fence: int
+    attempts: int
+
+    @property
+    def key(self) -> str:
+        return str(self.id)
+
+
+async def request(
+    connection: Connection, domain: str, application_id: str, revoked: RevokedCertificate, reason: int
+) -> None:
+    await connection.execute(
+        "insert into revocations (domain, application_id, issuer, chain, reason, due_at)"
+        " values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))",
+        domain,
+        application_id,
+        revoked.issuer,
+        revoked.chain,
+        reason,
+        REPLACED_WITHIN_SECONDS if revoked.is_in_service else 0.0,
+    )
+
+
+async def hasten(connection: Connection, domain: str) -> None:
+    """Another certificate of the domain is live: what it replaces can be revoked."""
+    await connection.execute(
+        "update revocations set due_at = now() where domain = $1 and due_at > now() and attempts = 0", domain
+    )
+
+
+async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Revocation]:
+    rows = await connection.fetch(
+        """
+        with due as materialized (
+            select id from revocations
+            where due_at <= now() and (lease_until is null or lease_until <= now())
+            order by due_at limit $1
+            for update skip locked
+        )
+        update revocations set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
+            lease_until = clock_timestamp() + make_interval(secs => $2)
+        from due where revocations.id = due.id
+        returning revocations.id, domain, issuer, chain, reason, fence, attempts
+        """,
+        most,
+        lease_seconds,
+    )
+    return [Revocation(**row) for row in rows]
+
+
+async def extend(connection: Connection, claims: Collection[Revocation], /, *, lease_seconds: float) -> set[str]:
+    rows = await connection.fetch(
+        """
+        update revocations set lease_until = clock_timestamp() + make_interval(secs => $3)
+        from unnest($1::bigint[], $2::bigint[]) as held (id, fence)
+        where revocations.id = held.id and revocations.fence = held.fence and lease_until is not null
+        returning revocations.id
+        """,
+        [claim.id for claim in claims],
+        [claim.fence for claim in claims],
+        lease_seconds,
+    )
+    return {str(row["id"]) for row in rows}
+
+
+async def postpone(connection: Connection, claim: Revocation, /, *, delay_seconds: float, last_error: str) -> None:
+    await connection.execute(
+        "update revocations set lease_until = null, last_error = $3,"
+        " due_at = clock_timestamp() + make_interval(secs => $4) where id = $1 and fence = $2",
+        claim.id,
+        claim.fence,
+        last_error,
+        delay_seconds,
+    )
+
+
+async def next_due_seconds(connection: Connection, /) -> float | None:
+    seconds: float | None = await connection.fetchval(
+        "select extract(epoch from due_at - clock_timestamp())::float8 from revocations"
+        " where due_at is not null and (lease_until is null or lease_until <= now()) order by due_at limit 1"
+    )
+    return seconds
+
+
+async def record_revoked(connection: Connection, claim: Revocation) -> None:
+    """Raises: `FenceLost`."""
+    status = await connection.execute(
+        "update revocations set due_at = null, lease_until = null, last_error = null, revoked_at = now()"
+        " where id = $1 and fence = $2",
+        claim.id,
+        claim.fence,
+    )
+    if status != "UPDATE 1":
+        raise FenceLost(f"the revocation {claim.id} is another's now")
+
+
+async def erase_done(connection: Connection, *, most: int = 1000) -> int:
+    """Forget what was revoked long ago. Returns how many."""
+    rows = await connection.fetch(
+        "delete from revocations where id in (select id from revocations"
+        " where revoked_at < now() - make_interval(days => $1) limit $2) returning id",
+        KEPT_DAYS,
+        most,
+    )
+    return len(rows)

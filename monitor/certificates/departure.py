@@ -1,0 +1,57 @@
+"""Departure: whether a domain's DNS still leads to us, seen as it was seen when the domain was enrolled.
+
+Whatever cannot be told counts as no change: a name server's outage takes nothing from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from common.db.applications import Application, get_application
+from common.db.pool import Database
+from common.dns import Pass, Resolver
+from common.eligibility import EdgeProbe, Findings, Places, look
+from common.names import parse_domain
+
+LeadsToUs: TypeAlias = Callable[[str, str], Awaitable[bool | None]]
+"""Of a domain and its application's id; None when it cannot be told."""
+
+DEPARTED = "the domain's DNS no longer leads to us: point it back, and its certificate is looked after again"
+
+
+@dataclass(frozen=True, slots=True)
+class DomainLook:
+    """One a process. Its call is a `LeadsToUs`."""
+
+    database: Database
+    resolver: Resolver
+    places: Places
+    probe: EdgeProbe
+
+    async def __call__(self, domain: str, application_id: str) -> bool | None:
+        async with self.database.connection() as connection:
+            application = await get_application(connection, application_id)
+        if application is None:
+            return None
+        async with self.resolver.open_pass() as questions:
+            return await self._leads_to_us(questions, domain, application)
+
+    async def _leads_to_us(self, questions: Pass, domain: str, application: Application) -> bool | None:
+        """Any of its application's targets will do: whatever leads through one serves both products."""
+        seen = set()
+        for target in filter(None, (application.cname_target, application.secure_cname_target)):
+            findings = await look(questions, parse_domain(domain), target, self.places, self.probe)
+            if leads_to_us(findings):
+                return True
+            seen.add(leads_to_us(findings))
+        return None if None in seen else False
+
+
+def leads_to_us(findings: Findings) -> bool | None:
+    if findings.is_eligible:
+        return True
+    if findings.unresolved is not None:  # a name that is there no more is an answer
+        return False if findings.unresolved.is_known else None
+    return None if findings.unknown is not None else False

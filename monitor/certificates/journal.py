@@ -1,0 +1,99 @@
+"""The journal of a claimed order: its row and the CA's ledger, written before and after what is asked of a CA.
+
+One for each attempt. Everything is written under the order's fence, so that a monitor that lost the order to another
+asks a CA nothing more. While Postgres is away nothing can be reserved, so nothing is ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+
+from common.claims import outlast_outage
+from common.db import ca_ledger, orders
+from common.db.ca_ledger import WORDS, Full, Limits, Urgency
+from common.db.orders import Order, PlacedOrder
+from common.db.pool import Connection, Database
+from common.errors import DatabaseUnavailable
+from monitor.certificates.issuer import IssuanceFailed, Placed
+
+
+class OrderJournal:
+    """Mutable state: `_reservation`, the ledger's entry of the order about to be placed."""
+
+    def __init__(
+        self,
+        database: Database,
+        order: Order,
+        limits: Limits,
+        urgency: Urgency,
+        now: Callable[[], datetime],
+        *,
+        placed: Placed | None,
+        sealed_key: bytes,
+    ) -> None:
+        """`placed` only where `sealed_key` holds the very key of that order's request."""
+        self._database = database
+        self._order = order
+        self._limits = limits
+        self._urgency = urgency
+        self._now = now
+        self._sealed_key = sealed_key
+        self._reservation: int | None = None
+        self.placed = placed
+
+    async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
+        async with self._database.transaction() as connection:
+            found = await ca_ledger.reserve(
+                connection, self._order, issuer, self._limits, self._urgency, is_exempt=is_exempt
+            )
+        if isinstance(found, Full):
+            raise IssuanceFailed(
+                words_of(found), retry_after_seconds=self._seconds_until(found.free_at), kind="rate_limited"
+            )
+        self._reservation = found
+
+    async def record_placed(self, placed: Placed) -> None:
+        async def write(connection: Connection) -> None:
+            kept = PlacedOrder(placed.issuer, placed.url, placed.placed_at, self._sealed_key)
+            await orders.record_placed(connection, self._order, kept)
+            if self._reservation is not None:
+                await ca_ledger.record_placed(connection, self._reservation, placed.url)
+
+        await self._outlast(write)
+        self.placed, self._reservation = placed, None
+
+    async def give_back(self, issuer: str) -> None:
+        reservation, self._reservation = self._reservation, None
+        if reservation is None:
+            return
+        with suppress(DatabaseUnavailable):  # then it counts until its window has passed, which harms nobody
+            async with self._database.transaction() as connection:
+                await ca_ledger.give_back(connection, reservation)
+
+    async def record_failed_validation(self, placed: Placed) -> None:
+        async def write(connection: Connection) -> None:
+            await orders.forget_placed(connection, self._order)
+            await ca_ledger.record_failed_validation(connection, placed.issuer, self._order.domain, placed.url)
+
+        await self._outlast(write)
+        self.placed = None
+
+    async def _outlast(self, write: Callable[[Connection], Awaitable[None]]) -> None:
+        async def once() -> None:
+            async with self._database.transaction() as connection:
+                await write(connection)
+
+        await outlast_outage(once)
+
+    def _seconds_until(self, moment: datetime) -> float:
+        return max((moment - self._now()).total_seconds(), 1.0)
+
+
+def words_of(full: Full) -> str:
+    """For the domain's owner."""
+    return (
+        f"waiting for the certificate authority's limit of {full.most} {WORDS[full.limit]}:"
+        f" the next is free at {full.free_at:%Y-%m-%d %H:%M} UTC"
+    )

@@ -1,0 +1,95 @@
+"""Renewal, decided: what a claimed order asks for, when a certificate is renewed, and what comes before what. Pure.
+
+Rules
+    A certificate is renewed within the window its issuer suggests (RFC 9773 §4.2), else when a part of its lifetime is
+    over: two thirds, or half where it is short. Never so many days before its end: lifetimes change.
+    The moment is chosen once, at random, and kept while it lies in the window: what was issued together is not renewed
+    together.
+    A renewal is routine until little of the lifetime is left; then it comes before new domains.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from random import Random
+from typing import Literal, TypeAlias
+
+from common.db.ca_ledger import Urgency
+from common.db.orders import Order, Validity
+from monitor.certificates.issuer import RenewalWindow
+
+Step: TypeAlias = Literal["issue", "await edges", "look", "renew"]
+
+RENEWAL_FRACTION = 2 / 3
+SHORT_LIVED = timedelta(days=10)
+SHORT_LIVED_FRACTION = 1 / 2
+_SPREAD = 0.01  # of the lifetime
+_EXPIRING_FRACTION = 1 / 6  # of the lifetime: 15 of 90 days, 1 of 6
+
+LOOK_SECONDS = 24 * 3600.0
+_SHORTEST_LOOK_SECONDS = 600.0
+_SLOT_PAUSE_SECONDS: dict[Urgency, tuple[float, float]] = {
+    "expiring": (0.0, 2.0),
+    "new": (2.0, 10.0),
+    "renewal": (10.0, 120.0),
+    "manual": (10.0, 120.0),
+}
+
+
+def next_step(order: Order) -> Step:
+    """What a claimed order asks for (the table is in `common.db.orders`)."""
+    if order.in_service is None or order.state == "running":
+        return "issue"
+    if order.state == "failed":
+        return "renew"
+    if not order.in_service.is_live:
+        return "await edges"
+    return "renew" if order.kind != "renewal" or order.is_renewal_due else "look"
+
+
+def is_looked_at(order: Order, step: Step) -> bool:
+    """Whether to see first if the domain still leads to us; of a new one the API has just seen it."""
+    return step != "await edges" and not (order.kind == "new" and order.attempts == 1)
+
+
+def renewal_time(
+    not_before: datetime,
+    not_after: datetime,
+    random: Random,
+    window: RenewalWindow | None = None,
+    chosen: datetime | None = None,
+) -> datetime:
+    """When to renew, which may be past. `chosen` is what was said before."""
+    if window is None or window.end < window.start:
+        lifetime = not_after - not_before
+        if chosen is not None and not_before <= chosen <= not_after:
+            return chosen
+        fraction = SHORT_LIVED_FRACTION if lifetime < SHORT_LIVED else RENEWAL_FRACTION
+        return not_before + lifetime * (fraction + random.uniform(-_SPREAD, _SPREAD))
+    if chosen is not None and window.start <= chosen <= window.end:
+        return chosen
+    return window.start + (window.end - window.start) * random.uniform(0.0, 1.0)
+
+
+def look_again_seconds(window: RenewalWindow | None, random: Random) -> float:
+    """When to ask the issuer and the DNS again: as often as the issuer would have us, once a day at least."""
+    asked = LOOK_SECONDS if window is None else window.ask_again_seconds
+    return min(max(asked, _SHORTEST_LOOK_SECONDS), LOOK_SECONDS) * random.uniform(0.8, 1.0)
+
+
+def urgency(order: Order, now: datetime) -> Urgency:
+    """What the order may take of a CA's limits (`common.db.ca_ledger.SHARES`)."""
+    if order.kind == "replacement" or (order.in_service is not None and is_expiring(order.in_service, now)):
+        return "expiring"
+    if order.in_service is None:
+        return "new"
+    return "manual" if order.kind == "manual" else "renewal"
+
+
+def is_expiring(valid: Validity, now: datetime) -> bool:
+    return valid.not_after - now < (valid.not_after - valid.not_before) * _EXPIRING_FRACTION
+
+
+def slot_pause_seconds(of: Urgency, random: Random) -> float:
+    """How long after a slot is free to ask for it: many wait for the same one, and the urgent come first."""
+    return random.uniform(*_SLOT_PAUSE_SECONDS[of])

@@ -1,0 +1,31 @@
+"""Revoking: one claimed revocation, told to the issuer of the certificate (RFC 8555 §7.6)."""
+
+from __future__ import annotations
+
+from common.claims import outlast_outage
+from common.db import revocations
+from common.db.pool import Database
+from common.db.revocations import Revocation
+from common.logs import get_logger
+from monitor.certificates.issuer import Issued, Issuer
+
+_log = get_logger("monitor.certificates.revoking")
+
+
+class Revoking:
+    """Created by the monitor's ``__main__``; `perform` is what its runner does with a claimed row."""
+
+    def __init__(self, database: Database, issuer: Issuer) -> None:
+        self._database = database
+        self._issuer = issuer
+
+    async def perform(self, revocation: Revocation) -> None:
+        """Telling an issuer twice does no harm, so whoever dies in between is no loss."""
+        await self._issuer.revoke(Issued(revocation.issuer, revocation.chain), revocation.reason)
+
+        async def record() -> None:
+            async with self._database.transaction() as connection:
+                await revocations.record_revoked(connection, revocation)
+
+        await outlast_outage(record)
+        _log.info("certificate is revoked", domain=revocation.domain, reason=revocation.reason)
