@@ -84,20 +84,24 @@ class HastyRandom(Random):
         return 1e-6
 
 
+def a_sender(allowed: Sequence[Network] = LOOPBACK) -> Sender:
+    resolver = Resolver([HostPort("127.0.0.1", 9)], AddressPolicy(LOOPBACK, ()))
+    return Sender(resolver, AddressPolicy(allowed, ()))
+
+
 def make_runner(
     database: Database,
     keyring: Keyring,
     *,
     hurry: bool = True,
-    allowed: Sequence[Network] = LOOPBACK,
+    sender: Sender | None = None,
     lease_seconds: float = 10.0,
     poll_seconds: float = 0.1,
 ) -> Runner[Claimed]:
     """A monitor's deliveries; in a `hurry`, without the waiting between attempts."""
-    resolver = Resolver([HostPort("127.0.0.1", 9)], AddressPolicy(LOOPBACK, ()))
     return runner_of_deliveries(
         database,
-        Sender(resolver, AddressPolicy(allowed, ())),
+        sender or a_sender(),
         keyring,
         SystemClock(),
         HastyRandom() if hurry else Random(),
@@ -115,7 +119,7 @@ async def delivering(
     allowed: Sequence[Network] = LOOPBACK,
     poll_seconds: float = 0.1,
 ) -> AsyncIterator[Runner[Claimed]]:
-    runner = make_runner(database, keyring, hurry=hurry, allowed=allowed, poll_seconds=poll_seconds)
+    runner = make_runner(database, keyring, hurry=hurry, sender=a_sender(allowed), poll_seconds=poll_seconds)
     task = asyncio.create_task(runner.run())
     try:
         yield runner
