@@ -18,6 +18,7 @@ from random import getrandbits
 from typing import Final, cast
 
 from common.probe import probe_answer
+from edge.departure import has_left
 from edge.http import fields, max_forwards, request
 from edge.http.forwarded import Client, address_of
 from edge.http.refusals import (
@@ -25,6 +26,7 @@ from edge.http.refusals import (
     AWAITING_CERTIFICATE,
     BAD_REQUEST,
     BODY_TOO_LARGE,
+    CUT_OFF,
     HEAD_TOO_LARGE,
     MISDIRECTED,
     NOT_ENROLLED,
@@ -36,7 +38,8 @@ from edge.http.refusals import (
     render,
 )
 from edge.http.request import Limits, RequestHead
-from edge.relay import CUT_OFF, Exchange, Phase
+from edge.relay import Exchange, Phase
+from edge.routing.challenge import is_challenge
 from edge.routing.decide import PROBE_PREFIX, Redirect, decide
 from edge.routing.onward import compose, sign
 from edge.routing.route import Route
@@ -173,6 +176,7 @@ class Downstream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._serving.connections.discard(self)
+        self._serving.paused.discard(self)
         self._serving.admission.leave(self._place)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
@@ -211,6 +215,12 @@ class Downstream(asyncio.Protocol):
             self._refuse(REQUEST_TIMEOUT, None, self._buffer)
         else:
             self._transport.close()
+
+    def look_after_client(self) -> None:
+        """While it is not read from, nobody says that it left; and its origin works, or waits, for nobody."""
+        missing_bytes = self.exchange.missing_bytes if self.exchange is not None else 0
+        if not self._transport.is_closing() and has_left(self._transport.get_extra_info("socket"), missing_bytes):
+            self._transport.abort()
 
     def _is_taking(self) -> bool:
         """Whether less of what we wrote is unsent than when last asked: a slow client is not one that stands still."""
@@ -331,6 +341,11 @@ class Downstream(asyncio.Protocol):
             if answer is not None:
                 self._answer(b"200 OK\r\nContent-Type: text/plain", answer, head)
                 return None
+        if is_challenge(head):
+            answer = serving.challenge_answer(head)
+            if answer is not None:
+                self._answer(b"200 OK\r\nContent-Type: application/octet-stream", answer, head)
+                return None
         route = serving.routes.find(head.host)
         if route is None:
             raise Refused(NOT_ENROLLED)
@@ -402,12 +417,17 @@ class Downstream(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         self._is_paused = True
+        self._serving.paused.add(self)
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         if len(self._buffer) <= MAX_PIPELINED_BYTES:
-            self._is_paused = False
-            self._transport.resume_reading()
+            self._read_on()
+
+    def _read_on(self) -> None:
+        self._is_paused = False
+        self._serving.paused.discard(self)
+        self._transport.resume_reading()
 
     def abort(self, *, reset: bool = False) -> None:
         self.exchange = None
@@ -440,8 +460,7 @@ class Downstream(asyncio.Protocol):
     def _go_on(self) -> None:
         """Reading may have been paused, and requests may have come meanwhile."""
         self._expect_request()
-        self._is_paused = False
-        self._transport.resume_reading()
+        self._read_on()
         self._advance()
         if self.exchange is not None:
             if self._reading_ended:
@@ -550,7 +569,7 @@ class Downstream(asyncio.Protocol):
             return
         self._is_lingering = True
         self._transport.write_eof()
-        self._transport.resume_reading()
+        self._read_on()
 
 
 def _new_request_id() -> str:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 from edge.http import chunks, response
 from edge.http.dates import has_date
 from edge.http.framing import CHUNKED, UNTIL_CLOSE
-from edge.http.refusals import ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_SLOW, REQUEST_TIMEOUT, Kind, Refused
+from edge.http.refusals import CUT_OFF, ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_SLOW, REQUEST_TIMEOUT, Kind, Refused
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
 from edge.routing import mapping
@@ -37,10 +37,6 @@ MAX_INTERIM_RESPONSES: Final = 32
 MAX_WAITING_BODY_BYTES: Final = 65_536
 
 _IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})  # RFC 9110 §9.2.2
-
-
-# No answer to anybody: one side left, or was cut off, before the end.
-CUT_OFF: Final = Kind(0, "cut_off", "")
 
 
 class Phase(IntEnum):
@@ -174,6 +170,11 @@ class Exchange:
     @property
     def request_is_complete(self) -> bool:
         return self._request_left == 0 and self._request_chunks is None
+
+    @property
+    def missing_bytes(self) -> int:
+        """What is certainly still to come of the request's body."""
+        return self._request_left
 
     # The way to the origin ------------------------------------------------------------------------------
 

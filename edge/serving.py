@@ -19,10 +19,10 @@ from edge.access_log import OFF, AccessLog
 from edge.admission import Admission, room_for_connections
 from edge.counters import Counters
 from edge.http.dates import date_field
-from edge.http.request import Limits
+from edge.http.request import Limits, RequestHead
 from edge.relay import Exchange, Relay, Timeouts
 from edge.replica.awaiting import is_awaiting_certificate
-from edge.replica.records import Reader
+from edge.replica.challenges import ChallengeReader, own_answer
 from edge.replica.routes import RouteTable
 from edge.routing.decide import Ports
 from edge.upstream.breaker import Breaker
@@ -34,7 +34,7 @@ from edge.upstream.resolution import OriginResolver
 TICK_SECONDS: Final = 0.5
 
 
-class ReplicaView(Reader, Protocol):
+class ReplicaView(ChallengeReader, Protocol):
     def generation(self) -> int: ...
 
 
@@ -45,6 +45,7 @@ class Connection(Protocol):
     exchange: Exchange | None
 
     def on_deadline(self) -> None: ...
+    def look_after_client(self) -> None: ...
     def expect_last_request(self) -> None: ...
     def abort(self) -> None: ...
 
@@ -74,6 +75,7 @@ class Serving:
         self._swept_generation = 0
         self.counters = Counters()
         self.connections: set[Connection] = set()
+        self.paused: set[Connection] = set()  # those not read from
         self.is_draining = False
         self.now = loop.time()
         self._reader = reader
@@ -141,6 +143,10 @@ class Serving:
     def is_awaiting_certificate(self, domain: str) -> bool:
         return is_awaiting_certificate(self._reader, domain, self.unix_seconds())
 
+    def challenge_answer(self, head: RequestHead) -> bytes | None:
+        """What answers the HTTP-01 challenge, if it is ours to answer."""
+        return own_answer(self._reader, head, lambda domain: self.routes.find(domain) is not None)
+
     def drain(self) -> None:
         """From now on each answer says that it is its connection's last.
 
@@ -167,6 +173,8 @@ class Serving:
             self.access_log.flush()
         for connection in [each for each in self.connections if each.deadline < now]:
             connection.on_deadline()
+        for connection in list(self.paused):
+            connection.look_after_client()
         self._desk.close_idle(now - self.upstream_idle_seconds)
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -222,7 +223,7 @@ async def test_an_origin_that_does_not_read_stops_the_upload(tmp_path: Path) -> 
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await asyncio.sleep(30)
 
-    # A client that is not read from is not heard to leave: the time-out lets it go.
+    # The FIN of a client that is not read from stands behind what nobody takes: the time-out lets it go.
     async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="2") as proxy:
         enrol(proxy, there)
         client = await proxy.connect()
@@ -231,6 +232,70 @@ async def test_an_origin_that_does_not_read_stops_the_upload(tmp_path: Path) -> 
         assert sent < 30_000_000  # the kernels' buffers, not ours
         (upstream,) = proxy.serving._desk._connections
         assert upstream.transport.get_write_buffer_size() < 1_000_000
+
+
+@asynccontextmanager
+async def stuck_upload(tmp_path: Path, framing: bytes) -> AsyncIterator[tuple[Edge, Wire, asyncio.Event]]:
+    """A client that has sent a few hundred KB of a body nobody takes any more, until the event is set."""
+    go = asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await go.wait()
+        wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        await wire.chunks()
+        await wire.send(ANSWERS["length"])
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        enrol(proxy, there)
+        client = await proxy.connect()
+        await client.send(b"POST / HTTP/1.1\r\n" + HOST + framing + b"\r\n\r\n")
+        await until(lambda: any(each.holder for each in proxy.serving._desk._connections))
+        (upstream,) = proxy.serving._desk._connections
+        upstream.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        while not proxy.serving.paused:
+            await client.send(CHUNK)
+            await asyncio.sleep(0)
+        await client.send(CHUNK)  # the kernel takes it still
+        yield proxy, client, go
+
+
+CHUNK = b"2000\r\n" + b"x" * 0x2000 + b"\r\n"
+
+
+@pytest.mark.parametrize("leave", [Wire.close, reset])
+async def test_an_uploading_client_that_leaves_is_missed_although_nobody_reads_from_it(
+    tmp_path: Path, leave: Callable[[Wire], None]
+) -> None:
+    async with stuck_upload(tmp_path, b"Content-Length: 100000000") as (proxy, client, _):
+        leave(client)
+        await until(lambda: not proxy.serving.connections)
+        await until(lambda: not proxy.serving.upstream_count)
+
+
+async def test_a_client_that_half_closed_behind_its_upload_is_no_client_that_left(tmp_path: Path) -> None:
+    async with stuck_upload(tmp_path, b"Transfer-Encoding: chunked") as (proxy, client, go):
+        await client.send(b"0\r\n\r\n")
+        client.writer.write_eof()
+        half_closed_at = proxy.serving.now
+        await until(lambda: proxy.serving.now > half_closed_at + 1)
+        go.set()
+        assert is_whole(await client.rest())
+
+
+async def test_a_client_that_asked_far_ahead_and_reset_frees_its_lease(tmp_path: Path) -> None:
+    async with origin(Wire.rest) as there, edge(tmp_path) as proxy:  # type: ignore[arg-type]
+        enrol(proxy, there)
+        client = await proxy.connect()
+        await client.send(GET)
+        await until(lambda: bool(there.connections))
+        await client.send(GET * 1000)
+        await until(lambda: bool(proxy.serving.paused))
+        reset(client)
+        await until(lambda: not proxy.serving.connections)
+        await until(lambda: not proxy.serving.upstream_count)
+        assert not proxy.serving.paused
 
 
 async def test_a_client_that_asks_and_never_reads_is_stopped_too(tmp_path: Path) -> None:

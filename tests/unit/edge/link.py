@@ -163,6 +163,10 @@ class Pipe(asyncio.Transport):
         """`SO_LINGER` is the one option set on a connection under way."""
         self.is_reset = True
 
+    def getsockopt(self, *_: Any) -> bytes:
+        """`TCP_INFO` is the one asked for: established."""
+        return b"\x01"
+
     def _end(self, error: BaseException | None) -> None:
         if not self._is_closing:
             self._is_closing = True
