@@ -22,9 +22,9 @@ _READ_BYTES: Final = 1 << 20
 def has_left(sock: Any, missing_bytes: int) -> bool:
     """`sock`: a transport's socket. `missing_bytes`: what is certainly still to come of the message under way."""
     try:
-        state = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        state: int = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
         if state == _TCP_CLOSE_WAIT and missing_bytes > _READ_BYTES:
-            (unread_bytes,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, _NO_BYTES))
+            unread_bytes: int = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, _NO_BYTES))[0]
             return missing_bytes > unread_bytes + _READ_BYTES
     except OSError:
         return True

@@ -15,11 +15,12 @@ BODY = b"x" * 10_000
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        with socket.create_connection(listening.getsockname()) as peer:
-            ours, _ = listening.accept()
-            with ours:
-                yield peer, ours
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as peer,
+        listening.accept()[0] as ours,
+    ):
+        yield peer, ours
 
 
 def settle(ours: socket.socket) -> None:
