@@ -15,6 +15,8 @@ from edge.replica.directory import COPIES, META, entry_key, open_for_reading
 
 SERVING = b"serving"
 """In ``meta``: the index of the copy that serves, one ASCII digit; absent while nothing was ever copied."""
+CUT_OFF = b"cut-off"
+"""In ``meta``: there while the writer hears nothing from Postgres."""
 
 
 class ReplicaReader:
@@ -51,6 +53,11 @@ class ReplicaReader:
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         content = self.get_raw(kind, key)
         return None if content is None else orjson.loads(content)
+
+    def is_cut_off(self) -> bool:
+        """Whether this node has not heard from Postgres for as long as its lease stands."""
+        with self._environment.begin(db=self._meta) as transaction:
+            return transaction.get(CUT_OFF) is not None
 
     def close(self) -> None:
         if self._is_owner:

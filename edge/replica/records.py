@@ -55,6 +55,10 @@ class OrderRecord(_Record):
     hold_until: float  # unix seconds
 
 
+class AcmeKeyRecord(_Record):
+    thumbprint: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+
+
 class ErrorPageRecord(_Record):
     html: str
 

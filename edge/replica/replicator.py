@@ -35,6 +35,7 @@ _RENEWAL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 3.0
 _FAREWELL_SECONDS = 1.0
+_CUT_OFF_LOOK_SECONDS = 0.5
 
 _log = get_logger("edge.replica")
 _T = TypeVar("_T")
@@ -74,6 +75,7 @@ class Replicator:
         self._moved = asyncio.Event()
         self._is_reached = False
         self._equal_at: float | None = None
+        self._heard_at = clock.monotonic()
         self._held: tuple[HeldCopy, Copy] | None = None
         self._is_accepted = False
         self._is_lease_kept = False
@@ -137,6 +139,7 @@ class Replicator:
                 tasks.create_task(self._listener.run(), name="replica listener")
                 tasks.create_task(self._follow(), name="replica follower")
                 tasks.create_task(self._keep_lease(), name="replica lease")
+                tasks.create_task(self._tell_cut_off(), name="replica cut off")
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
@@ -177,7 +180,7 @@ class Replicator:
             if step is Step.COPY and not await self._copy(snapshot):
                 return
         self._held, self._is_accepted = None, False
-        self._equal_at = self._clock.monotonic()
+        self._equal_at = self._heard_at = self._clock.monotonic()
 
     async def _apply_changes(self, snapshot: Snapshot) -> bool:
         """False when the changes did not lead to the feed's checksum; then nothing was applied."""
@@ -284,9 +287,18 @@ class Replicator:
                     self._moved.clear()
                     state = self.store.state
                     await edge_nodes.report(session, self.store.node_id, state.identity or "", state.version)
+                    self._heard_at = self._clock.monotonic()
                     await _wait(self._moved, _RENEWAL_SECONDS)
         finally:
             session.terminate()
+
+    async def _tell_cut_off(self) -> None:
+        """Readers serve otherwise (`edge.replica.challenges`) once our lease has lapsed: nobody waits for us then."""
+        while True:
+            is_cut_off = self._clock.monotonic() - self._heard_at > edge_nodes.LEASE_SECONDS
+            if is_cut_off != self.store.is_cut_off:
+                await self._in_thread(self.store.tell_cut_off, is_cut_off)
+            await asyncio.sleep(_CUT_OFF_LOOK_SECONDS)
 
     async def _say_farewell(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):

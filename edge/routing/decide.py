@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from edge.http.refusals import LOOP, Refused
 from edge.http.request import RequestHead
 from edge.routing import paths, redirects
+from edge.routing.challenge import is_challenge
 from edge.routing.route import Route
 
 # RFC 9110 §7.6.3: how we sign a forwarded request, to know it when it comes back.
@@ -53,7 +54,7 @@ def decide(
         return Redirect(redirects.location(route.redirect_to, head.target), is_upgrade=False)
     if route.refusal is not None:  # on the plain port too: whoever asks there need not go on to hear it
         raise Refused(route.refusal)
-    if not secure and redirects_to_https:
+    if not secure and redirects_to_https and not is_challenge(head):
         return Redirect(_https_location(head, ports), is_upgrade=True)
     return paths.rewrite(route, head.target)
 

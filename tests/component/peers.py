@@ -27,10 +27,14 @@ class MemoryReplica:
 
     def __init__(self) -> None:
         self.records: dict[tuple[str, str], dict[str, Any]] = {}
+        self.cut_off = False
         self._generation = 1
 
     def generation(self) -> int:
         return self._generation
+
+    def is_cut_off(self) -> bool:
+        return self.cut_off
 
     def get_raw(self, kind: str, key: str) -> bytes | None:
         record = self.records.get((kind, key))
