@@ -58,40 +58,30 @@ create function monitored_day(added timestamptz) returns timestamptz language sq
     select date_bin('1 day', added, '2000-01-01 00:00:00+00')
 $$;
 
+-- By upsert in both directions, the one statement in which a row that comes and goes at the same time loses no count.
 create function count_monitored() returns trigger language plpgsql as $$
 begin
     insert into monitored_tallies as tally (application_id, span, begins_at, domains)
-        select application_id, 'day', monitored_day(date_added), count(*) from added group by 1, 3
+        select application_id, 'day', monitored_day(date_added), count(*) from moved group by 1, 3
         union all
-        select application_id, 'moment', monitored_moment(date_added), count(*) from added group by 1, 3
+        select application_id, 'moment', monitored_moment(date_added), count(*) from moved group by 1, 3
         order by 1, 2, 3
-    on conflict (application_id, span, begins_at) do update set domains = tally.domains + excluded.domains;
-    return null;
-end
-$$;
-
-create function discount_monitored() returns trigger language plpgsql as $$
-begin
-    with gone as (
-        select application_id, 'day' as span, monitored_day(date_added) as begins_at, count(*) as domains
-            from removed group by 1, 3
-        union all
-        select application_id, 'moment', monitored_moment(date_added), count(*) from removed group by 1, 3
-    )
-    update monitored_tallies tally set domains = tally.domains - gone.domains from gone
-        where (tally.application_id, tally.span, tally.begins_at) = (gone.application_id, gone.span, gone.begins_at);
-    delete from monitored_tallies tally using removed
-        where tally.application_id = removed.application_id and tally.domains = 0
-        and (tally.span, tally.begins_at) in (
-            ('day', monitored_day(removed.date_added)), ('moment', monitored_moment(removed.date_added)));
+    on conflict (application_id, span, begins_at) do update set
+        domains = tally.domains + case tg_op when 'INSERT' then 1 else -1 end * excluded.domains;
+    if tg_op = 'DELETE' then
+        delete from monitored_tallies tally using moved
+            where tally.application_id = moved.application_id and tally.domains = 0
+            and (tally.span, tally.begins_at) in (
+                ('day', monitored_day(moved.date_added)), ('moment', monitored_moment(moved.date_added)));
+    end if;
     return null;
 end
 $$;
 
 create trigger count_added after insert on monitored_domains
-    referencing new table as added for each statement execute function count_monitored();
+    referencing new table as moved for each statement execute function count_monitored();
 create trigger count_removed after delete on monitored_domains
-    referencing old table as removed for each statement execute function discount_monitored();
+    referencing old table as moved for each statement execute function count_monitored();
 
 -- What the checks say of themselves: one row, written by whichever monitor looked last. Old news is bad news.
 create table monitor_health (
