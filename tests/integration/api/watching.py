@@ -1,0 +1,60 @@
+"""A partner who has records watched: the calls of Monitor, and what a check would write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from common.db.pool import Database
+from tests.integration.api.partner import Answer, Partner
+
+DOMAIN = "customer.test"
+WWW = {"type": "CNAME", "host": "www", "value": "apps.partner.test", "ttl": 300}
+APEX = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 3600}
+MAIL = {"type": "MX", "host": "@", "value": "mail.partner.test", "ttl": 3600, "priority": "10"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """`name` keywords are the body's: domain (of `DOMAIN` unless given), subdomain, userId and so on."""
+
+    partner: Partner
+
+    async def add(self, *records: Any, **name: Any) -> Answer:
+        return await self.partner.call("POST", "/monitor/domains", json=_body(records, name))
+
+    async def put(self, *records: Any, **name: Any) -> Answer:
+        return await self.partner.call("PUT", "/monitor/domains", json=_body(records, name))
+
+    async def delete(self, **name: Any) -> Answer:
+        return await self.partner.call("DELETE", "/monitor/domains", json={"domain": DOMAIN, **name})
+
+    async def list(self, **query: Any) -> Answer:
+        return await self.partner.call("GET", "/monitor/domains", params=query)
+
+    async def get(self, domain: str = DOMAIN, **query: Any) -> Answer:
+        return await self.partner.call("GET", f"/monitor/domains/{domain}", params=query)
+
+    async def records(self, method: str, *records: Any, domain: str = DOMAIN, **query: Any) -> Answer:
+        body = {} if method == "GET" else {"json": {"dnsRecords": records}}
+        return await self.partner.call(method, f"/monitor/domains/{domain}/records", params=query, **body)
+
+
+def _body(records: tuple[Any, ...], name: dict[str, Any]) -> dict[str, Any]:
+    return {"domain": DOMAIN, "dnsRecords": records or [WWW]} | name
+
+
+async def check(database: Database, *, present: list[Any], missing: list[Any], domain: str = DOMAIN) -> None:
+    """Leave behind what a check of the domain's apex entry would that found these."""
+    async with database.transaction() as connection:
+        await connection.execute(
+            "update monitored_domains set state = $2, records_present = $3, records_missing = $4,"
+            " last_checked_at = now(), missing_records_last_detected = case when $2 = 'missing' then now() end,"
+            " evidence = $5, due_at = now() + interval '1 hour', attempts = 0"
+            " where domain = $1 and subdomain is null",
+            domain,
+            "missing" if missing else "present",
+            present,
+            missing,
+            {"looked": "yes"},
+        )
