@@ -16,13 +16,16 @@ from api.errors import Refused, refusal_of_failure, refusal_of_http
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
+from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
+from api.handlers.webhooks import WebhookHandlers
 from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
 from api.schemas import answers
 from api.services.batches import BatchService
 from api.services.enrolment import Enrolment
 from api.services.monitor import MonitorService
 from api.services.power import PowerService
+from api.services.webhooks import WebhookService
 from api.serving import SOFTWARE
 from common.addresses import own_policy
 from common.clock import Clock
@@ -35,7 +38,7 @@ from common.logs import get_logger
 from common.secrets import Keyring
 from common.settings import Settings
 
-_OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/metrics"})
+_OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/metrics", "/share/{id}"})
 
 _log = get_logger("api")
 
@@ -67,6 +70,7 @@ def build_app(
     power = PowerHandlers(PowerService(enrolment))
     monitor = MonitorHandlers(MonitorService(database))
     bulk = BatchHandlers(BatchService(database))
+    webhooks = WebhookHandlers(WebhookService(database))
     health = HealthHandlers(database, counters)
     app = web.Application(
         middlewares=[_answered(counters, clock), _authenticated(authenticator)],
@@ -92,6 +96,13 @@ def build_app(
         ("PUT", "/monitor/domains/{domain_name}/records", monitor.put_records),
         ("DELETE", "/monitor/domains/{domain_name}/records", monitor.delete_records),
         ("GET", "/monitor/status", monitor.get_status),
+        ("GET", "/webhooks/events", webhooks.get_events),
+        ("POST", "/webhooks/events/{id}/replay", webhooks.replay),
+        ("GET", "/webhooks/deliveries", webhooks.get_deliveries),
+        ("GET", "/webhooks/endpoint", webhooks.get_endpoint),
+        ("POST", "/webhooks/endpoint/enable", webhooks.enable),
+        ("POST", "/webhooks/test", webhooks.test),
+        ("GET", "/share/{id}", ShareHandler(database).get),
         ("POST", "/token", TokenHandler(authenticator, clock).post),
         ("GET", "/healthz", health.healthz),
         ("GET", "/readyz", health.readyz),
@@ -146,7 +157,8 @@ def _render(request: web.Request, error: Refused) -> web.Response:
 def _authenticated(authenticator: Authenticator) -> Middleware:
     @web.middleware
     async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.match_info.http_exception is None and request.path not in _OPEN_ROUTES:
+        resource = request.match_info.route.resource
+        if resource is not None and resource.canonical not in _OPEN_ROUTES:
             request[APPLICATION] = await authenticator.authenticate(request.headers)
         return await handler(request)
 

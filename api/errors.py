@@ -66,6 +66,10 @@ MISSING_DOMAINS: Final = Refusal(400, "Missing domains in the request body.")
 BATCH_UNKNOWN: Final = Refusal(404, "No status for this request id")
 FOREIGN_BATCH: Final = Refusal(403, "The request belongs to a different application")
 
+# Webhooks
+NO_WEBHOOK: Final = Refusal(409, "No webhook URL is set.")
+WEBHOOK_DISABLED: Final = Refusal(409, "The webhook is disabled.")
+
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
 _PRODUCT_PATHS: Final = frozenset({"/power", "/ssl"})
 _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})

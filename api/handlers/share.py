@@ -1,0 +1,60 @@
+"""``/share/:id``: open to whoever has the link. A page for people, JSON for programs that ask for it."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+
+from api.errors import NOT_FOUND, Refused
+from api.pages import share as page
+from api.schemas import answers
+from common.db.pool import Database
+from common.db.shares import Share, get_share
+
+_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
+
+
+class ShareHandler:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, request: web.Request) -> web.Response:
+        share = await self._find(request.match_info["id"])
+        if _wants_json(request):
+            if share is None:
+                raise Refused(NOT_FOUND, code="link_not_found", hint="the link is not whole, or has expired")
+            return _with_headers(answers.respond(_content(share)))
+        if share is None:
+            return _with_headers(_html(page.render_gone(), 404))
+        return _with_headers(_html(page.render_share(share), 200))
+
+    async def _find(self, share_id: str) -> Share | None:
+        if not _ID.fullmatch(share_id):
+            return None
+        async with self._database.connection() as connection:
+            return await get_share(connection, share_id)
+
+
+def _wants_json(request: web.Request) -> bool:
+    accept = request.headers.get("Accept", "").lower()
+    return "application/json" in accept and "text/html" not in accept
+
+
+def _content(share: Share) -> dict[str, object]:
+    return {
+        "applicationId": share.application_id,
+        "domain": share.domain,
+        "subdomain": share.subdomain,
+        "dnsRecords": share.records,
+        "expires_at": share.expires_at,
+    }
+
+
+def _html(text: str, status: int) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
+
+
+def _with_headers(response: web.Response) -> web.Response:
+    response.headers.update(page.HEADERS)
+    return response

@@ -1,0 +1,1 @@
+"""Plain pages for people without an account: escaped, without scripts, and nothing loaded from anywhere."""

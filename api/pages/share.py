@@ -1,0 +1,57 @@
+"""The page behind a sharing link: the records to create, so that each field can be copied. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from common.db.shares import Share
+
+_HERE = Path(__file__).parent
+_CSS = (_HERE / "share.css").read_text("utf-8")
+_SHARE = Template((_HERE / "share.html").read_text("utf-8"))
+_GONE = Template((_HERE / "gone.html").read_text("utf-8"))
+_FIELDS = {"type": "Type", "host": "Host", "value": "Value", "ttl": "TTL", "priority": "Priority"}
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()}'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex, nofollow",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Vary": "Accept",
+}
+"""Of every answer under ``/share``: who has the link may read it, and nobody learns of the link from it."""
+
+
+def render_share(share: Share) -> str:
+    fields = {name: head for name, head in _FIELDS.items() if any(name in record for record in share.records)}
+    return _SHARE.substitute(
+        css=_CSS,
+        name=escape(f"{share.subdomain}.{share.domain}" if share.subdomain else share.domain),
+        domain=escape(share.domain),
+        these="this record" if len(share.records) == 1 else f"these {len(share.records)} records",
+        heads="".join(f"<th>{head}</th>" for head in fields.values()),
+        rows="\n".join(_row(record, fields) for record in share.records),
+        expires=f"{share.expires_at:%-d %B %Y}",
+        expires_iso=f"{share.expires_at:%Y-%m-%d}",
+    )
+
+
+def render_gone() -> str:
+    return _GONE.substitute(css=_CSS)
+
+
+def _row(record: Mapping[str, Any], fields: Mapping[str, str]) -> str:
+    return f"<tr>{''.join(_cell(head, record.get(name)) for name, head in fields.items())}</tr>"
+
+
+def _cell(head: str, value: object) -> str:
+    content = "" if value is None else f"<code>{escape(str(value))}</code>"
+    return f'<td data-name="{head}">{content}</td>'

@@ -1,0 +1,144 @@
+"""Lists of events and deliveries, and the endpoint they go to. Lists go back in time, newest first: `next` is what to
+send as `before` for the page after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from multidict import MultiMapping
+
+from api.errors import Refused, invalid_parameter
+from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
+from common.db.deliveries import Delivery, Status
+from common.db.events import Event, EventType
+from common.db.webhook_endpoints import Endpoint
+from common.endpoint_health import disables_at
+from common.errors import InvalidName
+from common.names import parse_domain
+
+_EVENT_ID = re.compile(r"evt_[0-9a-f]{34}")
+
+
+@dataclass(frozen=True, slots=True)
+class EventsQuery:
+    """`domain` is a registrable name."""
+
+    before: str | None
+    limit: int
+    type: str | None
+    domain: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveriesQuery:
+    before: str | None
+    limit: int
+    status: Status | None
+    event: str | None
+
+
+def parse_events_query(query: MultiMapping[str]) -> EventsQuery:
+    """Raises: `Refused`."""
+    return EventsQuery(
+        before=_event_id(query, "before"),
+        limit=_limit(query),
+        type=_one_of(query, "type", get_args(EventType)),
+        domain=_domain(query),
+    )
+
+
+def parse_deliveries_query(query: MultiMapping[str]) -> DeliveriesQuery:
+    """Raises: `Refused`."""
+    return DeliveriesQuery(
+        before=_event_id(query, "before"),
+        limit=_limit(query),
+        status=cast("Status | None", _one_of(query, "status", get_args(Status))),
+        event=_event_id(query, "event"),
+    )
+
+
+def is_event_id(text: str) -> bool:
+    return _EVENT_ID.fullmatch(text) is not None
+
+
+def events_page(events: Sequence[Event], query: EventsQuery) -> dict[str, Any]:
+    return {
+        "events": [_event(event) for event in events],
+        "next": events[-1].id if len(events) == query.limit else None,
+    }
+
+
+def deliveries_page(deliveries: Sequence[Delivery], query: DeliveriesQuery) -> dict[str, Any]:
+    return {
+        "deliveries": [_delivery(delivery) for delivery in deliveries],
+        "next": deliveries[-1].event_id if len(deliveries) == query.limit else None,
+    }
+
+
+def endpoint(url: str | None, state: Endpoint) -> dict[str, Any]:
+    """`disables_at`: it was warned about, and the first failure from then on disables it."""
+    return {
+        "url": url,
+        "enabled": url is not None and state.disabled_at is None,
+        "failing_since": state.failing_since,
+        "disables_at": disables_at(state),
+        "disabled_at": state.disabled_at,
+        "last_error": state.last_error,
+    }
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "type": event.type,
+        "created_at": event.created_at,
+        "delivery": event.delivery,
+        "payload": event.payload,
+    }
+
+
+def _delivery(delivery: Delivery) -> dict[str, Any]:
+    return {
+        "event_id": delivery.event_id,
+        "type": delivery.type,
+        "domain": delivery.domain,
+        "subdomain": delivery.subdomain,
+        "status": delivery.status,
+        "superseded_by": delivery.superseded_by,
+        "created_at": delivery.created_at,
+        "next_attempt_at": delivery.next_attempt_at,
+        "settled_at": delivery.settled_at,
+        "last_error": delivery.last_error,
+        "attempts": delivery.log,
+    }
+
+
+def _limit(query: MultiMapping[str]) -> int:
+    return parse_integer(query, "limit", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
+
+
+def _event_id(query: MultiMapping[str], name: str) -> str | None:
+    text = parse_optional_text(query, name)
+    if text is not None and not is_event_id(text):
+        raise Refused(invalid_parameter(name), hint="expected the id of an event")
+    return text
+
+
+def _one_of(query: MultiMapping[str], name: str, values: Sequence[str]) -> str | None:
+    text = parse_optional_text(query, name)
+    if text is not None and text not in values:
+        raise Refused(invalid_parameter(name), hint=f"expected one of {', '.join(values)}")
+    return text
+
+
+def _domain(query: MultiMapping[str]) -> str | None:
+    text = parse_optional_text(query, "domain")
+    if text is None:
+        return None
+    try:
+        return parse_domain(text).registrable
+    except InvalidName as error:
+        raise Refused(invalid_parameter("domain"), hint=str(error)) from error

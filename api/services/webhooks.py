@@ -1,0 +1,74 @@
+"""Webhooks as partners see them: what happened, what became of it, and sending it again."""
+
+from __future__ import annotations
+
+from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
+from api.schemas.webhooks import DeliveriesQuery, EventsQuery, is_event_id
+from common.db import deliveries, events, webhook_endpoints
+from common.db.applications import Application
+from common.db.deliveries import Delivery
+from common.db.events import Event, NewEvent
+from common.db.pool import Connection, Database
+from common.db.webhook_endpoints import Endpoint
+
+
+class WebhookService:
+    """One a process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_events(self, application: Application, query: EventsQuery) -> list[Event]:
+        async with self._database.connection() as connection:
+            return await events.list_events(
+                connection,
+                application.id,
+                before=query.before,
+                limit=query.limit,
+                event_type=query.type,
+                domain=query.domain,
+            )
+
+    async def list_deliveries(self, application: Application, query: DeliveriesQuery) -> list[Delivery]:
+        async with self._database.connection() as connection:
+            return await deliveries.list_deliveries(
+                connection,
+                application.id,
+                before=query.before,
+                limit=query.limit,
+                status=query.status,
+                event_id=query.event,
+            )
+
+    async def replay(self, application: Application, event_id: str) -> None:
+        """Raises: `Refused`."""
+        async with self._database.transaction() as connection:
+            if not is_event_id(event_id) or not await events.has_event(connection, application.id, event_id):
+                raise Refused(NOT_FOUND)
+            await _require_open(connection, application)
+            await deliveries.replay(connection, event_id, application.id)
+
+    async def send_test(self, application: Application) -> str:
+        """The test event's id. Raises: `Refused`."""
+        async with self._database.transaction() as connection:
+            await _require_open(connection, application)
+            return await events.record(connection, NewEvent(application.id, events.TEST, None, None, {}))
+
+    async def get_endpoint(self, application: Application) -> Endpoint:
+        async with self._database.connection() as connection:
+            return await webhook_endpoints.get_endpoint(connection, application.id)
+
+    async def enable(self, application: Application) -> None:
+        """Raises: `Refused`."""
+        if application.webhook_url is None:
+            raise Refused(NO_WEBHOOK)
+        async with self._database.transaction() as connection:
+            await webhook_endpoints.begin_anew(connection, application.id)
+
+
+async def _require_open(connection: Connection, application: Application) -> None:
+    """Raises: `Refused`."""
+    if application.webhook_url is None:
+        raise Refused(NO_WEBHOOK)
+    if (await webhook_endpoints.get_endpoint(connection, application.id)).disabled_at is not None:
+        raise Refused(WEBHOOK_DISABLED, hint="POST /webhooks/endpoint/enable sends again, what is pending first")
