@@ -16,6 +16,7 @@ from api.errors import Refused, refusal_of_failure, refusal_of_http
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
+from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
 from api.handlers.webhooks import WebhookHandlers
@@ -25,6 +26,8 @@ from api.services.batches import BatchService
 from api.services.enrolment import Enrolment
 from api.services.monitor import MonitorService
 from api.services.power import PowerService
+from api.services.reachability import OriginProbe
+from api.services.secure import SecureService
 from api.services.webhooks import WebhookService
 from api.serving import SOFTWARE
 from common.addresses import own_policy
@@ -68,6 +71,7 @@ def build_app(
         clock,
     )
     power = PowerHandlers(PowerService(enrolment))
+    secure = SecureHandlers(SecureService(enrolment, OriginProbe(policy, settings.dns_servers)))
     monitor = MonitorHandlers(MonitorService(database))
     bulk = BatchHandlers(BatchService(database))
     webhooks = WebhookHandlers(WebhookService(database))
@@ -82,6 +86,10 @@ def build_app(
         ("POST", "/power", power.post),
         ("PUT", "/power", power.put),
         ("DELETE", "/power", power.delete),
+        ("GET", "/ssl", secure.get),
+        ("POST", "/ssl", secure.post),
+        ("PUT", "/ssl", secure.put),
+        ("DELETE", "/ssl", secure.delete),
         ("POST", "/monitor/domains", monitor.post),
         ("PUT", "/monitor/domains", monitor.put),
         ("DELETE", "/monitor/domains", monitor.delete),

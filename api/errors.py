@@ -83,6 +83,11 @@ def too_many_domains(most: int) -> Refusal:
     return Refusal(400, f"The maximum number of domains is {most}")
 
 
+def renewal_failed(words: str) -> Refusal:
+    """`words` are for the domain's owner."""
+    return Refusal(502, words)
+
+
 def is_product_write(method: str, path: str) -> bool:
     """Whether a request's failures are 502 (SPEC 7)."""
     return method in _WRITES and path in _PRODUCT_PATHS

@@ -23,7 +23,7 @@ from common.errors import AddressRefused, DatabaseUnavailable
 from common.liveness import await_edges
 from common.logs import get_logger
 from common.names import DomainName
-from common.urls import parse_application_url
+from common.urls import InvalidUrl, parse_application_url
 
 _log = get_logger("api.services.enrolment")
 
@@ -72,12 +72,11 @@ class Enrolment:
 
     def refuse_private(self, application_url: str) -> None:
         """Raises: `Refused` for an address written in the URL; names are looked at when they are dialled."""
-        url = parse_application_url(application_url)
-        if url.address is None:
-            return
         try:
-            self.policy.check(url.address, url.port)
-        except AddressRefused as error:
+            url = parse_application_url(application_url)
+            if url.address is not None:
+                self.policy.check(url.address, url.port)
+        except (InvalidUrl, AddressRefused) as error:
             raise Refused(invalid_parameter("applicationUrl", status=502), hint=str(error)) from error
 
 

@@ -6,6 +6,7 @@ Owns the SQL of ``domains`` and ``enrolments``. What leads to a certificate and 
 Rules
     both products on one name belong to one application
     a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds
+    redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a circle together
     the first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours (SPEC 8)
     root-path-access paths given with a domain, even none, win over the application's
 
@@ -18,29 +19,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, orders
+from common.db import certificates, orders, outcomes
 from common.errors import FrontageError
 
 Product = Literal["power", "secure"]
 Status = Literal["active", "inactive"]
+CertificateState = Literal["none", "ordering", "live"]
 
 MOST_AGAIN = 5
 HOLD_SECONDS = 10.0
 """How long an edge may hold handshakes for a certificate just ordered: less than what browsers wait."""
 
-# Inactive: its DNS has left, or its certificate has lapsed. One without a certificate yet is active.
-_STATUS = """case when d.departed_at is null and not exists (
-        select from certificates c where c.domain = d.domain and c.released_at is null and c.not_after <= now())
+_IN_SERVICE = "select from certificates c where c.domain = d.domain and c.released_at is null"
+
+# A renewal takes nothing away: what was live stays live until it has lapsed.
+_CERTIFICATE = f"""case when exists ({_IN_SERVICE} and c.live_at is not null and c.not_after > now()) then 'live'
+    when exists (select from orders o where o.domain = d.domain and (o.state = 'running'
+        or o.state = 'issued' and exists ({_IN_SERVICE} and c.not_after > now()))) then 'ordering'
+    else 'none' end"""
+
+# Inactive: its DNS has left, or its certificate has lapsed. Without a certificate yet, Power is active, Secure is not.
+_STATUS = f"""case when d.departed_at is null and case d.product
+        when 'power' then not exists ({_IN_SERVICE} and c.not_after <= now())
+        else exists ({_IN_SERVICE} and c.live_at is not null and c.not_after > now()) end
     then 'active' else 'inactive' end"""
 
 _DOMAINS = f"""
-    select d.domain, d.product, d.application_id,
+    select d.domain, d.product, d.application_id, d.departed_at,
         coalesce(d.application_url, a.application_url, '') as application_url,
-        coalesce(d.root_path_access, a.root_path_access) as root_path_access, {_STATUS} as status
+        coalesce(d.root_path_access, a.root_path_access) as root_path_access,
+        {_STATUS} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
 _MATCHING = f"""from ({_DOMAINS}) every
@@ -57,7 +70,8 @@ class EnrolledTooOften(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """`root_path_access` is what applies: the domain's own, or the application's."""
+    """`application_url` and `root_path_access` are what applies: the domain's own, or the application's. `certificate`
+    is the name's, whatever the product; `departed_at` is when its DNS was seen to lead elsewhere."""
 
     domain: str
     product: Product
@@ -65,6 +79,8 @@ class Domain:
     application_url: str
     root_path_access: tuple[str, ...]
     status: Status
+    certificate: CertificateState
+    departed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +118,7 @@ async def power(
         application_url,
         root_path_access,
     )
-    await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS)
+    await _see_to_certificate(connection, domain, application_id, "power")
 
 
 async def update_power(
@@ -123,6 +139,58 @@ async def update_power(
         root_path_access,
     )
     return status == "UPDATE 1"
+
+
+async def secure(
+    connection: Connection[Record],
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    redirect_to: str | None,
+) -> None:
+    """Enrol `domain` in Secure, or once more when nothing came of it, and see to its certificate.
+
+    Whether the application may have it is the caller's to find out, under `certificates.lock_domain`.
+
+    Raises: `EnrolledTooOften`.
+    """
+    await _count_enrolment(connection, domain, "secure")
+    await connection.execute(
+        "insert into domains (domain, product, application_id, application_url, redirect_to)"
+        " values ($1, 'secure', $2, $3, $4) on conflict (domain, product) do update set"
+        " application_url = excluded.application_url, redirect_to = excluded.redirect_to, departed_at = null",
+        domain,
+        application_id,
+        application_url,
+        redirect_to,
+    )
+    await _see_to_certificate(connection, domain, application_id, "secure")
+
+
+async def lock_redirects(connection: Connection[Record]) -> None:
+    """Hold everybody else's redirects until the transaction ends. Take it before a domain's lock."""
+    await connection.execute("select pg_advisory_xact_lock(hashtextextended('redirects', 0))")
+
+
+async def redirect_of(connection: Connection[Record], domain: str) -> str | None:
+    """Where visitors of the name are sent on to: Power's route wins, and serves them."""
+    redirect_to: str | None = await connection.fetchval(
+        "select redirect_to from domains where domain = $1 and product = 'secure'"
+        " and not exists (select from domains where domain = $1 and product = 'power')",
+        domain,
+    )
+    return redirect_to
+
+
+async def has(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
+    return bool(
+        await connection.fetchval(
+            "select exists (select from domains where domain = $1 and product = $2 and application_id = $3)",
+            domain,
+            product,
+            application_id,
+        )
+    )
 
 
 async def remove(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
@@ -190,6 +258,15 @@ async def _count_enrolment(connection: Connection[Record], domain: str, product:
     )
 
 
+async def _see_to_certificate(
+    connection: Connection[Record], domain: str, application_id: str, product: Product
+) -> None:
+    """Order it; where it is live already, that is news for this product alone."""
+    await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS)
+    if any(each.certificate == "live" for each in await find(connection, domain)):
+        await outcomes.record_success(connection, domain, application_id, products=(product,))
+
+
 def _domain(row: Record) -> Domain:
     return Domain(
         row["domain"],
@@ -198,4 +275,6 @@ def _domain(row: Record) -> Domain:
         row["application_url"],
         tuple(row["root_path_access"]),
         row["status"],
+        row["certificate"],
+        row["departed_at"],
     )

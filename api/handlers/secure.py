@@ -1,0 +1,60 @@
+"""``/ssl``: parse, serve, render (SPEC 4.2)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.requests import application_of, read_body
+from api.schemas import answers, queries
+from api.schemas.bodies import ProductBody
+from api.schemas.secure import SecureBody, SecureRemoval, secured_domain
+from api.services.secure import SecureService
+from common.db.applications import Application
+
+SECURED = "Domain successfully secured. Its certificate is on its way."
+RENEWING = "Renewal of the certificate has begun."
+REMOVED = "Domain successfully deleted."
+
+
+class SecureHandlers:
+    def __init__(self, service: SecureService) -> None:
+        self._service = service
+
+    async def get(self, request: web.Request) -> web.Response:
+        application = application_of(request)
+        if "domain" in request.query:
+            return await self._get_eligibility(request, application)
+        return await self._get_list(request, application)
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, SecureBody)
+        await self._service.secure(application_of(request), body)
+        return answers.message(SECURED)
+
+    async def put(self, request: web.Request) -> web.Response:
+        body = await read_body(request, ProductBody)
+        await self._service.renew(application_of(request), body)
+        return answers.message(RENEWING)
+
+    async def delete(self, request: web.Request) -> web.Response:
+        body = await read_body(request, SecureRemoval)
+        await self._service.remove(application_of(request), body)
+        return answers.message(REMOVED)
+
+    async def _get_list(self, request: web.Request, application: Application) -> web.Response:
+        query = queries.parse_list_query(request.query)
+        page = await self._service.list_page(application, query)
+        items = [secured_domain(domain) for domain in page.items]
+        return answers.respond(answers.envelope(page, items, query))
+
+    async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
+        name = queries.parse_eligibility_query(request.query)
+        found = await self._service.check_eligibility(application, name)
+        return answers.respond(
+            {
+                "eligible": found.is_eligible,
+                "sslStatus": found.status,
+                "cnameTarget": found.cname_target,
+                "applicationUrl": found.application_url,
+            }
+        )

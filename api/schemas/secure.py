@@ -1,0 +1,48 @@
+"""Secure's bodies and items (SPEC 2.4, 4.2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from api.schemas.bodies import ProductBody, Url
+from common.db.domains import Domain
+from common.errors import FrontageError
+from common.urls import parse_redirect_target
+
+
+def _redirect_target(text: str) -> str:
+    try:
+        return str(parse_redirect_target(text))
+    except FrontageError as error:
+        raise ValueError(str(error)) from error
+
+
+RedirectTarget = Annotated[str, AfterValidator(_redirect_target)]
+
+REASONS = {"unspecified": 0, "keyCompromise": 1, "affiliationChanged": 3, "superseded": 4, "cessationOfOperation": 5}
+"""Why a certificate is revoked (RFC 5280 §5.3.1), as far as its subscriber may say (RFC 8555 §7.6)."""
+
+Reason = Literal["unspecified", "keyCompromise", "affiliationChanged", "superseded", "cessationOfOperation"]
+
+
+class SecureBody(ProductBody):
+    """`redirect_to` is in canonical form, a URL."""
+
+    application_url: Url | None = Field(None, alias="applicationUrl")
+    redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
+
+
+class SecureRemoval(ProductBody):
+    """`reason`: the certificate is to be revoked too."""
+
+    reason: Reason | None = None
+
+
+def secured_domain(domain: Domain) -> dict[str, Any]:
+    return {
+        "domain": domain.domain,
+        "applicationUrl": domain.application_url,
+        "secureStatus": domain.status,
+    }

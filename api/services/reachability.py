@@ -1,0 +1,87 @@
+"""Whether an origin answers, as an edge would ask it: ``ApplicationUrl is not reachable`` (SPEC 7).
+
+Any HTTP answer will do, whatever its status. The address is the partner's word: it is resolved here (hosts file first,
+as edges do), the policy is asked where the socket is made, nothing is followed, and time is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Sequence
+
+import aiodns
+import aiohttp
+
+from common.addresses import AddressPolicy
+from common.db.applications import Application
+from common.errors import FrontageError
+from common.pinned import pinned_session
+from common.settings import HostPort
+from common.urls import ApplicationUrl, parse_application_url
+
+LONGEST_SECONDS = 5.0  # as an edge's connecting
+
+
+class Unreachable(FrontageError):
+    """The origin did not answer; the text says how that showed, and names no address."""
+
+
+class OriginProbe:
+    """One a process."""
+
+    def __init__(self, policy: AddressPolicy, dns_servers: Sequence[HostPort]) -> None:
+        """Without `dns_servers`, the system's are asked."""
+        self._policy = policy
+        self._servers = [str(server) for server in dns_servers] or None
+        self._verifying = ssl.create_default_context()
+        self._trusting = ssl.create_default_context()
+        self._trusting.check_hostname = False
+        self._trusting.verify_mode = ssl.CERT_NONE
+
+    async def __call__(self, text: str, domain: str, application: Application) -> None:
+        """Ask the origin at the URL `text` for `domain` the way `application` has set. Raises: `Unreachable`."""
+        url = parse_application_url(text)
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                await self._ask(url, await self._addresses(url), domain, application)
+        except TimeoutError as error:
+            raise Unreachable("it did not answer in time") from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise Unreachable("its certificate is not valid for it") from error
+        except aiohttp.ClientSSLError as error:
+            raise Unreachable("TLS with it failed") from error
+        except (aiohttp.ClientConnectionError, OSError) as error:
+            raise Unreachable("no connection to it could be made") from error
+        except (aiohttp.ClientError, ValueError) as error:
+            raise Unreachable("its answer was not valid HTTP") from error
+
+    async def _ask(self, url: ApplicationUrl, addresses: list[str], domain: str, application: Application) -> None:
+        tls = self._verifying if application.origin_verify else self._trusting
+        headers = {"Host": domain} if application.send_host == "customer" else {}
+        async with (
+            pinned_session(self._policy, addresses, longest_seconds=LONGEST_SECONDS, tls=tls) as session,
+            session.head(
+                str(url),
+                allow_redirects=False,
+                headers=headers,
+                server_hostname=application.origin_server_name if url.scheme == "https" else None,
+            ),
+        ):
+            pass
+
+    async def _addresses(self, url: ApplicationUrl) -> list[str]:
+        """Raises: `Unreachable`."""
+        if url.address is not None:
+            return [str(url.address)]
+        try:
+            async with aiodns.DNSResolver(nameservers=self._servers, timeout=LONGEST_SECONDS / 2, tries=2) as resolver:
+                found = await resolver.getaddrinfo(url.host, socket.AF_UNSPEC, type=socket.SOCK_STREAM)
+        except (aiodns.error.DNSError, ValueError, UnicodeError) as error:
+            raise Unreachable("its name has no address, or could not be resolved") from error
+        return [_text(node.addr[0]) for node in found.nodes]
+
+
+def _text(address: str | bytes) -> str:
+    return address.decode("ascii") if isinstance(address, bytes) else address

@@ -1,0 +1,202 @@
+"""Secure: a certificate for a customer's domain, and all that comes there forwarded as it is (SPEC 4.2).
+
+Decides, asks and stores; knows no HTTP. No transaction is open while the DNS or an origin is asked. What was true
+before is checked again under the domain's lock when it is stored.
+
+What a name's certificate means for POST: live, there is nothing to provision; on its way, the owner waits; none, or one
+that has lapsed, or whose order failed, or DNS that had left: the domain may be provisioned, again if it was before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.errors import (
+    ALREADY_POWERED,
+    ALREADY_SECURED,
+    DOMAIN_NOT_VALID,
+    PROVISIONED_TOO_OFTEN,
+    REVIEW_SSL,
+    UNREACHABLE_ORIGIN,
+    Refused,
+    invalid_parameter,
+    renewal_failed,
+)
+from api.schemas.bodies import ProductBody, parse_product_domain
+from api.schemas.queries import ListQuery
+from api.schemas.secure import REASONS, SecureBody, SecureRemoval
+from api.services.enrolment import Enrolment, is_foreign, refuse_ineligible, refuse_unresolved
+from api.services.reachability import OriginProbe, Unreachable
+from common.db import certificates, domains, orders
+from common.db.applications import Application
+from common.db.domains import Domain, EnrolledTooOften, Page, Status
+from common.db.orders import NotRenewable
+from common.db.session import Connection
+from common.names import DomainName
+from common.urls import parse_redirect_target
+
+MOST_REDIRECTS = 10
+"""One after another, over domains of ours; edges follow no more either."""
+
+
+@dataclass(frozen=True, slots=True)
+class SslEligibility:
+    """SPEC 2.7."""
+
+    is_eligible: bool
+    status: Status = "inactive"
+    cname_target: str = ""
+    application_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecureService:
+    """One a process; every request brings its application."""
+
+    enrolment: Enrolment
+    probe_origin: OriginProbe
+
+    async def list_page(self, application: Application, query: ListQuery) -> Page:
+        return await self.enrolment.list_page(application, "secure", query)
+
+    async def check_eligibility(self, application: Application, name: DomainName) -> SslEligibility:
+        """Raises: `Refused` when the DNS has no answer; what is provided for already is not asked about."""
+        held = await self.enrolment.held(name)
+        if is_foreign(held, application):
+            return SslEligibility(False)
+        target, url = cname_target_of(application), _application_url(held)
+        if is_live(held):
+            return SslEligibility(False, "active", target, url)
+        if is_ordering(held):
+            return SslEligibility(False, "inactive", target, url)
+        findings = await self.enrolment.look(name, target)
+        if not held:
+            refuse_unresolved(findings)
+        return SslEligibility(findings.is_eligible, "inactive", target, url)
+
+    async def secure(self, application: Application, body: SecureBody) -> None:
+        """Returns once the domain is durably enrolled; its certificate follows by itself."""
+        name = parse_product_domain(body.domain)
+        url = self._origin_url(application, body)
+        if body.redirect_to is not None:
+            _refuse_way_back(name.text, body.redirect_to)
+        _refuse_provided(await self.enrolment.held(name), application)
+        refuse_ineligible(await self.enrolment.look(name, cname_target_of(application)), REVIEW_SSL)
+        if url is not None:
+            await self._refuse_unreachable(url, name, application)
+        try:
+            async with self.enrolment.database.transaction() as connection:
+                await self._store(connection, name, application, body)
+        except EnrolledTooOften as error:
+            raise Refused(PROVISIONED_TOO_OFTEN) from error
+        await self.enrolment.reach_edges()
+
+    async def renew(self, application: Application, body: ProductBody) -> None:
+        """Returns once the renewal is durably asked for; the old certificate serves until the new one is live."""
+        name = parse_product_domain(body.domain)
+        held = await self.enrolment.held(name)
+        own = next((each for each in held if each.product == "secure" and each.application_id == application.id), None)
+        if own is None:
+            raise Refused(DOMAIN_NOT_VALID)
+        if own.departed_at is not None:
+            findings = await self.enrolment.look(name, cname_target_of(application))
+            if not findings.is_eligible:
+                raise Refused(renewal_failed("The domain's DNS no longer leads here, so it cannot be renewed."))
+        try:
+            async with self.enrolment.database.transaction() as connection:
+                await orders.request_renewal(connection, name.text, application.id)
+        except NotRenewable as error:
+            words = str(error)
+            raise Refused(renewal_failed(f"The certificate cannot be renewed: {words}.")) from error
+
+    async def remove(self, application: Application, body: SecureRemoval) -> None:
+        """Ends serving at once. With a reason the certificate is revoked; Power, where it stays, gets another."""
+        name = parse_product_domain(body.domain)
+        async with self.enrolment.database.transaction() as connection:
+            was_ours = await domains.remove(connection, name.text, "secure", application.id)
+            if was_ours and body.reason is not None:
+                await orders.request_replacement(connection, name.text, application.id, REASONS[body.reason])
+        if not was_ours:
+            raise Refused(DOMAIN_NOT_VALID)
+        await self.enrolment.reach_edges()
+
+    def _origin_url(self, application: Application, body: SecureBody) -> str | None:
+        """The origin that must answer; none where all are sent elsewhere. Raises: `Refused`."""
+        url = body.application_url
+        if url is None and body.redirect_to is None:
+            url = application.application_url or None
+            if url is None:
+                raise Refused(
+                    invalid_parameter("applicationUrl", status=502), hint="the application has none: send one"
+                )
+        if url is not None:
+            self.enrolment.refuse_private(url)
+        return url
+
+    async def _refuse_unreachable(self, url: str, name: DomainName, application: Application) -> None:
+        try:
+            await self.probe_origin(url, name.text, application)
+        except Unreachable as error:
+            raise Refused(UNREACHABLE_ORIGIN, hint=str(error)) from error
+
+    async def _store(
+        self, connection: Connection, name: DomainName, application: Application, body: SecureBody
+    ) -> None:
+        """Raises: `Refused`, `EnrolledTooOften`."""
+        if body.redirect_to is not None:
+            await domains.lock_redirects(connection)
+        await certificates.lock_domain(connection, name.text)
+        _refuse_provided(await domains.find(connection, name.text), application)
+        if body.redirect_to is not None:
+            await _refuse_circle(connection, name.text, body.redirect_to)
+        await domains.secure(connection, name.text, application.id, body.application_url, body.redirect_to)
+
+
+def cname_target_of(application: Application) -> str:
+    """Secure's own, or the one that serves both products."""
+    return application.secure_cname_target or application.cname_target
+
+
+def is_live(held: list[Domain]) -> bool:
+    return any(domain.certificate == "live" and domain.departed_at is None for domain in held)
+
+
+def is_ordering(held: list[Domain]) -> bool:
+    return any(domain.certificate == "ordering" for domain in held)
+
+
+def _application_url(held: list[Domain]) -> str:
+    """Secure's, or where only Power has the name, Power's."""
+    return next((domain.application_url for domain in sorted(held, key=lambda each: each.product, reverse=True)), "")
+
+
+def _refuse_provided(held: list[Domain], application: Application) -> None:
+    """Raises: `Refused`."""
+    if is_foreign(held, application):
+        raise Refused(ALREADY_POWERED)
+    if is_live(held):
+        raise Refused(ALREADY_SECURED)
+    if is_ordering(held):
+        raise Refused(REVIEW_SSL, code="ordering", hint="a certificate is on its way")
+
+
+def _refuse_way_back(domain: str, redirect_to: str) -> None:
+    """Raises: `Refused` when it leads to the domain itself."""
+    if parse_redirect_target(redirect_to).host == domain:
+        raise _circle()
+
+
+async def _refuse_circle(connection: Connection, domain: str, redirect_to: str) -> None:
+    """Follow the redirects of domains that are enrolled. Raises: `Refused` when they lead back."""
+    seen = {domain}
+    following: str | None = redirect_to
+    while following is not None:
+        host = parse_redirect_target(following).host
+        if host in seen or len(seen) > MOST_REDIRECTS:
+            raise _circle()
+        seen.add(host)
+        following = await domains.redirect_of(connection, host)
+
+
+def _circle() -> Refused:
+    return Refused(invalid_parameter("redirectTo", status=502), code="loop", hint="it leads back to the domain")
