@@ -1,4 +1,4 @@
-"""Measurements: counted where the work is done, added up over processes, shown in Prometheus' text form.
+"""Measurements: counted where the work is done, added up over processes; `common.exposition` shows them.
 
 A process counts in plain numbers and hands them out as `Family` values; `Aggregate` adds up those of several
 processes and keeps what a process had counted when it ends, so that a restart never turns a counter back.
@@ -7,16 +7,9 @@ This module must not count anything itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, Literal
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Kind = Literal["counter", "gauge", "histogram"]
 Labels = tuple[str, ...]
@@ -91,33 +84,3 @@ def add_up(families: Iterable[Family]) -> list[Family]:
                 list(numbers) if held is None else [a + b for a, b in zip(held, numbers, strict=True)]
             )
     return list(totals.values())
-
-
-def render(families: Iterable[Family]) -> bytes:
-    """Prometheus' text format, to be sent as `CONTENT_TYPE`."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Given(list(families)))
-    return generate_latest(registry)
-
-
-class _Given(Collector):
-    def __init__(self, families: list[Family]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[Metric]:
-        return map(_to_prometheus, self._families)
-
-
-def _to_prometheus(family: Family) -> Metric:
-    if family.kind == "histogram":
-        histogram = HistogramMetricFamily(family.name, family.help, labels=family.label_names)
-        bounds = [*(repr(float(bound)) for bound in family.bounds), "+Inf"]
-        for labels, (*counts, total) in family.samples.items():
-            buckets = list(zip(bounds, accumulate(counts), strict=True))
-            histogram.add_metric(labels, buckets, total)
-        return histogram
-    single_number = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
-    metric = single_number(family.name, family.help, labels=family.label_names)
-    for labels, (number,) in family.samples.items():
-        metric.add_metric(labels, number)
-    return metric

@@ -15,17 +15,19 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Family
-from edge.http.forwarded import Client
-from edge.http.refusals import Kind
-from edge.http.request import RequestHead
-from edge.relay import CUT_OFF, Exchange
+from edge.http.refusals import CUT_OFF, Kind
+
+if TYPE_CHECKING:  # the supervisor comes here too, only to look at the destination
+    from edge.http.forwarded import Client
+    from edge.http.request import RequestHead
+    from edge.relay import Exchange
 
 OFF: Final = "off"
 STANDARD_OUTPUT: Final = "-"

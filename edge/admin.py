@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
 from aiohttp import web
 
-from common.metrics import CONTENT_TYPE, Family, render
-from edge.supervisor_health import Health
+from common.exposition import CONTENT_TYPE, render
+from edge.supervisor_health import View
 from edge.worker_acceptor import Acceptor
 
 FAREWELL_POLL_SECONDS = 0.01
@@ -25,17 +25,10 @@ FAREWELL_POLLS = 100
 
 
 class AdminPort:
-    """The handlers; created by `listening`, with the supervisor's answers."""
+    """The handlers; created by `listening`."""
 
-    def __init__(
-        self,
-        health: Callable[[], Health],
-        measurements: Callable[[], list[Family]],
-        accept_held_copy: Callable[[], bool],
-    ) -> None:
-        self._health = health
-        self._measurements = measurements
-        self._accept_held_copy = accept_held_copy
+    def __init__(self, view: View) -> None:
+        self._view = view
 
     def build_app(self) -> web.Application:
         app = web.Application()
@@ -49,25 +42,27 @@ class AdminPort:
         return _json(200, {"message": "alive"})
 
     async def readyz(self, _request: web.Request) -> web.Response:
-        health = self._health()
+        health = self._view.health()
         message = "ready" if health.is_ready else "not ready"
         return _json(200 if health.is_ready else 503, {"message": message, **health.details})
 
     async def metrics(self, _request: web.Request) -> web.Response:
-        return _last(web.Response(body=render(self._measurements()), headers={"Content-Type": CONTENT_TYPE}))
+        return _last(web.Response(body=render(self._view.measurements()), headers={"Content-Type": CONTENT_TYPE}))
 
     async def accept(self, request: web.Request) -> web.Response:
         if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
             return _json(403, {"message": "Not from a web page."})
-        if not self._accept_held_copy():
+        if not self._view.accept_held_copy():
             return _json(409, {"message": "No copy is held."})
         return _json(200, {"message": "The held copy will be applied."})
 
 
 @asynccontextmanager
-async def listening(descriptor: int, port: AdminPort) -> AsyncIterator[None]:
+async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
     """Answer at the listening socket `descriptor`, which itself stays open: whoever comes later is the next one's."""
-    runner = web.AppRunner(port.build_app(), access_log=None, shutdown_timeout=FAREWELL_POLLS * FAREWELL_POLL_SECONDS)
+    runner = web.AppRunner(
+        AdminPort(view).build_app(), access_log=None, shutdown_timeout=FAREWELL_POLLS * FAREWELL_POLL_SECONDS
+    )
     await runner.setup()
     assert runner.server is not None
     try:

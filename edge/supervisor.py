@@ -17,11 +17,10 @@ from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Aggregate, Family
 from common.settings import Settings
-from edge.admin import AdminPort
 from edge.keeper_control import Prepared, Report, Serving, StoodBack, UpgradeFailed
 from edge.listeners import Listeners
 from edge.supervisor_duty import Duty, Replica
-from edge.supervisor_health import Health
+from edge.supervisor_health import Health, View
 from edge.supervisor_roster import CloseGates, Kill, Roster, Start, Tell, Work
 from edge.worker_control import Beat, Begin, Ready, Wake
 from edge.worker_control import Report as WorkerReport
@@ -55,8 +54,8 @@ class Supervisor:
         self._listeners = listeners
         self._gates = listeners.gates
         self._descriptors = listeners.descriptors
-        port = AdminPort(self.health, self.measurements, self.accept_held_copy)
-        self._duty = Duty(lambda: replica(self._wake_workers), port, listeners.admin)
+        view = View(self.health, self.measurements, self.accept_held_copy)
+        self._duty = Duty(lambda: replica(self._wake_workers), view, listeners.admin)
         self._report = report
         self._is_begun = False
         self._aim: Report | None = None
@@ -227,6 +226,7 @@ class Supervisor:
         return (
             self._roster.is_full
             and not self._roster.is_draining
+            and self._duty.is_complete
             and replica is not None
             and replica.version is not None
         )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from typing import Any, Protocol
 
 from common.errors import OperatorError
 from common.logs import get_logger
-from edge import admin
+from edge.supervisor_health import View
 
 PAUSE_SECONDS = 1.0
 
@@ -47,14 +47,16 @@ class Replica(Protocol):
 
 
 class Duty:
-    """Owned by the supervisor. `replica` is there from the moment that all of it is taken until it is laid down."""
+    """Owned by the supervisor. `replica` is there from the moment that workers may read it, until duty is laid down;
+    `is_complete` once the admin port answers too."""
 
-    def __init__(self, make_replica: Callable[[], Replica], port: admin.AdminPort, descriptor: int) -> None:
-        """`descriptor` is the admin port's listening socket."""
+    def __init__(self, make_replica: Callable[[], Replica], view: View, descriptor: int) -> None:
+        """`descriptor` is the admin port's listening socket, `view` what is seen there."""
         self.replica: Replica | None = None
+        self.is_complete = False
         self.is_established = False
         self._make_replica = make_replica
-        self._port = port
+        self._view = view
         self._descriptor = descriptor
         self._task: asyncio.Task[None] | None = None
 
@@ -83,8 +85,11 @@ class Duty:
         while True:
             try:
                 with closing(self._make_replica()) as replica:
-                    async with admin.listening(self._descriptor, self._port):
-                        self.replica = replica
+                    self.replica = replica
+                    on_news()
+                    listening = await asyncio.to_thread(_load_admin)
+                    async with listening(self._descriptor, self._view):
+                        self.is_complete = True
                         on_news()
                         await self._replicate(replica)
             except Exception:
@@ -92,7 +97,7 @@ class Duty:
                     raise
                 log.exception("cannot be on duty")
             finally:
-                self.replica = None
+                self.replica, self.is_complete = None, False
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _replicate(self, replica: Replica) -> None:
@@ -110,3 +115,10 @@ class Duty:
             except Exception:
                 log.exception("replication failed")
             await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _load_admin() -> Callable[[int, View], AbstractAsyncContextManager[None]]:
+    """While the workers start: the libraries behind the admin port take a tenth of a second to load."""
+    from edge.admin import listening  # noqa: PLC0415
+
+    return listening

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from api.counters import Counters
 from api.schemas import answers
-from common import metrics
+from common import exposition
 from common.db.pool import Database
 from common.db.schema import check_schema
 
@@ -25,5 +25,5 @@ class HealthHandlers:
         return answers.respond({"status": "ready"})
 
     async def metrics(self, _: web.Request) -> web.Response:
-        body = metrics.render(self._counters.families())
-        return web.Response(body=body, headers={"Content-Type": metrics.CONTENT_TYPE})
+        body = exposition.render(self._counters.families())
+        return web.Response(body=body, headers={"Content-Type": exposition.CONTENT_TYPE})

@@ -51,6 +51,9 @@ LOOP: Final = Kind(508, "loop", "This address leads back to itself.")
 
 ALLOW: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
+# No answer to anybody: one side left, or was cut off, before the end.
+CUT_OFF: Final = Kind(0, "cut_off", "")
+
 
 class Refused(FrontageError):
     """A request that gets one of the answers above instead of an origin's."""

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import orjson
 
-from common.metrics import Aggregate, Family, add_up, render
+from common.exposition import render
+from common.metrics import Aggregate, Family, add_up
 
 
 def answers(**by_status: float) -> Family:
