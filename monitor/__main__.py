@@ -10,7 +10,7 @@ from typing import Any
 from common.addresses import own_policy
 from common.claims import Runner
 from common.clock import Clock, SystemClock
-from common.db import orders, revocations
+from common.db import batches, monitored_domains, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.listener import Listener
 from common.db.pool import Database, open_pool, resolve_dsn
@@ -24,6 +24,7 @@ from common.logs import get_logger
 from common.processes import announce_ready, run_role
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
+from monitor.batches.processing import Processing
 from monitor.certificates.departure import DomainLook
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
@@ -36,6 +37,8 @@ _log = get_logger("monitor")
 _AWAITED_ORDERS_AT_ONCE = 16
 _ROUTINE_ORDERS_AT_ONCE = 8
 _REVOCATIONS_AT_ONCE = 2
+_LISTENER = "frontage monitor listener"
+_BATCHES_AT_ONCE = 4
 _CONNECTIONS = 8
 
 
@@ -47,12 +50,20 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     async with open_pool(dsn, size=_CONNECTIONS, application_name="frontage monitor") as database:
         await _check(database, keyring)
         issuer = _open_issuer(settings, keyring, clock)
-        runners = _certificates(settings, database, issuer, keyring, clock, random)
-        listener = Listener(dsn, _wake(runners), application_name="frontage monitor listener")
+        certificates = _certificates(settings, database, issuer, keyring, clock, random)
+        monitoring = _monitoring(database, random)
+        listeners = {
+            "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
+            "listener of monitoring": Listener(
+                dsn, _wake(monitoring), channel=monitored_domains.CHANNEL, application_name=_LISTENER
+            ),
+        }
         async with asyncio.TaskGroup() as tasks:
             roots = [
-                *(tasks.create_task(runner.run(), name=name) for name, runner in runners.items()),
-                tasks.create_task(listener.run(), name="listener"),
+                *(
+                    tasks.create_task(each.run(), name=name)
+                    for name, each in (certificates | monitoring | listeners).items()
+                ),
                 tasks.create_task(sweep_for_ever(database, random), name="retention"),
             ]
             announce_ready()
@@ -92,6 +103,17 @@ def _certificates(
         "awaited orders": (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
         "routine orders": (orders.ROUTINE, issuance.perform, _ROUTINE_ORDERS_AT_ONCE),
         "revocations": (revocations, Revoking(database, issuer).perform, _REVOCATIONS_AT_ONCE),
+    }
+    return {
+        name: Runner[Any](database, queue, perform, concurrency=concurrency, random=random)
+        for name, (queue, perform, concurrency) in work.items()
+    }
+
+
+def _monitoring(database: Database, random: Random) -> dict[str, Runner[Any]]:
+    """By name: what monitored domains ask for when they are added or changed, one by one or in bulk."""
+    work: dict[str, tuple[Any, Any, int]] = {
+        "batches": (batches, Processing(database).perform, _BATCHES_AT_ONCE),
     }
     return {
         name: Runner[Any](database, queue, perform, concurrency=concurrency, random=random)
