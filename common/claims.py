@@ -1,4 +1,4 @@
-"""Claims: the one pattern for everything due (orders, later checks, deliveries and batch items).
+"""Claims: the one pattern for everything due (orders, checks, deliveries and batch items).
 
 The row itself is the job. It carries ``due_at, lease_until, fence, attempts`` and its aggregate's query module
 carries the SQL, as a `Queue`; this module owns when to claim, how long, and what to do with failures.
@@ -100,7 +100,8 @@ class Runner(Generic[C]):
     """Claims what is due and has it performed, a bounded number at a time.
 
     Created by a role's ``__main__``, which runs `run` as a task and ends it by cancelling. `perform` writes its
-    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task.
+    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task, and
+    whether the last claim left something due.
     """
 
     def __init__(
@@ -111,14 +112,19 @@ class Runner(Generic[C]):
         *,
         concurrency: int,
         random: Random,
+        refill: int = 1,
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
+        """With `refill`, a runner that has had its hands full claims again when so many are free: where work is quick
+        and plentiful, a claim is then worth its statement."""
         self._database = database
         self._queue = queue
         self._perform = perform
         self._concurrency = concurrency
         self._random = random
+        self._refill = refill
+        self._is_more_due = False
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
@@ -162,7 +168,8 @@ class Runner(Generic[C]):
             claims = await self._queue.claim(connection, most=free, lease_seconds=self._lease_seconds)
         for claim in claims:
             self._start(claim)
-        if len(claims) == free:
+        self._is_more_due = len(claims) == free
+        if self._is_more_due:
             return poll
         async with self._database.connection() as connection:
             due = await self._queue.next_due_seconds(connection)
@@ -174,9 +181,8 @@ class Runner(Generic[C]):
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        was_full = len(self._held) == self._concurrency
         del self._held[task]
-        if was_full:
+        if self._is_more_due and self._concurrency - len(self._held) >= self._refill:
             self.wake()
 
     async def _work(self, claim: C) -> None:
