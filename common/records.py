@@ -29,6 +29,7 @@ import dns.name
 import dns.ttl
 
 from common.errors import FrontageError
+from common.names import MAX_NAME_CHARACTERS
 
 RecordType = Literal["A", "AAAA", "CNAME", "MX", "TXT", "NS", "SOA", "SRV", "PTR", "CAA"]
 RECORD_TYPES: tuple[RecordType, ...] = get_args(RecordType)
@@ -102,9 +103,14 @@ def _priority(kind: str, priority: Any) -> str | None:
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """As SPEC 2.1 has it and as it is stored: `parse_record` takes it back."""
+    """As SPEC 2.1 has it and as it is stored: `from_json` takes it back."""
     fields: dict[str, Any] = {"type": record.type, "host": record.host, "value": record.value, "ttl": record.ttl}
     return fields if record.priority is None else fields | {"priority": record.priority}
+
+
+def from_json(stored: Mapping[str, Any]) -> Record:
+    """The record that `as_json` wrote, taken at its word."""
+    return Record(**stored)
 
 
 def identity(record: Record) -> tuple[str, str, str, str | None]:
@@ -180,6 +186,8 @@ def text_of(octets: bytes) -> str:
 
 
 def _is_name(text: str) -> bool:
+    if len(text) < MAX_NAME_CHARACTERS and _PLAIN_NAME.fullmatch(text):
+        return True
     return text.isprintable() and " " not in text and _parsed_name(text) is not None
 
 

@@ -1,0 +1,270 @@
+"""Checks as claimed work: which monitored domains are due, and what a check found out.
+
+Owns the SQL by which monitors work on ``monitored_domains`` (partners' side of it: `common.db.monitored_domains`),
+and ``mass_guard``.
+
+Rules
+    a domain added or changed since its last check goes before everything else that is due
+    an outcome is written only under the claim's own fence and for the very records it looked at (``records_version``);
+    an edit ends the lease and moves the version, so that a check of what was is forgotten
+    whoever is about to raise alarms holds the guard's row until the transaction ends, so that they are counted in turn
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from asyncpg import Record as Row
+
+from common.db.monitored_domains import CHANNEL
+from common.db.session import Connection
+from common.record_sets import Records, Seen, State
+from common.records import as_json, from_json
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A claimed row: whose records to look at, and what was known of them.
+
+    `reported` is what the partner was last told is missing, if it still has to hear of its return; `held_at` is since
+    when more is missing than that, and held back.
+    """
+
+    id: str
+    application_id: str
+    domain: str
+    subdomain: str | None
+    user_id: str | None
+    records: Records
+    records_version: int
+    seen: Seen
+    reported: Records | None
+    held_at: datetime | None
+    fence: int
+    attempts: int
+    claimed_at: datetime
+
+    @property
+    def key(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a check's row. `reported` and `held_at` as in `Check`; `evidence` is JSON.
+
+    `has_turned`: from all present to something missing. Not `is_complete`: something could not be asked.
+    """
+
+    check: Check
+    state: State
+    present: Records | None
+    missing: Records | None
+    has_found_missing: bool
+    has_turned: bool
+    is_complete: bool
+    reported: Records | None
+    held_at: datetime | None
+    evidence: Sequence[Any]
+    due_at: datetime
+
+
+_CLAIM = """
+    with requested as materialized (
+        select id from monitored_domains
+        where (last_checked_at is null or last_checked_at < check_requested_at)
+            and due_at <= now() and (lease_until is null or lease_until <= now())
+        order by due_at limit $1
+        for update skip locked
+    ), routine as materialized (
+        select id from monitored_domains
+        where not (last_checked_at is null or last_checked_at < check_requested_at)
+            and due_at <= now() and (lease_until is null or lease_until <= now())
+        order by due_at limit least($2, $1 - (select count(*) from requested))
+        for update skip locked
+    )
+    update monitored_domains set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
+        lease_until = clock_timestamp() + make_interval(secs => $3)
+    where id in (select id from requested union all select id from routine)
+    returning *, clock_timestamp() as claimed_at
+"""
+
+_RECORD = """
+    update monitored_domains set state = o.state, records_present = o.present::jsonb,
+        records_missing = o.missing::jsonb, reported_missing = o.reported::jsonb, evidence = o.evidence::jsonb,
+        alarm_held_at = o.held_at, last_checked_at = o.claimed_at, due_at = o.due_at, lease_until = null,
+        attempts = case when o.is_complete then 0 else attempts end,
+        missing_records_last_detected = case when o.has_found_missing then o.claimed_at
+            else missing_records_last_detected end,
+        turned_missing_at = case when o.has_turned then o.claimed_at else turned_missing_at end,
+        rechecked_at = case when o.is_recheck then o.claimed_at else rechecked_at end
+    from unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::bool[], $13::bool[], $14::bool[], $15::bool[])
+        as o (id, fence, version, state, present, missing, reported, evidence, held_at, claimed_at, due_at,
+            is_complete, has_found_missing, has_turned, is_recheck)
+    where monitored_domains.id = o.id and monitored_domains.fence = o.fence and records_version = o.version
+    returning monitored_domains.id
+"""
+
+
+async def claim(connection: Connection, /, *, most: int, most_routine: int, lease_seconds: float) -> list[Check]:
+    """Up to `most` due domains, the longest due first; at most `most_routine` of them merely because it is time."""
+    return [_check(row) for row in await connection.fetch(_CLAIM, most, most_routine, lease_seconds)]
+
+
+async def extend(connection: Connection, claims: Collection[Check], /, *, lease_seconds: float) -> set[str]:
+    rows = await connection.fetch(
+        """
+        update monitored_domains set lease_until = clock_timestamp() + make_interval(secs => $3)
+        from unnest($1::text[], $2::bigint[]) as held (id, fence)
+        where monitored_domains.id = held.id and monitored_domains.fence = held.fence and lease_until is not null
+        returning monitored_domains.id
+        """,
+        [check.id for check in claims],
+        [check.fence for check in claims],
+        lease_seconds,
+    )
+    return {row["id"] for row in rows}
+
+
+async def postpone(connection: Connection, check: Check, /, *, delay_seconds: float) -> None:
+    await connection.execute(
+        "update monitored_domains set lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)"
+        " where id = $1 and fence = $2",
+        check.id,
+        check.fence,
+        delay_seconds,
+    )
+
+
+async def next_due_seconds(connection: Connection, /) -> float | None:
+    seconds: float | None = await connection.fetchval(
+        """
+        select extract(epoch from due_at - clock_timestamp())::float8 from monitored_domains
+        where lease_until is null or lease_until <= now() order by due_at limit 1
+        """
+    )
+    return seconds
+
+
+async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -> set[str]:
+    """Write them all and end their leases. Returns the ids of those that still counted: under its own fence, and of
+    the records the domain has now."""
+    rows = await connection.fetch(
+        _RECORD,
+        [outcome.check.id for outcome in outcomes],
+        [outcome.check.fence for outcome in outcomes],
+        [outcome.check.records_version for outcome in outcomes],
+        [outcome.state for outcome in outcomes],
+        [_dump(outcome.present) for outcome in outcomes],
+        [_dump(outcome.missing) for outcome in outcomes],
+        [_dump(outcome.reported) for outcome in outcomes],
+        [orjson.dumps(outcome.evidence).decode() for outcome in outcomes],
+        [outcome.held_at for outcome in outcomes],
+        [outcome.check.claimed_at for outcome in outcomes],
+        [outcome.due_at for outcome in outcomes],
+        [outcome.is_complete for outcome in outcomes],
+        [outcome.has_found_missing for outcome in outcomes],
+        [outcome.has_turned for outcome in outcomes],
+        [outcome.check.seen.state != "unchecked" for outcome in outcomes],
+    )
+    return {row["id"] for row in rows}
+
+
+# The mass guard ---------------------------------------------------------------------------------------------
+
+
+async def lock_guard(connection: Connection) -> datetime:
+    """Until when an operator lets alarms out whatever their number; nobody else counts until the transaction ends."""
+    released_until: datetime = await connection.fetchval("select released_until from mass_guard for update")
+    return released_until
+
+
+async def count_turned(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> int:
+    """How many other domains lately turned from present to missing."""
+    count: int = await connection.fetchval(
+        "select count(*) from monitored_domains"
+        " where turned_missing_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)",
+        within_seconds,
+        list(others_than),
+    )
+    return count
+
+
+async def count_rechecked(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> int:
+    """How many other domains of which something was known were lately looked at again."""
+    count: int = await connection.fetchval(
+        "select count(*) from monitored_domains"
+        " where rechecked_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)",
+        within_seconds,
+        list(others_than),
+    )
+    return count
+
+
+async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
+    """Let alarms out for a while: those held are looked at once more, at once, and told of if they still stand.
+
+    Returns how many domains that is.
+    """
+    await connection.execute(
+        "update mass_guard set released_until = clock_timestamp() + make_interval(secs => $1)", for_seconds
+    )
+    released = await connection.fetch(
+        "update monitored_domains set check_requested_at = clock_timestamp(), due_at = clock_timestamp()"
+        " where alarm_held_at is not null returning id"
+    )
+    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    return len(released)
+
+
+# How it all fares -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """`held` domains whose alarms wait; `overdue_seconds` of the domain that has been due the longest."""
+
+    held: int
+    overdue_seconds: float
+
+
+async def measure_backlog(connection: Connection) -> Backlog:
+    row = await connection.fetchrow(
+        """
+        select (select count(*) from monitored_domains where alarm_held_at is not null) as held,
+            (select extract(epoch from clock_timestamp() - min(due_at)) from monitored_domains)::float8 as overdue
+        """
+    )
+    assert row is not None, "counts come without exception"
+    return Backlog(row["held"], max(0.0, row["overdue"] or 0.0))
+
+
+def _check(row: Row) -> Check:
+    return Check(
+        id=row["id"],
+        application_id=row["application_id"],
+        domain=row["domain"],
+        subdomain=row["subdomain"],
+        user_id=row["user_id"],
+        records=_records(row["dns_records"]) or (),
+        records_version=row["records_version"],
+        seen=Seen(row["state"], _records(row["records_present"]), _records(row["records_missing"])),
+        reported=_records(row["reported_missing"]),
+        held_at=row["alarm_held_at"],
+        fence=row["fence"],
+        attempts=row["attempts"],
+        claimed_at=row["claimed_at"],
+    )
+
+
+def _records(stored: list[dict[str, Any]] | None) -> Records | None:
+    return None if stored is None else tuple(map(from_json, stored))
+
+
+def _dump(records: Records | None) -> str | None:
+    return None if records is None else orjson.dumps([as_json(record) for record in records]).decode()

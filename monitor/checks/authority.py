@@ -1,0 +1,177 @@
+"""A zone's own name servers: found as a resolver finds them, and asked directly.
+
+The way down begins at the nearest ancestor whose NS records a resolver knows, and follows referrals from there, so
+that a resolver that hides a delegation only makes the way longer. Only answers with the AA bit count (RFC 1035 §4.1.1);
+of a delegation, the parent's word counts too (RFC 2181 §5.4.1 ranks it lower, but it is what resolvers go by).
+Addresses come from outside: each is checked against the address policy, and is the one asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import dns.asyncquery
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+
+from common.addresses import AddressPolicy
+from common.dns import Answer, Outcome
+from common.errors import AddressRefused
+from common.records import RecordType, normal_name, normal_value
+from common.settings import HostPort
+
+DNS_PORT = 53
+
+_MOST_SERVERS = 4  # of a zone
+_MOST_NAMES = 6
+_MOST_REFERRALS = 8
+_TRIES_SECONDS = (0.8, 1.6)
+_PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
+
+Resolve = Callable[[str, RecordType], Awaitable[tuple[str, ...]]]
+"""The values a name has, says any resolver; none when no one knows of any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Referral:
+    """Ask those: the servers of `zone`, with the addresses that came along."""
+
+    zone: str
+    names: tuple[str, ...]
+    glue: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one server said; the answer is unknown unless it has the authority to say it."""
+
+    answer: Answer
+    referral: Referral | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A server of the zone, and its answer."""
+
+    server: HostPort
+    answer: Answer
+
+
+class Authority:
+    """Holds no socket and no answer. `port` is another than 53 only where tests and benchmarks say so."""
+
+    def __init__(self, policy: AddressPolicy, *, port: int = DNS_PORT) -> None:
+        self._policy = policy
+        self._port = port
+
+    async def consult(self, name: str, kind: RecordType, resolve: Resolve) -> list[Heard]:
+        """What the servers of the zone that `name` is in say, those that could not be asked included."""
+        zone, servers = await self._nearest(name, resolve)
+        heard: list[Heard] = []
+        for _ in range(_MOST_REFERRALS):
+            replies = await asyncio.gather(*(self.ask(server, name, kind) for server in servers))
+            heard = [Heard(server, reply.answer) for server, reply in zip(servers, replies, strict=True)]
+            referral = next((reply.referral for reply in replies if is_below(reply.referral, zone)), None)
+            if referral is None or any(each.answer.outcome.is_known for each in heard):
+                break
+            zone, servers = referral.zone, await self._addresses(referral, resolve)
+        return heard
+
+    async def ask(self, server: HostPort, name: str, kind: RecordType, *, over_tcp: bool = False) -> Reply:
+        """Directly, without recursion; by TCP where the answer does not fit. It ends within seconds."""
+        try:
+            query = dns.message.make_query(name, kind, flags=0, use_edns=0, payload=_PAYLOAD_BYTES)
+        except dns.exception.DNSException:
+            return Reply(Answer(Outcome.NO_NAME))  # such a name cannot be
+        for seconds in _TRIES_SECONDS:
+            try:
+                async with asyncio.timeout(2 * seconds):
+                    return read_reply(await _exchange(query, server, seconds, over_tcp=over_tcp), name, kind)
+            except (dns.exception.Timeout, TimeoutError):
+                continue
+            except (dns.exception.DNSException, OSError, EOFError):
+                break
+        return Reply(Answer(Outcome.TIMEOUT))
+
+    async def _nearest(self, name: str, resolve: Resolve) -> tuple[str, list[HostPort]]:
+        labels = name.split(".")
+        for start in range(len(labels)):
+            zone = ".".join(labels[start:])
+            if names := await resolve(zone, "NS"):
+                return zone, await self._addresses(Referral(zone, names, ()), resolve)
+        return "", []
+
+    async def _addresses(self, referral: Referral, resolve: Resolve) -> list[HostPort]:
+        addresses = referral.glue
+        if not addresses:
+            found = await asyncio.gather(*(_resolve_address(name, resolve) for name in referral.names[:_MOST_NAMES]))
+            addresses = tuple(values[0] for values in found if values)
+        return [HostPort(address, self._port) for address in addresses if self._may_ask(address)][:_MOST_SERVERS]
+
+    def _may_ask(self, address: str) -> bool:
+        try:
+            self._policy.check(ip_address(address), self._port)
+        except (AddressRefused, ValueError):
+            return False
+        return True
+
+
+async def _resolve_address(name: str, resolve: Resolve) -> tuple[str, ...]:
+    return await resolve(name, "A") or await resolve(name, "AAAA")
+
+
+async def _exchange(
+    query: dns.message.Message, server: HostPort, seconds: float, *, over_tcp: bool
+) -> dns.message.Message:
+    if over_tcp:
+        return await dns.asyncquery.tcp(query, server.host, timeout=seconds, port=server.port)
+    reply, _ = await dns.asyncquery.udp_with_fallback(
+        query, server.host, timeout=seconds, port=server.port, ignore_unexpected=True
+    )
+    return reply
+
+
+def read_reply(reply: dns.message.Message, name: str, kind: RecordType) -> Reply:
+    owner, rcode = dns.name.from_text(name), reply.rcode()
+    if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+        return Reply(Answer(Outcome.SERVER_FAILURE))
+    if reply.flags & dns.flags.AA:
+        if values := _values(reply.answer, owner, kind):
+            return Reply(Answer(Outcome.RECORDS, values))
+        return Reply(Answer(Outcome.NO_NAME if rcode == dns.rcode.NXDOMAIN else Outcome.NO_DATA))
+    if kind == "NS" and (values := _values(reply.authority, owner, kind)):
+        return Reply(Answer(Outcome.RECORDS, values))
+    return Reply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
+
+
+def is_below(referral: Referral | None, zone: str) -> bool:
+    """Whether it leads further down; anything else would be asked in circles."""
+    return referral is not None and referral.zone != zone and (not zone or referral.zone.endswith(f".{zone}"))
+
+
+def _referral(reply: dns.message.Message, owner: dns.name.Name) -> Referral | None:
+    for rrset in reply.authority:
+        if rrset.rdtype == dns.rdatatype.NS and owner.is_subdomain(rrset.name):
+            names = tuple(normal_name(rdata.to_text()) for rdata in rrset)
+            glue = (each for each in reply.additional if each.rdtype in (dns.rdatatype.A, dns.rdatatype.AAAA))
+            ours = (each for each in glue if normal_name(each.name.to_text()) in names)
+            return Referral(normal_name(rrset.name.to_text()), names, tuple(_texts(ours)))
+    return None
+
+
+def _texts(rrsets: Iterable[dns.rrset.RRset]) -> list[str]:
+    return [rdata.to_text() for rrset in rrsets for rdata in rrset]
+
+
+def _values(section: Iterable[dns.rrset.RRset], owner: dns.name.Name, kind: RecordType) -> tuple[str, ...]:
+    wanted = dns.rdatatype.from_text(kind)
+    ours = (rrset for rrset in section if rrset.name == owner and rrset.rdtype == wanted)
+    return tuple(normal_value(kind, text) for text in _texts(ours))

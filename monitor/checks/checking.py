@@ -1,0 +1,102 @@
+"""Checking put together: claims what is due, has it looked at, and its outcome written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+
+from common.addresses import AddressPolicy
+from common.claims import Runner
+from common.clock import Clock
+from common.db import checks
+from common.db.checks import Check
+from common.db.pool import Connection, Database
+from common.settings import HostPort
+from monitor.checks.authority import DNS_PORT, Authority
+from monitor.checks.health import Health
+from monitor.checks.looking import Looking
+from monitor.checks.outcomes import Finished, Outcomes
+from monitor.checks.pace import Pace
+from monitor.checks.resolvers import Resolvers
+from monitor.checks.schedule import next_due, next_try
+from monitor.checks.transitions import decide
+
+_AT_ONCE = 600
+_REFILL = 150
+_MOST_A_SECOND = 1000.0  # routine checks of one process: 3.6 million domains an hour
+_LEASE_SECONDS = 30.0  # longer than a check may take
+
+
+class Queue:
+    """`common.db.checks` at this process' pace."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self.extend = checks.extend
+        self.next_due_seconds = checks.next_due_seconds
+
+    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Check]:
+        claimed = await checks.claim(connection, most=most, most_routine=self._pace.room(), lease_seconds=lease_seconds)
+        self._pace.take(len(claimed))
+        return claimed
+
+    async def postpone(self, connection: Connection, claim: Check, /, *, delay_seconds: float, last_error: str) -> None:
+        await checks.postpone(connection, claim, delay_seconds=delay_seconds)
+
+
+class Checking:
+    """Created by the monitor's ``__main__``, which runs `run` as a task and cancels it; owns the resolvers' sockets."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        random: Random,
+        *,
+        servers: Sequence[HostPort],
+        policy: AddressPolicy,
+        interval_seconds: float,
+        base_url: str,
+        on_events: Callable[[], None],
+        authority_port: int = DNS_PORT,
+        most_a_second: float = _MOST_A_SECOND,
+    ) -> None:
+        """Raises: `OperatorError` for a server that the policy refuses."""
+        self._interval_seconds = interval_seconds
+        self._resolvers = Resolvers(servers, policy)
+        self._looking = Looking(self._resolvers, Authority(policy, port=authority_port), clock)
+        self._outcomes = Outcomes(database, clock, base_url, on_events)
+        self._health = Health(database, interval_seconds)
+        self._runner = Runner(
+            database,
+            Queue(Pace(clock, most_a_second=most_a_second)),
+            self._perform,
+            concurrency=_AT_ONCE,
+            refill=_REFILL,
+            random=random,
+            lease_seconds=_LEASE_SECONDS,
+        )
+
+    def wake(self) -> None:
+        """A domain may have been added or changed."""
+        self._runner.wake()
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._outcomes.run(), name="checks: write outcomes")
+                tasks.create_task(self._health.report_for_ever(), name="checks: report health")
+                tasks.create_task(self._runner.run(), name="checks: runner")
+        finally:
+            await self._resolvers.close()
+
+    async def _perform(self, check: Check) -> None:
+        found = await self._looking.look(check.domain, check.records)
+        transition = decide(check, found.verdicts, round_seconds=self._interval_seconds)
+        if transition.is_complete:
+            due_at = next_due(check.id, check.claimed_at, self._interval_seconds)
+        else:
+            due_at = next_try(check.id, check.claimed_at, self._interval_seconds, check.attempts)
+        self._health.count(found.verdicts)
+        await self._outcomes.write(Finished(check, transition, found.evidence, due_at))

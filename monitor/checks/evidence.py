@@ -1,0 +1,54 @@
+"""Evidence: who answered what, when, in a size that a row can carry. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from common.dns import Answer
+from common.records import RecordType
+
+MOST_STATEMENTS = 32
+_MOST_VALUES = 4
+_MOST_CHARACTERS = 160
+
+Role = Literal["resolver", "authority"]
+Subject = tuple[str, RecordType]
+"""A question without its addressee: whose record, of which type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One server's answer to one question. `server` is ``host:port``."""
+
+    at: datetime
+    role: Role
+    server: str
+    subject: Subject
+    answer: Answer
+
+
+def as_json(statements: Iterable[Statement], doubted: Collection[Subject]) -> list[dict[str, Any]]:
+    """In the order they were made; where there are too many, those about doubted subjects stay."""
+    said = list(statements)
+    if len(said) > MOST_STATEMENTS:
+        said.sort(key=lambda statement: statement.subject not in doubted)
+        said = sorted(said[:MOST_STATEMENTS], key=lambda statement: statement.at)
+    return [_as_json(statement) for statement in said]
+
+
+def _as_json(statement: Statement) -> dict[str, Any]:
+    (name, kind), answer = statement.subject, statement.answer
+    fields: dict[str, Any] = {
+        "at": statement.at.isoformat(timespec="milliseconds"),
+        "role": statement.role,
+        "server": statement.server,
+        "name": name,
+        "type": kind,
+        "outcome": answer.outcome.value,
+    }
+    if answer.values:
+        fields["values"] = [value[:_MOST_CHARACTERS] for value in answer.values[:_MOST_VALUES]]
+    return fields

@@ -1,0 +1,69 @@
+"""How the checks fare: measured, and written where `GET /monitor/status` reads it (SPEC 2.10).
+
+Unhealthy is: alarms held back, checks that come late, or answers that mostly do not come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Collection
+
+from common.db import checks, monitor_health
+from common.db.checks import Backlog
+from common.db.pool import Database
+from common.errors import DatabaseUnavailable
+from common.logs import get_logger
+from monitor.checks.verdicts import Verdict
+
+_log = get_logger("monitor.checks.health")
+
+PERIOD_SECONDS = 10.0
+_PERIODS = 6
+_FEWEST_VERDICTS = 20
+_MOST_UNKNOWN = 0.5
+_LATE_FRACTION = 0.25  # of the interval
+_LATE_AT_LEAST_SECONDS = 60.0
+
+
+def diagnose(backlog: Backlog, verdicts: int, unknown: int, interval_seconds: float) -> str | None:
+    """What is wrong, in words for the operator; none when all is well."""
+    if backlog.held:
+        return f"too many alarms at once: those of {backlog.held} domains are held back"
+    if backlog.overdue_seconds > max(_LATE_AT_LEAST_SECONDS, _LATE_FRACTION * interval_seconds):
+        return f"checks are {backlog.overdue_seconds:.0f} seconds late"
+    if verdicts >= _FEWEST_VERDICTS and unknown > _MOST_UNKNOWN * verdicts:
+        return "most questions to the name servers stay without an answer"
+    return None
+
+
+class Health:
+    """Created by `Checking`. Mutable state: this process' verdicts of the last minute, a pair of counts a period."""
+
+    def __init__(self, database: Database, interval_seconds: float, *, period_seconds: float = PERIOD_SECONDS) -> None:
+        self._database = database
+        self._interval_seconds = interval_seconds
+        self._period_seconds = period_seconds
+        self._verdicts: deque[list[int]] = deque([[0, 0]], maxlen=_PERIODS)
+
+    def count(self, verdicts: Collection[Verdict]) -> None:
+        counts = self._verdicts[-1]
+        counts[0] += len(verdicts)
+        counts[1] += sum(verdict is Verdict.UNKNOWN for verdict in verdicts)
+
+    async def report_for_ever(self) -> None:
+        """Until cancelled. What Postgres does not hear of in time, readers take for unhealthy by its age."""
+        while True:
+            try:
+                await self.report()
+            except DatabaseUnavailable as error:
+                _log.warning("health is not reported", error=str(error))
+            await asyncio.sleep(self._period_seconds)
+
+    async def report(self) -> None:
+        verdicts, unknown = (sum(counts[which] for counts in self._verdicts) for which in (0, 1))
+        self._verdicts.append([0, 0])
+        async with self._database.transaction() as connection:
+            backlog = await checks.measure_backlog(connection)
+            reason = diagnose(backlog, verdicts, unknown, self._interval_seconds)
+            await monitor_health.record(connection, is_healthy=reason is None, reason=reason)

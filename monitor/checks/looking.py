@@ -1,0 +1,211 @@
+"""Looking: one check carried through, from a domain's records to their verdicts.
+
+The resolvers are asked first, one after the other until one can answer. What one of them does not find, it is asked
+no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A server asked by us that
+has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself over TCP.
+Nothing here outlives its check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from common.clock import Clock
+from common.dns import Answer, Outcome
+from common.records import Record, RecordType, normal_name, owner_name
+from common.settings import HostPort
+from monitor.checks import evidence
+from monitor.checks.authority import Authority
+from monitor.checks.evidence import Role, Statement, Subject
+from monitor.checks.resolvers import Resolvers
+from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
+
+_CHECK_SECONDS = 20.0
+_ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
+
+Ask = Callable[[str, RecordType], Awaitable[Answer]]
+"""A question to one speaker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """`verdicts` in the order of the records; `evidence` as JSON."""
+
+    verdicts: list[Verdict]
+    evidence: list[dict[str, Any]]
+
+
+class Looking:
+    """Made by `Checking`; `look` may run any number of times at once."""
+
+    def __init__(self, resolvers: Resolvers, authority: Authority, clock: Clock) -> None:
+        self._resolvers = resolvers
+        self._authority = authority
+        self._clock = clock
+
+    async def look(self, domain: str, records: Sequence[Record]) -> Findings:
+        """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to."""
+        look = _Look(self._resolvers, self._authority, self._clock, domain, records)
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await look.run()
+        except TimeoutError:
+            pass
+        return look.findings()
+
+
+class _Look:
+    """One check. Mutable state: what was asked, by speaker and question, what was said, and the verdicts so far."""
+
+    def __init__(
+        self, resolvers: Resolvers, authority: Authority, clock: Clock, domain: str, records: Sequence[Record]
+    ) -> None:
+        self._resolvers = resolvers
+        self._authority = authority
+        self._clock = clock
+        self._apex = normal_name(domain)
+        self._records = records
+        self._subjects: list[Subject] = [(owner_name(record, domain), record.type) for record in records]
+        self._verdicts = [Verdict.UNKNOWN] * len(records)
+        self._servers = resolvers.servers()
+        self._asked: dict[tuple[HostPort, str, RecordType], asyncio.Task[Answer]] = {}
+        self._consulted: dict[Subject, asyncio.Task[list[HostPort]]] = {}
+        self._heard: dict[tuple[HostPort, str, RecordType], Answer] = {}
+        self._said: list[Statement] = []
+
+    async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            for task in (*self._asked.values(), *self._consulted.values()):
+                task.cancel()
+
+    async def _run(self) -> None:
+        for name, kind in self._subjects:
+            self._begin(self._servers[0], name, kind)
+        doubted = []
+        for number, (name, kind) in enumerate(self._subjects):
+            answer = await self._ask_resolver(self._servers[0], name, kind)
+            self._verdicts[number] = judge(self._records[number], answer)
+            if self._verdicts[number] is not Verdict.PRESENT:
+                self._verdicts[number] = Verdict.UNKNOWN
+                doubted.append(number)
+        await asyncio.gather(*map(self._settle, doubted))
+
+    def findings(self) -> Findings:
+        doubted = {
+            subject
+            for subject, verdict in zip(self._subjects, self._verdicts, strict=True)
+            if verdict is not Verdict.PRESENT
+        }
+        return Findings(self._verdicts, evidence.as_json(self._said, doubted))
+
+    async def _settle(self, number: int) -> None:
+        """The verdict of a record that the first resolver did not find, or could not be asked about."""
+        record, subject = self._records[number], self._subjects[number]
+        for server in self._servers:
+            verdict = await self._look(record, subject, partial(self._ask_resolver, server))
+            if verdict is Verdict.MISSING:
+                verdict = await self._confirm(record, subject, server)
+            if verdict is not Verdict.UNKNOWN or self._is_known(server, subject):
+                self._verdicts[number] = verdict
+                return
+
+    async def _confirm(self, record: Record, subject: Subject, first: HostPort) -> Verdict:
+        others = [server for server in self._servers if server != first]
+        second, authorities = await asyncio.gather(
+            asyncio.gather(*(self._look(record, subject, partial(self._ask_resolver, server)) for server in others)),
+            self._ask_zone(record, subject),
+        )
+        if all(verdict is Verdict.UNKNOWN for verdict in authorities):
+            authorities = await asyncio.gather(*(self._ask_stand_in(record, subject, each) for each in self._servers))
+        return confirm(authorities, second)
+
+    async def _ask_zone(self, record: Record, subject: Subject) -> list[Verdict]:
+        servers = await self._consult(subject)
+        return await asyncio.gather(
+            *(self._look(record, subject, partial(self._ask_authority, server)) for server in servers)
+        )
+
+    async def _ask_stand_in(self, record: Record, subject: Subject, server: HostPort) -> Verdict:
+        """A server of ours may have authority itself, as in a network of one's own. It has to say so twice."""
+        said = [
+            await self._look(record, subject, partial(self._ask_authority, server, over_tcp=over_tcp))
+            for over_tcp in (False, True)
+        ]
+        return said[0] if said[0] is said[1] else Verdict.UNKNOWN
+
+    async def _look(self, record: Record, subject: Subject, ask: Ask) -> Verdict:
+        """What one speaker says of a record; of an apex that cannot have its CNAME, in a question or two more."""
+        answer = await ask(*subject)
+        verdict = judge(record, answer)
+        is_flattened = record.type == "CNAME" and subject[0] == self._apex and not answer.values
+        if verdict is not Verdict.MISSING or not is_flattened:
+            return verdict
+        here = [await ask(self._apex, kind) for kind in _ADDRESS_TYPES]
+        there = [await self._find(normal_name(record.value), kind) for kind in _ADDRESS_TYPES]
+        return judge_flattened(here, there)
+
+    # Questions ------------------------------------------------------------------------------------------
+
+    async def _ask_resolver(self, server: HostPort, name: str, kind: RecordType) -> Answer:
+        return await self._begin(server, name, kind)
+
+    def _begin(self, server: HostPort, name: str, kind: RecordType) -> asyncio.Task[Answer]:
+        key = (server, name, kind)
+        if key not in self._asked:
+            self._asked[key] = asyncio.create_task(self._ask_fresh(*key), name="checks: ask a resolver")
+        return self._asked[key]
+
+    async def _ask_fresh(self, server: HostPort, name: str, kind: RecordType) -> Answer:
+        answer = await self._resolvers.ask(server, name, kind, owner=name)
+        self._note("resolver", server, (name, kind), answer)
+        return answer
+
+    async def _find(self, name: str, kind: RecordType) -> Answer:
+        """What the first resolver that knows says `name` leads to, aliases followed."""
+        answer = Answer(Outcome.TIMEOUT)
+        for server in self._servers:
+            answer = await self._resolvers.ask(server, name, kind, owner=None)
+            self._note("resolver", server, (name, kind), answer)
+            if answer.outcome.is_known:
+                break
+        return answer
+
+    async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
+        for server in self._servers:
+            answer = await self._ask_resolver(server, name, kind)
+            if answer.values:
+                return answer.values
+        return ()
+
+    async def _consult(self, subject: Subject) -> list[HostPort]:
+        """The zone's servers, their answers kept for `_ask_authority`."""
+        if subject not in self._consulted:
+            self._consulted[subject] = asyncio.create_task(self._consult_fresh(subject), name="checks: consult")
+        return await self._consulted[subject]
+
+    async def _consult_fresh(self, subject: Subject) -> list[HostPort]:
+        heard = await self._authority.consult(*subject, self._resolve)
+        for each in heard:
+            self._heard[each.server, *subject] = each.answer
+            self._note("authority", each.server, subject, each.answer)
+        return [each.server for each in heard]
+
+    async def _ask_authority(self, server: HostPort, name: str, kind: RecordType, *, over_tcp: bool = False) -> Answer:
+        if (server, name, kind) in self._heard:
+            return self._heard[server, name, kind]
+        reply = await self._authority.ask(server, name, kind, over_tcp=over_tcp)
+        self._note("authority", server, (name, kind), reply.answer)
+        return reply.answer
+
+    def _is_known(self, server: HostPort, subject: Subject) -> bool:
+        asked = self._asked.get((server, *subject))
+        return asked is not None and asked.done() and asked.result().outcome.is_known
+
+    def _note(self, role: Role, server: HostPort, subject: Subject, answer: Answer) -> None:
+        self._said.append(Statement(self._clock.now(), role, str(server), subject, answer))

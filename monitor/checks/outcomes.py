@@ -1,0 +1,167 @@
+"""Outcomes: what checks found, written many at a time, with the events they cause in the same transaction.
+
+Whoever finishes a check hands its outcome in and waits. While one transaction runs, the next ones' outcomes gather: a
+busy monitor writes hundreds of rows in one statement, an idle one writes each at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from common.claims import outlast_outage
+from common.clock import Clock
+from common.db import checks, events, shares
+from common.db.checks import Check, Outcome
+from common.db.events import NewEvent
+from common.db.pool import Connection, Database
+from common.errors import FenceLost
+from common.logs import get_logger
+from common.records import as_json
+from monitor.checks.mass import FEWEST_DOMAINS, WINDOW_SECONDS, Tally
+from monitor.checks.transitions import News, Transition, news
+
+_log = get_logger("monitor.checks.outcomes")
+
+MOST_AT_ONCE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A check that has come to its verdicts. `evidence` is JSON."""
+
+    check: Check
+    transition: Transition
+    evidence: list[dict[str, Any]]
+    due_at: datetime
+
+
+class Outcomes:
+    """Made by `Checking`, which runs `run` as a task. Mutable state: those handed in and not yet taken."""
+
+    def __init__(self, database: Database, clock: Clock, base_url: str, on_events: Callable[[], None]) -> None:
+        """`on_events` is called when events have been recorded: somebody may want to deliver them."""
+        self._database = database
+        self._clock = clock
+        self._base_url = base_url
+        self._on_events = on_events
+        self._handed_in: list[tuple[Finished, asyncio.Future[bool]]] = []
+        self._is_work = asyncio.Event()
+
+    async def write(self, finished: Finished) -> None:
+        """Returns when it is committed.
+
+        Raises: `FenceLost` when it no longer counts; `DatabaseUnavailable` when Postgres stays away.
+        """
+        written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._handed_in.append((finished, written))
+        self._is_work.set()
+        if not await written:
+            raise FenceLost(f"the check of {finished.check.domain} no longer counts")
+
+    async def run(self) -> None:
+        """Write until cancelled; what is left then is nobody's, and its leases lapse."""
+        try:
+            while True:
+                await self._is_work.wait()
+                taken, self._handed_in = self._handed_in[:MOST_AT_ONCE], self._handed_in[MOST_AT_ONCE:]
+                if not self._handed_in:
+                    self._is_work.clear()
+                await self._write_all([each for each in taken if not each[1].done()])
+        finally:
+            for _, written in self._handed_in:
+                written.cancel()
+
+    async def _write_all(self, taken: Sequence[tuple[Finished, asyncio.Future[bool]]]) -> None:
+        try:
+            kept = await outlast_outage(lambda: self._record([finished for finished, _ in taken]))
+        except Exception as error:  # noqa: BLE001 - each who waits deals with it as with its own
+            for _, written in taken:
+                if not written.done():
+                    written.set_exception(error)
+            return
+        except BaseException:
+            for _, written in taken:
+                written.cancel()
+            raise
+        for finished, written in taken:
+            if not written.done():
+                written.set_result(finished.check.id in kept)
+
+    async def _record(self, batch: Sequence[Finished]) -> set[str]:
+        """One transaction. Returns the ids of the checks that counted."""
+        async with self._database.transaction() as connection:
+            is_mass, is_released = await self._weigh(connection, batch)
+            told = [news(each.check, each.transition, is_mass=is_mass, is_released=is_released) for each in batch]
+            outcomes = [_outcome(each, of_it) for each, of_it in zip(batch, told, strict=True)]
+            kept = await checks.record_outcomes(connection, outcomes)
+            eventful = [
+                (each, of_it)
+                for each, of_it in zip(batch, told, strict=True)
+                if of_it.event is not None and each.check.id in kept
+            ]
+            for each, of_it in eventful:
+                await self._record_event(connection, each, of_it)
+        if eventful:
+            self._on_events()
+        return kept
+
+    async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[bool, bool]:
+        """Whether alarms are too many to be believed, and whether an operator lets them out all the same.
+
+        Not asked, and nobody is held up, as long as there are none.
+        """
+        if not any(each.transition.may_alarm for each in batch):
+            return False, False
+        is_released = await checks.lock_guard(connection) > self._clock.now()
+        ids = [each.check.id for each in batch]
+        turned = sum(each.transition.has_turned for each in batch)
+        turned += await checks.count_turned(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
+        if turned < FEWEST_DOMAINS:
+            return False, is_released
+        rechecked = sum(each.check.seen.state != "unchecked" for each in batch)
+        rechecked += await checks.count_rechecked(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
+        tally = Tally(rechecked, turned)
+        if tally.is_mass and not is_released:
+            _log.warning("alarms are held: too many at once", turned=turned, rechecked=rechecked)
+        return tally.is_mass, is_released
+
+    async def _record_event(self, connection: Connection, finished: Finished, of_it: News) -> None:
+        check, transition = finished.check, finished.transition
+        present = [as_json(record) for record in transition.present or ()]
+        missing = [as_json(record) for record in transition.missing or ()]
+        share = await shares.share_records(
+            connection,
+            application_id=check.application_id,
+            domain=check.domain,
+            subdomain=check.subdomain,
+            records=missing or present,
+        )
+        assert of_it.event is not None, "only news that are an event are recorded"
+        fields = {
+            "user_id": check.user_id,
+            "data": {"records_propagated": present, "records_non_propagated": missing},
+            "connect_link": f"{self._base_url}/share/{share}",
+        }
+        event = NewEvent(check.application_id, of_it.event, check.domain, check.subdomain, fields)
+        await events.record(connection, event)
+
+
+def _outcome(finished: Finished, of_it: News) -> Outcome:
+    transition = finished.transition
+    return Outcome(
+        check=finished.check,
+        state=transition.state,
+        present=transition.present,
+        missing=transition.missing,
+        has_found_missing=transition.has_found_missing,
+        has_turned=transition.has_turned,
+        is_complete=transition.is_complete,
+        reported=of_it.reported,
+        held_at=of_it.held_at,
+        evidence=finished.evidence,
+        due_at=finished.due_at,
+    )

@@ -1,0 +1,27 @@
+"""When a domain is looked at next. Pure.
+
+Every domain has a place of its own in the interval, told by its id, so that however many are added or missed at once,
+from the next round on they are spread evenly again; a round that was missed is made up for once, not as often as
+it was missed. Nobody waits longer than the interval.
+"""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime, timedelta
+
+_SOON_FRACTION = 1 / 60  # of the interval: a minute of an hour
+_SHORTEST_SECONDS = 1.0
+
+
+def next_due(domain_id: str, checked_at: datetime, interval_seconds: float) -> datetime:
+    """The domain's next place after `checked_at`."""
+    place = zlib.crc32(domain_id.encode()) / 2**32 * interval_seconds
+    since = (checked_at.timestamp() - place) % interval_seconds
+    return datetime.fromtimestamp(checked_at.timestamp() - since + interval_seconds, UTC)
+
+
+def next_try(domain_id: str, checked_at: datetime, interval_seconds: float, attempts: int) -> datetime:
+    """After a check that could not ask about everything, the `attempts`-th in a row: soon, then ever later."""
+    pause = max(_SHORTEST_SECONDS, interval_seconds * _SOON_FRACTION) * 2.0 ** min(attempts - 1, 10)
+    return min(next_due(domain_id, checked_at, interval_seconds), checked_at + timedelta(seconds=pause))

@@ -1,0 +1,58 @@
+"""Verdicts: what answers say of a record, and when "missing" is believed. Pure.
+
+Rules
+    a failure to ask (server failure, refusal, time-out, truncation that TCP could not mend) is unknown, never missing
+    "present" from one server is believed
+    "missing" from a resolver is only a suspicion, until in the same run
+        the zone's authoritative servers confirm it, all that answer, and no other resolver contradicts;
+        or, none of them being reached, another resolver says the same
+    authoritative servers that all have the record outweigh the resolver; disagreement of any kind is unknown
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from common.dns import Answer, Outcome
+from common.records import Record, matches
+
+
+class Verdict(StrEnum):
+    PRESENT = "present"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+def judge(record: Record, answer: Answer) -> Verdict:
+    """What one server's answer to the record's own question says."""
+    if not answer.outcome.is_known:
+        return Verdict.UNKNOWN
+    return Verdict.PRESENT if matches(record, answer.values) else Verdict.MISSING
+
+
+def judge_flattened(owner: Collection[Answer], target: Collection[Answer]) -> Verdict:
+    """Whether the owner of a CNAME that cannot be one (an apex) has an address its target has. Some providers answer
+    an apex with its target's addresses instead (ALIAS, ANAME, CNAME flattening); which ones, they may choose."""
+    here, there = _addresses(owner), _addresses(target)
+    if here & there:
+        return Verdict.PRESENT
+    doubted = (*owner, *target) if here else owner
+    if any(not answer.outcome.is_known for answer in doubted):
+        return Verdict.UNKNOWN
+    return Verdict.MISSING
+
+
+def confirm(authorities: Collection[Verdict], others: Collection[Verdict]) -> Verdict:
+    """What is believed after a resolver said "missing": `authorities` are what the zone's own servers say, one each,
+    `others` the other resolvers."""
+    heard, second = ({verdict for verdict in said if verdict is not Verdict.UNKNOWN} for said in (authorities, others))
+    if not heard:
+        return Verdict.MISSING if second == {Verdict.MISSING} else Verdict.UNKNOWN
+    if heard == {Verdict.MISSING} and Verdict.PRESENT not in second:
+        return Verdict.MISSING
+    return Verdict.PRESENT if heard == {Verdict.PRESENT} else Verdict.UNKNOWN
+
+
+def _addresses(answers: Collection[Answer]) -> set[str]:
+    return {value for answer in answers if answer.outcome is Outcome.RECORDS for value in answer.values}
