@@ -31,6 +31,8 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
 from monitor.certificates.revoking import Revoking
 from monitor.retention import sweep_for_ever
+from monitor.webhooks.deliveries import make_runner as make_delivery_runner
+from monitor.webhooks.sender import Sender
 
 _log = get_logger("monitor")
 
@@ -52,6 +54,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         issuer = _open_issuer(settings, keyring, clock)
         certificates = _certificates(settings, database, issuer, keyring, clock, random)
         monitoring = _monitoring(database, random)
+        monitoring["deliveries"] = _deliveries(settings, database, keyring, clock, random)
         listeners = {
             "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
             "listener of monitoring": Listener(
@@ -119,6 +122,12 @@ def _monitoring(database: Database, random: Random) -> dict[str, Runner[Any]]:
         name: Runner[Any](database, queue, perform, concurrency=concurrency, random=random)
         for name, (queue, perform, concurrency) in work.items()
     }
+
+
+def _deliveries(settings: Settings, database: Database, keyring: Keyring, clock: Clock, random: Random) -> Runner[Any]:
+    policy = own_policy(settings)
+    sender = Sender(Resolver(settings.dns_servers, policy), policy)
+    return make_delivery_runner(database, sender, keyring, clock, random)
 
 
 def _wake(runners: Mapping[str, Runner[Any]]) -> Callable[[], None]:

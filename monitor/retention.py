@@ -1,7 +1,7 @@
 """Retention: the sweep that erases what has had its time. Any number of monitors may sweep at once.
 
 Released certificates go 7 days after their release (`common.db.certificates`), enrolments and the CA ledger's
-entries once no limit counts them, batches 7 days after they were submitted, the change feed's tombstones when every
+entries once no limit counts them, batches 7 days after they were submitted, events and their deliveries after 30, sharing links when they expire, the change feed's tombstones when every
 edge has long seen them (`common.db.feed`).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from common.db import ca_ledger, certificates, feed, retention, revocations
+from common.db import ca_ledger, certificates, feed, retention, revocations, shares
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -36,6 +36,8 @@ async def sweep(database: Database) -> None:
         certificates.erase_released,
         retention.erase_enrolments,
         retention.erase_batches,
+        retention.erase_events,
+        shares.erase_expired,
         ca_ledger.erase_old,
         revocations.erase_done,
     ):

@@ -8,6 +8,9 @@ from common.db.session import Connection
 ENROLMENT_DAYS = 2
 """SPEC 8 counts enrolments over 24 hours; a day more lets an operator see what was refused."""
 
+EVENT_DAYS = 30
+"""Long past the last attempt to deliver one; what a disabled webhook has not been sent by then is too old to act on."""
+
 
 async def erase_enrolments(connection: Connection, *, most: int = 1000) -> int:
     """Forget enrolments no limit counts any more; each name's last one stays, to tell a first from a second.
@@ -39,6 +42,20 @@ async def erase_batches(connection: Connection, *, most: int = 1000) -> int:
         returning id
         """,
         BATCH_DAYS,
+        most,
+    )
+    return len(rows)
+
+
+async def erase_events(connection: Connection, *, most: int = 1000) -> int:
+    """Forget events and their deliveries; the domains' numbers go on. Returns how many."""
+    rows = await connection.fetch(
+        """
+        delete from events where id in (
+            select id from events where created_at < now() - make_interval(days => $1) limit $2)
+        returning id
+        """,
+        EVENT_DAYS,
         most,
     )
     return len(rows)
