@@ -1,8 +1,8 @@
 """Retention: the sweep that erases what has had its time. Any number of monitors may sweep at once.
 
 Released certificates go 7 days after their release (`common.db.certificates`), enrolments and the CA ledger's
-entries once no limit counts them, batches 7 days after they were submitted, events and their deliveries after 30, sharing links when they expire, the change feed's tombstones when every
-edge has long seen them (`common.db.feed`).
+entries once no limit counts them, batches 7 days after they were submitted, events and their deliveries after 30,
+sharing links when they expire, the change feed's tombstones when every edge has long seen them (`common.db.feed`).
 """
 
 from __future__ import annotations
