@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from cryptography import x509
 
 from common.claims import Queue, Runner
 from common.clock import SystemClock
-from common.db import certificates, orders
+from common.db import certificates, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
@@ -21,8 +22,9 @@ from common.secrets import Keyring, load_keyring
 from monitor.certificates.departure import LeadsToUs
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
-from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, RenewalWindow
+from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
+from monitor.certificates.revoking import Revoking
 
 APPLICATION = "app-one"
 OTHER_APPLICATION = "app-two"
@@ -31,6 +33,8 @@ DOMAIN = "shop.customer.example"
 
 class CountingIssuer:
     """The internal issuer, counting; fails its first `failures` orders, and lets `before` do what it will."""
+
+    name = "internal"
 
     def __init__(self, state_dir: Path, *, failures: int = 0) -> None:
         self._issuer = open_internal(state_dir, keyring(state_dir), SystemClock())
@@ -59,6 +63,46 @@ class CountingIssuer:
         return None
 
     async def revoke(self, issued: Issued, reason: int) -> None: ...
+
+
+class LimitedIssuer(CountingIssuer):
+    """One that counts, and keeps the journal as an ACME issuer does; `window` is what it says of renewals."""
+
+    def __init__(self, state_dir: Path, *, counts_renewals: bool = True, window: RenewalWindow | None = None) -> None:
+        super().__init__(state_dir)
+        self._counts_renewals = counts_renewals
+        self.window = window
+        self.placed: list[str] = []
+        self.replaced: list[Issued | None] = []
+        self.revoked: list[tuple[Issued, int]] = []
+        self.refuses_validation = False
+
+    async def issue(
+        self,
+        domain: str,
+        request: x509.CertificateSigningRequest,
+        phases: Phases,
+        journal: Journal,
+        *,
+        replaces: Issued | None = None,
+    ) -> Issued:
+        placed = journal.placed
+        if placed is None:
+            await journal.reserve(self.name, is_exempt=replaces is not None and not self._counts_renewals)
+            placed = Placed(self.name, f"https://ca.example/order/{len(self.placed)}", datetime.now(UTC))
+            self.placed.append(domain)
+            self.replaced.append(replaces)
+            await journal.record_placed(placed)
+        if self.refuses_validation:
+            await journal.record_failed_validation(placed)
+            raise IssuanceFailed("the CA could not fetch the challenge", kind="validation")
+        return await super().issue(domain, request, phases, journal, replaces=replaces)
+
+    async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        return self.window
+
+    async def revoke(self, issued: Issued, reason: int) -> None:
+        self.revoked.append((issued, reason))
 
 
 class HastyRandom(Random):
@@ -110,6 +154,26 @@ async def always_leads_to_us(domain: str, application_id: str) -> bool | None:
     return True
 
 
+def make_issuance(
+    database: Database,
+    issuer: Issuer,
+    keys: Keyring,
+    *,
+    random: Random | None = None,
+    leads_to_us: LeadsToUs | None = None,
+    limits: Limits | None = None,
+) -> Issuance:
+    return Issuance(
+        database,
+        issuer,
+        keys,
+        SystemClock(),
+        random or HastyRandom(),
+        leads_to_us=leads_to_us or always_leads_to_us,
+        limits=limits or Limits(),
+    )
+
+
 def make_runner(
     database: Database,
     issuer: Issuer,
@@ -124,15 +188,7 @@ def make_runner(
     concurrency: int = 4,
 ) -> Runner[orders.Order]:
     random = random or HastyRandom()
-    issuance = Issuance(
-        database,
-        issuer,
-        keys,
-        SystemClock(),
-        random,
-        leads_to_us=leads_to_us or always_leads_to_us,
-        limits=limits or Limits(),
-    )
+    issuance = make_issuance(database, issuer, keys, random=random, leads_to_us=leads_to_us, limits=limits)
     return Runner(
         database,
         queue,
@@ -144,8 +200,19 @@ def make_runner(
     )
 
 
+def make_revoking_runner(database: Database, issuer: Issuer) -> Runner[revocations.Revocation]:
+    return Runner(
+        database,
+        revocations,
+        Revoking(database, issuer).perform,
+        concurrency=2,
+        random=HastyRandom(),
+        poll_seconds=0.1,
+    )
+
+
 @asynccontextmanager
-async def running(*runners: Runner[orders.Order]) -> AsyncIterator[None]:
+async def running(*runners: Runner[Any]) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(runner.run()) for runner in runners]
     try:
         yield

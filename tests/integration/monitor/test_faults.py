@@ -24,19 +24,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
-async def shop(database: Database) -> Database:
-    await parts.add_application(database)
-    return database
-
-
-@pytest.fixture
 def issuer(tmp_path: Path) -> CountingIssuer:
     return CountingIssuer(tmp_path)
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> Keyring:
-    return parts.keyring(tmp_path)
 
 
 async def claim_one(database: Database, *, lease_seconds: float = 10.0) -> orders.Order:

@@ -19,21 +19,8 @@ from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer
 
 
 @pytest.fixture
-async def shop(database: Database) -> Database:
-    """A database with two applications."""
-    await parts.add_application(database)
-    await parts.add_application(database, OTHER_APPLICATION)
-    return database
-
-
-@pytest.fixture
 def issuer(tmp_path: Path) -> CountingIssuer:
     return CountingIssuer(tmp_path)
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> Keyring:
-    return parts.keyring(tmp_path)
 
 
 async def feed_entry(database: Database, kind: str, key: str) -> bool:

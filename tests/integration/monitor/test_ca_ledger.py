@@ -1,0 +1,223 @@
+"""The CA's limits as a ledger: counted by everybody as one, and nobody's order lost over it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from common.db import ca_ledger, orders
+from common.db.ca_ledger import Full, Limits, Urgency
+from common.db.pool import Database, open_pool
+from common.errors import DatabaseUnavailable, FenceLost
+from common.secrets import Keyring
+
+from . import parts
+from .parts import DOMAIN, LimitedIssuer
+
+CA = "https://ca.example/directory"
+
+
+async def claimed(database: Database, *domains: str) -> list[orders.Order]:
+    for domain in domains:
+        await parts.power(database, domain)
+    async with database.transaction() as connection:
+        return await orders.claim(connection, most=len(domains), lease_seconds=60)
+
+
+async def reserve(
+    database: Database, order: orders.Order, limits: Limits, urgency: Urgency = "expiring", *, is_exempt: bool = False
+) -> int | Full:
+    async with database.transaction() as connection:
+        return await ca_ledger.reserve(connection, order, CA, limits, urgency, is_exempt=is_exempt)
+
+
+def full(found: Sequence[int | Full]) -> list[Full]:
+    return [each for each in found if isinstance(each, Full)]
+
+
+async def age(database: Database, by: timedelta) -> None:
+    async with database.transaction() as connection:
+        await connection.execute("update ca_ledger set taken_at = taken_at - $1::interval", by)
+
+
+async def now(database: Database) -> datetime:
+    at: datetime = (await parts.fetch(database, "select clock_timestamp() as at"))[0]["at"]
+    return at
+
+
+async def test_many_monitors_reserve_as_one(shop: Database, dsn: str) -> None:
+    limits = Limits(orders_per_account=10)
+    held = await claimed(shop, *(f"shop.customer{number}.example" for number in range(30)))
+    async with open_pool(dsn, size=8, application_name="another monitor") as other:
+        found = await asyncio.gather(
+            *(reserve((shop, other)[number % 2], order, limits) for number, order in enumerate(held))
+        )
+    assert len(full(found)) == 20
+    assert len(await parts.fetch(shop, "select 1 from ca_ledger")) == 10
+
+
+@pytest.mark.parametrize(
+    ("limits", "domains", "limit", "window"),
+    [
+        (Limits(orders_per_account=2), ["a.one.example", "a.two.example"], "orders_per_account", timedelta(hours=3)),
+        (
+            Limits(certificates_per_registered_domain=2),
+            ["a.one.co.uk", "b.one.co.uk"],
+            "certificates_per_registered_domain",
+            timedelta(days=7),
+        ),
+        (Limits(certificates_per_exact_set=1), ["c.one.co.uk"], "certificates_per_exact_set", timedelta(days=7)),
+    ],
+)
+async def test_limit_is_full_until_its_window_has_passed(
+    shop: Database, limits: Limits, domains: list[str], limit: str, window: timedelta
+) -> None:
+    held = {order.domain: order for order in await claimed(shop, *{*domains, "c.one.co.uk"})}
+    for domain in domains:
+        assert isinstance(await reserve(shop, held[domain], limits), int)
+    found = await reserve(shop, held["c.one.co.uk"], limits)
+    assert isinstance(found, Full)
+    assert found.limit == limit
+    taken = await parts.fetch(shop, "select min(taken_at) as at from ca_ledger")
+    assert found.free_at == taken[0]["at"] + window
+    await age(shop, window)
+    assert isinstance(await reserve(shop, held["c.one.co.uk"], limits), int)
+
+
+async def test_another_registered_domain_has_limits_of_its_own(shop: Database) -> None:
+    """By the public suffix list: co.uk is nobody's domain."""
+    one, same, other = sorted(
+        await claimed(shop, "a.one.co.uk", "b.one.co.uk", "c.other.co.uk"), key=lambda order: order.domain
+    )
+    limits = Limits(certificates_per_registered_domain=1)
+    assert isinstance(await reserve(shop, one, limits), int)
+    assert isinstance(await reserve(shop, same, limits), Full)
+    assert isinstance(await reserve(shop, other, limits), int)
+
+
+async def test_expiring_comes_before_new_and_new_before_manual(shop: Database) -> None:
+    limits = Limits(orders_per_account=10)
+    held = await claimed(shop, *(f"shop.customer{number}.example" for number in range(40)))
+    taken: dict[Urgency, int] = {}
+    of_each: tuple[Urgency, ...] = ("manual", "renewal", "new", "expiring")
+    for number, urgency in enumerate(of_each):
+        found = [await reserve(shop, order, limits, urgency) for order in held[number * 10 : number * 10 + 10]]
+        taken[urgency] = len(found) - len(full(found))
+    assert taken == {"manual": 6, "renewal": 0, "new": 3, "expiring": 1}
+
+
+async def test_renewal_the_authority_suggested_does_not_count(shop: Database) -> None:
+    limits = Limits(orders_per_account=1, certificates_per_registered_domain=1, certificates_per_exact_set=1)
+    [order] = await claimed(shop, DOMAIN)
+    for _ in range(3):
+        assert isinstance(await reserve(shop, order, limits, is_exempt=True), int)
+    assert isinstance(await reserve(shop, order, limits), int)
+    assert isinstance(await reserve(shop, order, limits), Full)
+    assert isinstance(await reserve(shop, order, limits, is_exempt=True), int)
+
+
+async def test_failed_validations_count_once_an_order_and_free_the_certificate(shop: Database) -> None:
+    limits = Limits(certificates_per_exact_set=1, failed_validations=2)
+    [order] = await claimed(shop, DOMAIN)
+    for number in range(2):
+        reservation = await reserve(shop, order, limits)
+        assert isinstance(reservation, int)
+        async with shop.transaction() as connection:
+            await ca_ledger.record_placed(connection, reservation, f"order/{number}")
+            for _ in range(2):
+                await ca_ledger.record_failed_validation(connection, CA, DOMAIN, f"order/{number}")
+    found = await reserve(shop, order, limits, is_exempt=True)
+    assert isinstance(found, Full)
+    assert found.limit == "failed_validations"
+    await age(shop, timedelta(hours=1))
+    assert isinstance(await reserve(shop, order, limits), int)
+
+
+async def test_what_never_was_sent_is_given_back(shop: Database) -> None:
+    limits = Limits(orders_per_account=1)
+    [order] = await claimed(shop, DOMAIN)
+    reservation = await reserve(shop, order, limits)
+    assert isinstance(reservation, int)
+    async with shop.transaction() as connection:
+        await ca_ledger.give_back(connection, reservation)
+    again = await reserve(shop, order, limits)
+    assert isinstance(again, int)
+    async with shop.transaction() as connection:
+        await ca_ledger.record_placed(connection, again, "order/1")
+        await ca_ledger.give_back(connection, again)  # it was
+    assert isinstance(await reserve(shop, order, limits), Full)
+
+
+async def test_order_that_is_anothers_reserves_nothing(shop: Database) -> None:
+    [order] = await claimed(shop, DOMAIN)
+    async with shop.transaction() as connection:
+        await connection.execute("update orders set fence = fence + 1")
+    with pytest.raises(FenceLost):
+        await reserve(shop, order, Limits())
+    assert await parts.fetch(shop, "select 1 from ca_ledger") == []
+
+
+async def test_nothing_is_ordered_while_the_ledger_cannot_be_asked(
+    shop: Database, keys: Keyring, tmp_path: Path
+) -> None:
+    issuer = LimitedIssuer(tmp_path)
+    [order] = await claimed(shop, DOMAIN)
+    async with open_pool("postgresql://127.0.0.1:1/none", size=1, application_name="away") as away:
+        issuance = parts.make_issuance(away, issuer, keys)
+        with pytest.raises(DatabaseUnavailable):
+            await issuance.perform(order)
+    assert issuer.placed == []
+
+
+async def test_order_waits_for_a_slot_without_failing_and_then_goes_on(
+    shop: Database, keys: Keyring, tmp_path: Path
+) -> None:
+    issuer = LimitedIssuer(tmp_path)
+    limits = Limits(certificates_per_registered_domain=1)
+    second = "second.customer.example"
+
+    async def waits() -> bool:
+        order = await parts.order_of(shop, second)
+        return order is not None and order["last_error"] is not None and order["lease_until"] is None
+
+    async with parts.running(parts.make_runner(shop, issuer, keys, limits=limits)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        await parts.power(shop, second)
+        await parts.until(waits)
+        order = await parts.order_of(shop, second)
+        assert order is not None
+        assert (order["state"], order["attempts"]) == ("running", 0)
+        assert "1 certificates of the registered domain in 7 days" in order["last_error"]
+        assert timedelta(days=6, hours=23) < order["due_at"] - await now(shop) < timedelta(days=7, hours=1)
+        async with shop.connection() as connection:
+            found = await ca_ledger.next_slot(connection, issuer.name, second, limits)
+        assert found is not None
+        assert found.free_at <= order["due_at"]
+        await age(shop, timedelta(days=7))
+        async with shop.transaction() as connection:
+            await connection.execute("update orders set due_at = now() where domain = $1", second)
+        await parts.until_live(shop, second)
+    assert await parts.fetch(shop, "select 1 from events where fields->>'power_status' = 'failed'") == []
+
+
+async def test_issuer_without_limits_is_not_counted(shop: Database, keys: Keyring, tmp_path: Path) -> None:
+    async with parts.running(parts.make_runner(shop, parts.CountingIssuer(tmp_path), keys)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+    assert await parts.fetch(shop, "select 1 from ca_ledger") == []
+
+
+async def test_ledger_forgets_what_no_window_reaches(shop: Database) -> None:
+    [order] = await claimed(shop, DOMAIN)
+    await reserve(shop, order, Limits())
+    await age(shop, timedelta(days=7, hours=23))
+    async with shop.transaction() as connection:
+        assert await ca_ledger.erase_old(connection) == 0
+    await age(shop, timedelta(hours=2))
+    async with shop.transaction() as connection:
+        assert await ca_ledger.erase_old(connection) == 1

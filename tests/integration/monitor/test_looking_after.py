@@ -1,0 +1,418 @@
+"""Certificates looked after: renewed when it is time, not for domains that have left, never at a new domain's cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from common.db import certificates, events, orders
+from common.db.ca_ledger import Limits
+from common.db.pool import Database
+from common.secrets import Keyring
+from monitor.certificates.departure import DEPARTED
+from monitor.certificates.issuer import RenewalWindow
+
+from . import parts
+from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer, LimitedIssuer
+
+
+@pytest.fixture
+def issuer(tmp_path: Path) -> LimitedIssuer:
+    return LimitedIssuer(tmp_path)
+
+
+async def make_due(database: Database, *, renew: bool) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(
+            "update orders set due_at = now(), renew_at = case when $1 then now() else renew_at end", renew
+        )
+
+
+async def order_of(database: Database, domain: str = DOMAIN) -> dict[str, Any]:
+    order = await parts.order_of(database, domain)
+    assert order is not None
+    return order
+
+
+async def told(database: Database) -> list[tuple[str, str]]:
+    """What the domain's owner heard: product and status."""
+    async with database.connection() as connection:
+        heard = await events.list_events(connection, APPLICATION, before=None, limit=100)
+    return [
+        (event.type.removeprefix("domain."), event.fields[f"{event.type.removeprefix('domain.')}_status"])
+        for event in reversed(heard)
+    ]
+
+
+def is_looked_after(database: Database) -> Callable[[], Any]:
+    async def is_so() -> bool:
+        order = await order_of(database)
+        return order["lease_until"] is None and order["due_at"] > datetime.now(UTC)
+
+    return is_so
+
+
+# When ------------------------------------------------------------------------------------------------------
+
+
+async def test_issuer_is_asked_when_to_renew_and_heeded(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
+    soon = datetime.now(UTC) + timedelta(days=3)
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        assert (await order_of(shop))["renew_at"] > soon + timedelta(days=30)
+        issuer.window = RenewalWindow(soon, soon + timedelta(days=2), ask_again_seconds=21600)
+        await make_due(shop, renew=False)
+        await parts.until(is_looked_after(shop))
+        chosen = (await order_of(shop))["renew_at"]
+        assert soon <= chosen <= soon + timedelta(days=2)
+        await make_due(shop, renew=False)
+        await parts.until(is_looked_after(shop))
+        assert (await order_of(shop))["renew_at"] == chosen  # chosen once
+        assert (await order_of(shop))["due_at"] < datetime.now(UTC) + timedelta(hours=6)
+    assert issuer.placed == [DOMAIN]
+
+
+async def test_window_that_has_passed_renews_at_once_and_names_what_it_replaces(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        [old] = await parts.certificates_of(shop)
+        past = datetime.now(UTC) - timedelta(days=3)
+        issuer.window = RenewalWindow(past, past + timedelta(days=1), ask_again_seconds=21600)
+        await make_due(shop, renew=False)
+
+        async def is_renewed() -> bool:
+            [new] = await parts.certificates_of(shop)
+            return bool(new["chain"] != old["chain"])
+
+        await parts.until(is_renewed)
+        await parts.until_live(shop)
+    assert [replaced and replaced.chain for replaced in issuer.replaced] == [None, old["chain"]]
+
+
+async def test_renewal_asked_for_runs_at_once_and_holds_nobody(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        async with shop.transaction() as connection:
+            await orders.request_renewal(connection, DOMAIN, APPLICATION)
+            state = await orders.describe(connection, DOMAIN)
+            held = await connection.fetchval("select hold_until > now() from orders")
+        assert state is not None
+        assert (state.state, state.kind, held) == ("running", "manual", False)
+        async with shop.transaction() as connection:
+            await orders.request_renewal(connection, DOMAIN, APPLICATION)  # as good as asked once
+        await parts.until_live(shop)
+        with pytest.raises(orders.NotRenewable):
+            async with shop.transaction() as connection:
+                await orders.request_renewal(connection, DOMAIN, OTHER_APPLICATION)
+    assert issuer.placed == [DOMAIN, DOMAIN]
+    assert await told(shop) == [("power", "success"), ("power", "success")]
+
+
+async def test_order_carried_on_by_another_monitor_keeps_its_place_and_key(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    at_work = asyncio.Event()
+
+    async def hang() -> None:
+        at_work.set()
+        await asyncio.sleep(60)
+
+    issuer.before = hang  # after the order is placed
+    await parts.power(shop)
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await asyncio.wait_for(at_work.wait(), 5)
+    placed_key = (await order_of(shop))["placed_key"]
+    issuer.before = None
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.until_live(shop)
+    [certificate] = await parts.certificates_of(shop)
+    assert certificate["private_key"] == placed_key
+    assert issuer.placed == [DOMAIN]
+    order = await order_of(shop)
+    assert (order["placed_url"], order["placed_key"]) == (None, None)
+    assert await parts.fetch(shop, "select state from ca_ledger") == [{"state": "placed"}]
+
+
+async def test_order_whose_validation_failed_is_placed_anew(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    issuer.refuses_validation = True
+
+    async def has_tried_twice() -> bool:
+        issuer.refuses_validation = len(issuer.placed) < 2
+        return len(issuer.placed) >= 2
+
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.power(shop)
+        await parts.until(has_tried_twice)
+        await parts.until_live(shop)
+    kinds = await parts.fetch(shop, "select kind, count(*)::int as n from ca_ledger group by kind order by kind")
+    placed = len(issuer.placed)
+    assert [(row["kind"], row["n"]) for row in kinds] == [("failed_validation", placed - 1), ("order", placed)]
+
+
+# Departed --------------------------------------------------------------------------------------------------
+
+
+class Dns:
+    """Where the domain leads, to order."""
+
+    def __init__(self) -> None:
+        self.leads_to_us: bool | None = True
+        self.asked = 0
+
+    async def __call__(self, domain: str, application_id: str) -> bool | None:
+        self.asked += 1
+        return self.leads_to_us
+
+
+async def status_of(database: Database) -> list[str]:
+    rows = await parts.fetch(
+        database, "select case when departed_at is null then 'active' else 'inactive' end as s from domains"
+    )
+    return [row["s"] for row in rows]
+
+
+async def test_departed_domain_is_not_renewed_and_healed_when_its_dns_is_back(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    dns = Dns()
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+        await parts.power(shop)
+        await parts.power(shop, product="secure")
+        await parts.until_live(shop)
+        assert dns.asked == 0  # the API has just looked
+        [old] = await parts.certificates_of(shop)
+        dns.leads_to_us = False
+        for _ in range(2):
+            await make_due(shop, renew=True)
+            await parts.until(is_looked_after(shop))
+        assert await status_of(shop) == ["inactive", "inactive"]
+        assert await parts.certificates_of(shop) == [old]  # it serves on
+        order = await order_of(shop)
+        assert (order["state"], order["last_error"]) == ("issued", DEPARTED)
+        assert order["due_at"] < datetime.now(UTC) + timedelta(hours=12)
+
+        dns.leads_to_us = None  # an outage tells nothing
+        await make_due(shop, renew=True)
+        await parts.until(is_looked_after(shop))
+        assert await status_of(shop) == ["inactive", "inactive"]
+
+        dns.leads_to_us = True
+        await make_due(shop, renew=False)
+
+        async def is_healed() -> bool:
+            return await status_of(shop) == ["active", "active"]
+
+        await parts.until(is_healed)
+        await parts.until_live(shop)
+    assert issuer.placed == [DOMAIN, DOMAIN]
+    both = [("power", "success"), ("secure", "success")]
+    failed = [("power", "failed"), ("secure", "failed")]
+    assert await told(shop) == [*both, *failed, *both, *both]  # live, left, back, renewed
+
+
+async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
+    dns = Dns()
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        dns.leads_to_us = None
+        await make_due(shop, renew=True)
+
+        async def is_renewed() -> bool:
+            return len(issuer.placed) == 2
+
+        await parts.until(is_renewed)
+        await parts.until_live(shop)
+    assert await status_of(shop) == ["active"]
+
+
+async def test_new_domain_that_leaves_before_its_certificate_costs_the_authority_nothing_more(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    dns = Dns()
+    dns.leads_to_us = False
+    issuer.refuses_validation = True
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+        await parts.power(shop)
+
+        async def has_left() -> bool:
+            return await status_of(shop) == ["inactive"]
+
+        await parts.until(has_left)
+    assert issuer.placed == [DOMAIN]
+    assert (await order_of(shop))["state"] == "failed"  # nobody is held
+    assert await told(shop) == [("power", "failed")]
+
+
+# Told ------------------------------------------------------------------------------------------------------
+
+
+async def test_owner_is_told_once_of_a_run_of_failures_and_of_its_end(
+    shop: Database, tmp_path: Path, keys: Keyring
+) -> None:
+    issuer = CountingIssuer(tmp_path, failures=orders.FAILED_AFTER_ATTEMPTS + 2)
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.power(shop)
+        await parts.power(shop, product="secure")
+        await parts.until_live(shop, seconds=30)
+    assert await told(shop) == [
+        ("power", "failed"),
+        ("secure", "failed"),
+        ("power", "success"),
+        ("secure", "success"),
+    ]
+    async with shop.connection() as connection:
+        heard = await events.list_events(connection, APPLICATION, before=None, limit=10)
+    assert {(event.domain, event.subdomain) for event in heard} == {("customer.example", "shop")}
+    assert heard[-1].fields["reason"] == "the authority is out to lunch"
+
+
+# Revoked ---------------------------------------------------------------------------------------------------
+
+
+async def test_revoked_certificate_is_replaced_under_a_new_key_and_then_revoked(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    async with (
+        parts.running(parts.make_runner(shop, issuer, keys)),
+        parts.running(parts.make_revoking_runner(shop, issuer)),
+    ):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        [old] = await parts.certificates_of(shop)
+        at_work, go_on = asyncio.Event(), asyncio.Event()
+
+        async def wait() -> None:
+            issuer.before = None
+            at_work.set()
+            await go_on.wait()
+
+        issuer.before = wait
+        async with shop.transaction() as connection:
+            assert await orders.request_replacement(connection, DOMAIN, APPLICATION, 1)
+        async with shop.transaction() as connection:
+            assert not await orders.request_replacement(connection, DOMAIN, APPLICATION, 1)  # it is under way
+        await asyncio.wait_for(at_work.wait(), 5)
+        assert issuer.revoked == []  # it serves until the other is there
+        go_on.set()
+
+        async def is_revoked() -> bool:
+            return bool(issuer.revoked)
+
+        await parts.until(is_revoked)
+    [new] = await parts.certificates_of(shop)
+    assert public_key(new["chain"]) != public_key(old["chain"])
+    assert [(issued.chain, reason) for issued, reason in issuer.revoked] == [(old["chain"], 1)]
+    assert (await parts.fetch(shop, "select due_at, revoked_at is null as open from revocations")) == [
+        {"due_at": None, "open": False}
+    ]
+
+
+async def test_kept_certificate_that_is_revoked_is_never_adopted(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    async with (
+        parts.running(parts.make_runner(shop, issuer, keys)),
+        parts.running(parts.make_revoking_runner(shop, issuer)),
+    ):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        [old] = await parts.certificates_of(shop)
+        await parts.remove(shop)
+        async with shop.transaction() as connection:
+            assert await orders.request_replacement(connection, DOMAIN, APPLICATION, 5)
+        await parts.power(shop)
+        await parts.until_live(shop)
+
+        async def is_revoked() -> bool:
+            return bool(issuer.revoked)
+
+        await parts.until(is_revoked)
+    [new] = await parts.certificates_of(shop)
+    assert new["chain"] != old["chain"]
+    assert issuer.placed == [DOMAIN, DOMAIN]
+
+
+def public_key(chain: str) -> object:
+    return x509.load_pem_x509_certificate(chain.encode()).public_key()
+
+
+# All at once -----------------------------------------------------------------------------------------------
+
+
+async def add_live(database: Database, domains: list[str], keys: Keyring, *, left: timedelta) -> None:
+    """Domains with certificates that are live, all due for renewal now."""
+    now = datetime.now(UTC)
+    valid = certificates.Certificate("internal", "old chain", b"key", now - timedelta(days=60), now + left)
+    async with database.transaction() as connection:
+        for domain in domains:
+            await connection.execute(
+                "insert into domains (domain, product, application_id) values ($1, 'power', $2)", domain, APPLICATION
+            )
+            await certificates.store(connection, domain, APPLICATION, valid)
+            await certificates.set_live(connection, domain)
+        await connection.execute(
+            "insert into orders (domain, application_id, state, kind, hold_until, due_at, renew_at)"
+            " select domain, $1, 'issued', 'renewal', now(), now(), now() from unnest($2::text[]) domain",
+            APPLICATION,
+            domains,
+        )
+
+
+async def renewed(database: Database) -> int:
+    rows = await parts.fetch(database, "select 1 from certificates where chain <> 'old chain'")
+    return len(rows)
+
+
+@pytest.mark.parametrize("counts_renewals", [True, False])
+async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain(
+    shop: Database, tmp_path: Path, keys: Keyring, counts_renewals: bool
+) -> None:
+    """Every certificate's window at once, two monitors; an authority that counts renewals, and one that does not."""
+    many, new = [f"shop.customer{number}.example" for number in range(300)], "shop.newcomer.example"
+    issuer = LimitedIssuer(tmp_path, counts_renewals=counts_renewals)
+    limits = Limits(orders_per_account=100)
+    await add_live(shop, many, keys, left=timedelta(days=30))
+
+    async def take_its_time() -> None:
+        await asyncio.sleep(0.02)
+
+    async def is_under_way() -> bool:
+        return len(issuer.placed) >= 8
+
+    issuer.before = take_its_time
+    monitors = [
+        parts.make_runner(shop, issuer, keys, limits=limits, queue=lane, concurrency=4)
+        for lane in (orders.AWAITED, orders.ROUTINE)
+        for _ in range(2)
+    ]
+    async with parts.running(*monitors):
+        await parts.until(is_under_way)
+        await parts.power(shop, new)
+        await parts.until_live(shop, new)
+        before_the_newcomer = issuer.placed.index(new)
+
+        async def is_settled() -> bool:
+            busy = await parts.fetch(shop, "select 1 from orders where due_at <= now() or lease_until is not null")
+            return not busy
+
+        await parts.until(is_settled, seconds=60)
+    assert before_the_newcomer < 60
+    assert await renewed(shop) == len(issuer.placed) == (60 if counts_renewals else 301)  # of 100, new ones' too
+    assert len(await parts.fetch(shop, "select 1 from certificates where released_at is null")) == 301
+    assert await parts.fetch(shop, "select 1 from orders where state <> 'issued'") == []

@@ -1,0 +1,99 @@
+"""When certificates are renewed, and what comes before what."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.db.orders import Order, Validity
+from common.dns import Outcome
+from common.eligibility import Findings
+from monitor.certificates.departure import leads_to_us
+from monitor.certificates.issuer import RenewalWindow
+from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ORDER = Order("shop.customer.example", "app", "running", 7, 1, {}, 0.01, None)
+FRESH = Validity(NOW, NOW + timedelta(days=90), is_live=True)
+WINDOW = RenewalWindow(NOW + timedelta(days=5), NOW + timedelta(days=7), ask_again_seconds=21600)
+
+
+@given(st.integers())
+def test_short_lived_certificate_is_renewed_at_half(seed: int) -> None:
+    at = renewal_time(NOW, NOW + timedelta(days=6), Random(seed))
+    assert 0.48 <= (at - NOW) / timedelta(days=6) <= 0.52
+
+
+@given(st.integers())
+def test_issuers_window_wins_and_its_moments_spread(seed: int) -> None:
+    at = renewal_time(NOW, NOW + timedelta(days=90), Random(seed), WINDOW)
+    assert WINDOW.start <= at <= WINDOW.end
+
+
+def test_moments_in_a_window_differ() -> None:
+    assert len({renewal_time(NOW, NOW + timedelta(days=90), Random(seed), WINDOW) for seed in range(50)}) == 50
+
+
+def test_moment_is_kept_until_the_window_moves() -> None:
+    chosen = WINDOW.start + timedelta(hours=1)
+    assert renewal_time(NOW, NOW + timedelta(days=90), Random(1), WINDOW, chosen) == chosen
+    moved = replace(WINDOW, start=NOW - timedelta(days=2), end=NOW - timedelta(days=1))
+    assert renewal_time(NOW, NOW + timedelta(days=90), Random(1), moved, chosen) < NOW
+    assert renewal_time(NOW, NOW + timedelta(days=90), Random(1), None, chosen) == chosen  # no word is no news
+
+
+def test_window_that_makes_no_sense_is_none() -> None:
+    wrong = replace(WINDOW, end=WINDOW.start - timedelta(days=1))
+    assert (renewal_time(NOW, NOW + timedelta(days=90), Random(1), wrong) - NOW) > timedelta(days=50)
+
+
+def test_issuer_is_asked_as_often_as_it_says_but_daily_and_not_all_the_time() -> None:
+    assert 0.8 * 21600 <= look_again_seconds(WINDOW, Random(1)) <= 21600
+    assert look_again_seconds(replace(WINDOW, ask_again_seconds=1.0), Random(1)) >= 480
+    assert look_again_seconds(replace(WINDOW, ask_again_seconds=1e9), Random(1)) <= 86400
+    assert look_again_seconds(None, Random(1)) <= 86400
+
+
+@pytest.mark.parametrize(
+    ("order", "days_later", "expected"),
+    [
+        (ORDER, 0, "new"),
+        (replace(ORDER, kind="renewal", in_service=FRESH), 60, "renewal"),
+        (replace(ORDER, kind="renewal", in_service=FRESH), 76, "expiring"),
+        (replace(ORDER, kind="renewal", in_service=FRESH), 100, "expiring"),
+        (replace(ORDER, kind="manual", in_service=FRESH), 10, "manual"),
+        (replace(ORDER, kind="manual", in_service=FRESH), 80, "expiring"),
+        (replace(ORDER, kind="replacement", in_service=FRESH), 1, "expiring"),
+    ],
+)
+def test_urgency_follows_what_is_at_stake(order: Order, days_later: int, expected: str) -> None:
+    assert urgency(order, NOW + timedelta(days=days_later)) == expected
+
+
+def test_new_domain_is_taken_at_the_apis_word_once() -> None:
+    assert not is_looked_at(ORDER, "issue")
+    assert is_looked_at(replace(ORDER, attempts=2), "issue")
+    assert is_looked_at(replace(ORDER, kind="renewal"), "renew")
+    assert not is_looked_at(replace(ORDER, attempts=2), "await edges")
+
+
+RECORDS = Outcome.RECORDS
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        (Findings(True, None, RECORDS), True),
+        (Findings(False, None, RECORDS), False),
+        (Findings(False, Outcome.NO_NAME, RECORDS), False),  # the name is gone
+        (Findings(False, Outcome.SERVER_FAILURE, RECORDS), None),
+        (Findings(False, Outcome.TIMEOUT, RECORDS), None),
+        (Findings(True, None, Outcome.TIMEOUT), None),
+        (Findings(True, None, Outcome.NO_DATA), False),  # the partner's target leads elsewhere
+    ],
+)
+def test_what_cannot_be_told_is_no_departure(findings: Findings, expected: bool | None) -> None:
+    assert leads_to_us(findings) is expected
