@@ -178,10 +178,13 @@ async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -
 # The mass guard ---------------------------------------------------------------------------------------------
 
 
-async def lock_guard(connection: Connection) -> datetime:
-    """Until when an operator lets alarms out whatever their number; nobody else counts until the transaction ends."""
-    released_until: datetime = await connection.fetchval("select released_until from mass_guard for update")
-    return released_until
+async def lock_guard(connection: Connection) -> bool:
+    """Nobody else counts until the transaction ends. Returns whether an operator lets alarms out whatever their
+    number."""
+    is_released: bool = await connection.fetchval(
+        "select released_until > clock_timestamp() from mass_guard for update"
+    )
+    return is_released
 
 
 async def count_turned(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> int:

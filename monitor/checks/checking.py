@@ -66,7 +66,7 @@ class Checking:
         self._interval_seconds = interval_seconds
         self._resolvers = Resolvers(servers, policy)
         self._looking = Looking(self._resolvers, Authority(policy, port=authority_port), clock)
-        self._outcomes = Outcomes(database, clock, base_url, on_events)
+        self._outcomes = Outcomes(database, base_url, on_events)
         self._health = Health(database, interval_seconds)
         self._runner = Runner(
             database,

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 
 from common.claims import outlast_outage
-from common.clock import Clock
 from common.db import checks, events, shares
 from common.db.checks import Check, Outcome
 from common.db.events import NewEvent
@@ -42,10 +41,9 @@ class Finished:
 class Outcomes:
     """Made by `Checking`, which runs `run` as a task. Mutable state: those handed in and not yet taken."""
 
-    def __init__(self, database: Database, clock: Clock, base_url: str, on_events: Callable[[], None]) -> None:
+    def __init__(self, database: Database, base_url: str, on_events: Callable[[], None]) -> None:
         """`on_events` is called when events have been recorded: somebody may want to deliver them."""
         self._database = database
-        self._clock = clock
         self._base_url = base_url
         self._on_events = on_events
         self._handed_in: list[tuple[Finished, asyncio.Future[bool]]] = []
@@ -116,7 +114,7 @@ class Outcomes:
         """
         if not any(each.transition.may_alarm for each in batch):
             return False, False
-        is_released = await checks.lock_guard(connection) > self._clock.now()
+        is_released = await checks.lock_guard(connection)
         ids = [each.check.id for each in batch]
         turned = sum(each.transition.has_turned for each in batch)
         turned += await checks.count_turned(connection, others_than=ids, within_seconds=WINDOW_SECONDS)

@@ -24,4 +24,4 @@ class Pace:
         return int(self._room)
 
     def take(self, count: int) -> None:
-        self._room -= count
+        self._room = max(0.0, self._room - count)

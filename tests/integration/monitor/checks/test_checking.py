@@ -1,0 +1,274 @@
+"""Checks from a row that is due to its outcome and its event: real Postgres, a real name server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from bench.lab.server import NameServer
+from bench.lab.zone import Behaviour, Zone
+from common.db import checks, shares
+from common.db.pool import Database
+from common.records import RECORD_TYPES
+from monitor.checks.checking import Checking
+
+from . import parts
+from .parts import a, check_now, events_of, record, row_of, told, watch
+
+DOMAIN = "customer.example"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[NameServer]:
+    async with NameServer.serve(Zone()) as server:
+        yield server
+
+
+@pytest.fixture
+async def shop(database: Database) -> Database:
+    await parts.add_application(database)
+    return database
+
+
+@pytest.fixture
+async def checking(shop: Database, server: NameServer) -> AsyncIterator[Checking]:
+    checking = parts.make_checking(shop, parts.address_of(server))
+    async with parts.running(checking):
+        yield checking
+
+
+async def test_a_record_goes_missing_and_comes_back(shop: Database, server: NameServer, checking: Checking) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    server.zone.add(f"www.{DOMAIN}", "CNAME", "shop.partner.example")
+    records = [a(), record("CNAME", "www", "Shop.Partner.example.")]
+    await watch(shop, DOMAIN, records)
+
+    await check_now(shop, checking)
+    row = await row_of(shop, DOMAIN)
+    assert (row["state"], row["records_present"], row["records_missing"]) == ("present", records, [])
+    assert row["missing_records_last_detected"] is None
+    assert await told(shop) == []
+
+    server.zone.remove(f"www.{DOMAIN}")
+    await check_now(shop, checking)
+    row = await row_of(shop, DOMAIN)
+    assert (row["state"], row["records_present"], row["records_missing"]) == ("missing", [a()], [records[1]])
+    assert row["missing_records_last_detected"] == row["last_checked_at"]
+
+    await check_now(shop, checking)
+    assert await told(shop) == [("missing", ["www"])]
+
+    server.zone.add(f"www.{DOMAIN}", "CNAME", "shop.partner.example")
+    await check_now(shop, checking)
+    await check_now(shop, checking)
+    assert await told(shop) == [("missing", ["www"]), ("restored", [])]
+    row = await row_of(shop, DOMAIN)
+    assert (row["state"], row["records_missing"]) == ("present", [])
+    assert row["missing_records_last_detected"] < row["last_checked_at"]
+
+
+async def test_the_event_says_what_was_found_and_links_to_what_is_missing(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a(), a("shop")], subdomain="shop")
+    await check_now(shop, checking)
+
+    (event,) = await events_of(shop)
+    assert (event["type"], event["domain"], event["subdomain"]) == ("domain.record_missing", DOMAIN, "shop")
+    assert event["fields"]["user_id"] == "user-1"
+    assert event["fields"]["data"] == {"records_propagated": [a()], "records_non_propagated": [a("shop")]}
+    base, _, share_id = event["fields"]["connect_link"].rpartition("/share/")
+    async with shop.transaction() as connection:
+        share = await shares.get_share(connection, share_id)
+    assert base == parts.BASE_URL
+    assert share is not None
+    assert share.records == [a("shop")]
+    assert len(await parts.fetch(shop, "select from deliveries where status = 'pending'")) == 1
+
+
+ALL_TYPES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "A": ("@", "192.0.2.7", {}),
+    "AAAA": ("@", "2001:DB8::7", {}),
+    "CNAME": ("www", "Target.Example.net.", {}),
+    "MX": ("@", "mail.example.net", {"priority": "10"}),
+    "TXT": ("_dmarc", '"v=DMARC1;" " p=none"', {}),
+    "NS": ("sub", "ns.example.net", {}),
+    "SOA": ("@", "ns.example.net. host.example.net. 5 7200 3600 1209600 300", {}),
+    "SRV": ("_sip._tcp", "10 5 5060 sip.example.net", {}),
+    "PTR": ("7", "host.example.net", {}),
+    "CAA": ("@", '0 issue "ca.example.net"', {}),
+}
+
+
+async def test_all_types_are_found_and_missed(shop: Database, server: NameServer, checking: Checking) -> None:
+    assert set(ALL_TYPES) == set(RECORD_TYPES)
+    records = [record(kind, host, value, **more) for kind, (host, value, more) in ALL_TYPES.items()]
+    for kind, (host, value, more) in ALL_TYPES.items():
+        owner = DOMAIN if host == "@" else f"{host}.{DOMAIN}"
+        server.zone.add(owner, kind, f"{more['priority']} {value}" if more else value)
+    await watch(shop, DOMAIN, records)
+    await check_now(shop, checking)
+    assert (await row_of(shop, DOMAIN))["records_missing"] == []
+
+    for kind, (host, _, _) in ALL_TYPES.items():
+        server.zone.remove(DOMAIN if host == "@" else f"{host}.{DOMAIN}", kind)
+    await check_now(shop, checking)
+    assert (await row_of(shop, DOMAIN))["records_missing"] == records
+
+
+async def test_wildcards_are_records_like_others(shop: Database, server: NameServer, checking: Checking) -> None:
+    server.zone.add(f"*.{DOMAIN}", "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a("*"), a("anything")])
+    await check_now(shop, checking)
+    assert (await row_of(shop, DOMAIN))["records_missing"] == []
+
+    server.zone.remove(f"*.{DOMAIN}")
+    await check_now(shop, checking)
+    assert (await row_of(shop, DOMAIN))["records_missing"] == [a("*"), a("anything")]
+
+
+async def test_a_flattened_apex_is_compared_by_its_addresses(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    server.zone.add(DOMAIN, "A", "198.51.100.2")
+    server.zone.add("shop.partner.example", "CNAME", "edge.partner.example")
+    server.zone.add("edge.partner.example", "A", "198.51.100.1")
+    server.zone.add("edge.partner.example", "A", "198.51.100.2")
+    await watch(shop, DOMAIN, [record("CNAME", "@", "shop.partner.example.")])
+    await check_now(shop, checking)
+    assert (await row_of(shop, DOMAIN))["state"] == "present"
+
+    server.zone.replace(DOMAIN, "A", "203.0.113.9")
+    await check_now(shop, checking)
+    assert (await row_of(shop, DOMAIN))["state"] == "missing"
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour.SERVFAIL, Behaviour.REFUSED, Behaviour.TIMEOUT])
+async def test_what_could_not_be_asked_changes_nothing(
+    shop: Database, server: NameServer, checking: Checking, behaviour: Behaviour
+) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    server.zone.add(f"www.{DOMAIN}", "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a(), a("www"), a("gone")])
+    await check_now(shop, checking)
+    before = await row_of(shop, DOMAIN)
+
+    for name in (DOMAIN, f"www.{DOMAIN}", f"gone.{DOMAIN}"):
+        server.zone.misbehave(name, behaviour)
+    await check_now(shop, checking)
+    after = await row_of(shop, DOMAIN)
+    for column in ("state", "records_present", "records_missing", "missing_records_last_detected", "reported_missing"):
+        assert after[column] == before[column]
+    assert {said["outcome"] for said in after["evidence"]} <= {"servfail", "timeout"}
+    assert await told(shop) == [("missing", ["gone"])]
+
+    for name in (DOMAIN, f"www.{DOMAIN}", f"gone.{DOMAIN}"):
+        server.zone.misbehave(name, None)
+    server.zone.add(f"gone.{DOMAIN}", "A", "192.0.2.1")
+    server.zone.misbehave(f"www.{DOMAIN}", behaviour)
+    await check_now(shop, checking)
+    assert len(await told(shop)) == 1, "restored needs all records in one check"
+    server.zone.misbehave(f"www.{DOMAIN}", None)
+    await check_now(shop, checking)
+    assert await told(shop) == [("missing", ["gone"]), ("restored", [])]
+
+
+async def test_a_further_record_is_told_of_and_a_partial_return_is_not(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    for name in (DOMAIN, f"www.{DOMAIN}", f"api.{DOMAIN}"):
+        server.zone.add(name, "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a(), a("www"), a("api")])
+    await check_now(shop, checking)
+    server.zone.remove(f"www.{DOMAIN}")
+    await check_now(shop, checking)
+    server.zone.remove(f"api.{DOMAIN}")
+    await check_now(shop, checking)
+    assert await told(shop) == [("missing", ["www"]), ("missing", ["www", "api"])]
+
+    server.zone.add(f"www.{DOMAIN}", "A", "192.0.2.1")
+    await check_now(shop, checking)
+    assert len(await told(shop)) == 2
+    server.zone.add(f"api.{DOMAIN}", "A", "192.0.2.1")
+    await check_now(shop, checking)
+    assert (await told(shop))[2:] == [("restored", [])]
+
+
+async def test_editing_a_missing_record_away_tells_nobody(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a(), a("www")])
+    await check_now(shop, checking)
+    await watch(shop, DOMAIN, [a()])
+    await check_now(shop, checking)
+
+    assert await told(shop) == [("missing", ["www"])]
+    row = await row_of(shop, DOMAIN)
+    assert (row["state"], row["records_present"], row["records_missing"]) == ("present", [a()], [])
+
+
+async def test_a_partner_told_of_a_record_hears_of_its_return_though_another_was_edited_away(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    await watch(shop, DOMAIN, [a("one"), a("two")])
+    await check_now(shop, checking)
+    server.zone.add(f"one.{DOMAIN}", "A", "192.0.2.1")
+    await check_now(shop, checking)
+    await watch(shop, DOMAIN, [a("one")])
+    await check_now(shop, checking)
+
+    assert await told(shop) == [("missing", ["one", "two"]), ("restored", [])]
+
+
+async def test_a_new_or_changed_domain_is_checked_at_once(shop: Database, server: NameServer, dsn: str) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    checking = parts.make_checking(shop, parts.address_of(server), most_a_second=0)  # no routine checks at all
+    async with parts.running(checking, dsn=dsn):
+        await watch(shop, DOMAIN, [a()])
+        await parts.until(lambda: _is(shop, "present"), seconds=3)
+        await watch(shop, DOMAIN, [a("www")])
+        await parts.until(lambda: _is(shop, "missing"), seconds=3)
+
+
+async def _is(database: Database, state: str) -> bool:
+    return bool((await row_of(database, DOMAIN))["state"] == state)
+
+
+async def test_an_outcome_counts_only_for_the_records_it_looked_at(shop: Database, server: NameServer) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a()])
+    async with shop.transaction() as connection:
+        (check,) = await checks.claim(connection, most=1, most_routine=0, lease_seconds=60)
+    await watch(shop, DOMAIN, [a("www")])
+    outcome = checks.Outcome(check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at)
+    async with shop.transaction() as connection:
+        assert await checks.record_outcomes(connection, [outcome]) == set()
+    assert (await row_of(shop, DOMAIN))["last_checked_at"] is None
+
+
+async def test_several_monitors_share_the_work(shop: Database, server: NameServer) -> None:
+    checkings = [parts.make_checking(shop, parts.address_of(server)) for _ in range(3)]
+    for number in range(60):
+        server.zone.add(f"c{number}.example", "A", "192.0.2.1")
+        await watch(shop, f"c{number}.example", [a()])
+    async with parts.running(*checkings):
+        await check_now(shop, checkings[0])
+
+    asked = [question.name for question in server.zone.questions]
+    assert sorted(asked) == sorted({f"c{number}.example" for number in range(60)})
+
+
+async def test_deliveries_of_an_alarm_are_superseded_by_the_return(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    await watch(shop, DOMAIN, [a()])
+    await check_now(shop, checking)
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    await check_now(shop, checking)
+
+    rows = await parts.fetch(shop, "select status from deliveries order by event_id")
+    assert [row["status"] for row in rows] == ["superseded", "pending"]
