@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from common.addresses import own_policy
 from common.claims import Runner
@@ -30,6 +30,7 @@ from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
 from monitor.certificates.revoking import Revoking
+from monitor.checks.checking import Checking
 from monitor.retention import sweep_for_ever
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
@@ -44,6 +45,13 @@ _BATCHES_AT_ONCE = 4
 _CONNECTIONS = 8
 
 
+class Work(Protocol):
+    """Something due: done for as long as it runs, looked at once more when it is woken."""
+
+    async def run(self) -> None: ...
+    def wake(self) -> None: ...
+
+
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Raises: `OperatorError` when something must be put right before any work can be done."""
     clock, random = SystemClock(), Random()  # noqa: S311 - it spreads due times
@@ -54,7 +62,11 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         issuer = _open_issuer(settings, keyring, clock)
         certificates = _certificates(settings, database, issuer, keyring, clock, random)
         monitoring = _monitoring(database, random)
-        monitoring["deliveries"] = _deliveries(settings, database, keyring, clock, random)
+        deliveries = _deliveries(settings, database, keyring, clock, random)
+        monitoring |= {
+            "deliveries": deliveries,
+            "checks": _checks(settings, database, clock, random, on_events=deliveries.wake),
+        }
         listeners = {
             "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
             "listener of monitoring": Listener(
@@ -113,7 +125,7 @@ def _certificates(
     }
 
 
-def _monitoring(database: Database, random: Random) -> dict[str, Runner[Any]]:
+def _monitoring(database: Database, random: Random) -> dict[str, Work]:
     """By name: what monitored domains ask for when they are added or changed, one by one or in bulk."""
     work: dict[str, tuple[Any, Any, int]] = {
         "batches": (batches, Processing(database).perform, _BATCHES_AT_ONCE),
@@ -130,7 +142,23 @@ def _deliveries(settings: Settings, database: Database, keyring: Keyring, clock:
     return make_delivery_runner(database, sender, keyring, clock, random)
 
 
-def _wake(runners: Mapping[str, Runner[Any]]) -> Callable[[], None]:
+def _checks(
+    settings: Settings, database: Database, clock: Clock, random: Random, *, on_events: Callable[[], None]
+) -> Checking:
+    """Raises: `OperatorError`."""
+    return Checking(
+        database,
+        clock,
+        random,
+        servers=settings.dns_servers,
+        policy=own_policy(settings),
+        interval_seconds=settings.check_interval_seconds,
+        base_url=settings.base_url,
+        on_events=on_events,
+    )
+
+
+def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:
     def wake() -> None:
         for runner in runners.values():
             runner.wake()
