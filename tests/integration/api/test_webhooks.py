@@ -1,0 +1,225 @@
+"""``/webhooks/…`` over HTTP: what a partner sees of events and deliveries, and how it has them sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.db import deliveries, events, webhook_endpoints
+from common.db.applications import update_application
+from common.db.deliveries import Claimed
+from common.db.events import EventType, NewEvent
+from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Partner
+
+URL = "https://hooks.partner.example/frontage?token=1"
+ENTRY = {"at": "2026-03-01T12:00:00+00:00", "status": 500, "error": "answered 500"}
+UNKNOWN = "evt_" + "0" * 34
+
+
+@pytest.fixture
+async def partner(service: Service) -> Partner:
+    return await hooked_partner(service)
+
+
+async def hooked_partner(service: Service) -> Partner:
+    partner = await service.partner()
+    await set_url(service, partner, URL)
+    return partner
+
+
+async def set_url(service: Service, partner: Partner, url: str | None) -> None:
+    async with service.database.transaction() as connection:
+        await update_application(connection, partner.id, webhook_url=url)
+
+
+async def record(
+    service: Service, partner: Partner, event_type: EventType = "domain.record_missing", domain: str = "a.example"
+) -> str:
+    async with service.database.transaction() as connection:
+        return await events.record(
+            connection, NewEvent(partner.id, event_type, domain, "shop", {"user_id": "u", "connect_link": "https://x"})
+        )
+
+
+async def claim(service: Service) -> list[Claimed]:
+    async with service.database.transaction() as connection:
+        return await deliveries.claim(connection, most=100, lease_seconds=10)
+
+
+async def disable(service: Service, partner: Partner) -> None:
+    async with service.database.transaction() as connection:
+        await webhook_endpoints.disable(connection, partner.id)
+
+
+async def fetch(partner: Partner, path: str, **query: Any) -> Any:
+    answer = await partner.call("GET", path, params=query)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+async def test_events_are_listed_newest_first_with_their_payload(service: Service, partner: Partner) -> None:
+    first, second = await record(service, partner), await record(service, partner)
+    body = await fetch(partner, "/webhooks/events")
+    assert [event["id"] for event in body["events"]] == [second, first]
+    assert body["next"] is None
+    shown = body["events"][0]
+    assert shown.keys() == {"id", "type", "created_at", "delivery", "payload"}
+    assert shown["delivery"] == "pending"
+    assert shown["payload"] == {
+        "id": second,
+        "type": "domain.record_missing",
+        "domain": "a.example",
+        "subdomain": "shop",
+        "sequence": 2,
+        "user_id": "u",
+        "connect_link": "https://x",
+    }
+
+
+async def test_pages_hold_every_event_once(service: Service, partner: Partner) -> None:
+    recorded = [await record(service, partner) for _ in range(5)]
+    for path, items, name in (("events", "events", "id"), ("deliveries", "deliveries", "event_id")):
+        seen: list[str] = []
+        query: dict[str, Any] = {"limit": 2}
+        while True:
+            body = await fetch(partner, f"/webhooks/{path}", **query)
+            seen += [item[name] for item in body[items]]
+            if body["next"] is None:
+                break
+            query["before"] = body["next"]
+        assert seen == recorded[::-1]
+
+
+async def test_events_are_filtered_by_type_and_domain(service: Service, partner: Partner) -> None:
+    missing, secured = await record(service, partner), await record(service, partner, "domain.secure", "b.example")
+
+    async def ids(**query: str) -> list[str]:
+        return [event["id"] for event in (await fetch(partner, "/webhooks/events", **query))["events"]]
+
+    assert await ids(type="domain.secure") == [secured]
+    assert await ids(domain="A.Example.") == [missing]
+    assert await ids(domain="a.example", type="domain.secure") == []
+
+
+async def test_deliveries_show_their_attempts_and_are_filtered(service: Service, partner: Partner) -> None:
+    event_id = await record(service, partner)
+    [claimed] = await claim(service)
+    async with service.database.transaction() as connection:
+        await webhook_endpoints.note_failure(connection, partner.id, "answered 500")
+        await deliveries.record_failed(connection, claimed, ENTRY, 300.0)
+    await record(service, partner)
+    [shown] = (await fetch(partner, "/webhooks/deliveries", event=event_id))["deliveries"]
+    assert shown["attempts"] == [ENTRY]
+    assert (shown["status"], shown["last_error"], shown["settled_at"]) == ("pending", "answered 500", None)
+    assert shown["next_attempt_at"] > shown["created_at"]
+    assert (await fetch(partner, "/webhooks/deliveries", status="failed"))["deliveries"] == []
+    assert len((await fetch(partner, "/webhooks/deliveries", status="pending"))["deliveries"]) == 2
+
+
+async def test_superseded_events_are_seen_and_sent_again_when_asked(service: Service, partner: Partner) -> None:
+    missing = await record(service, partner)
+    restored = await record(service, partner, "domain.record_restored")
+    [shown] = (await fetch(partner, "/webhooks/deliveries", status="superseded"))["deliveries"]
+    assert (shown["event_id"], shown["superseded_by"]) == (missing, restored)
+    assert [claimed.event_id for claimed in await claim(service)] == [restored]
+    answer = await partner.call("POST", f"/webhooks/events/{missing}/replay")
+    assert (answer.status, answer.message) == (202, "Event will be sent again.")
+    assert [claimed.event_id for claimed in await claim(service)] == [missing]
+
+
+async def test_event_from_before_the_webhook_was_set_can_be_sent(service: Service) -> None:
+    partner = await service.partner()
+    event_id = await record(service, partner)
+    refused = await partner.call("POST", f"/webhooks/events/{event_id}/replay")
+    assert (refused.status, refused.message) == (409, "No webhook URL is set.")
+    await set_url(service, partner, URL)
+    assert (await partner.call("POST", f"/webhooks/events/{event_id}/replay")).status == 202
+    [claimed] = await claim(service)
+    assert (claimed.event_id, claimed.url) == (event_id, URL)
+
+
+async def test_test_event_is_recorded_and_sent(service: Service, partner: Partner) -> None:
+    answer = await partner.call("POST", "/webhooks/test")
+    assert answer.status == 202
+    [claimed] = await claim(service)
+    assert claimed.event_id == answer.body["id"]
+    [event] = (await fetch(partner, "/webhooks/events", type="webhook.test"))["events"]
+    assert event["payload"] == {"id": answer.body["id"], "type": "webhook.test"}
+
+
+async def test_endpoint_tells_how_it_fares(service: Service, partner: Partner) -> None:
+    nothing = {"failing_since": None, "disables_at": None, "disabled_at": None, "last_error": None}
+    assert await fetch(partner, "/webhooks/endpoint") == {"url": URL, "enabled": True} | nothing
+    await record(service, partner)
+    async with service.database.transaction() as connection:
+        await webhook_endpoints.note_failure(connection, partner.id, "answered 500")
+        await webhook_endpoints.warn(connection, partner.id)
+    body = await fetch(partner, "/webhooks/endpoint")
+    assert body["last_error"] == "answered 500"
+    assert body["failing_since"] < body["disables_at"]
+
+
+async def test_disabled_endpoint_is_enabled_again(service: Service, partner: Partner) -> None:
+    event_id = await record(service, partner)
+    await disable(service, partner)
+    assert (await fetch(partner, "/webhooks/endpoint"))["enabled"] is False
+    assert await claim(service) == []
+    for path in (f"/webhooks/events/{event_id}/replay", "/webhooks/test"):
+        refused = await partner.call("POST", path)
+        assert (refused.status, refused.message) == (409, "The webhook is disabled.")
+    assert (await partner.call("POST", "/webhooks/endpoint/enable")).message == "Webhook enabled."
+    assert (await fetch(partner, "/webhooks/endpoint"))["enabled"] is True
+    assert [claimed.event_id for claimed in await claim(service)] == [event_id]
+
+
+async def test_partners_see_and_touch_nothing_of_each_other(service: Service, partner: Partner) -> None:
+    event_id, stranger = await record(service, partner), await hooked_partner(service)
+    assert (await fetch(stranger, "/webhooks/events"))["events"] == []
+    assert (await fetch(stranger, "/webhooks/deliveries", event=event_id))["deliveries"] == []
+    assert (await stranger.call("POST", f"/webhooks/events/{event_id}/replay")).status == 404
+    await disable(service, partner)
+    await stranger.call("POST", "/webhooks/endpoint/enable")
+    assert (await fetch(partner, "/webhooks/endpoint"))["enabled"] is False
+
+
+@pytest.mark.parametrize("event_id", [UNKNOWN, "evt_1", "%00", "evt_" + "g" * 34])
+async def test_replay_of_what_is_no_event_is_404(service: Service, partner: Partner, event_id: str) -> None:
+    answer = await partner.call("POST", f"/webhooks/events/{event_id}/replay")
+    assert (answer.status, answer.message) == (404, "Not Found")
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        ("events", "limit", "0"),
+        ("events", "limit", "201"),
+        ("events", "limit", "two"),
+        ("events", "before", "yesterday"),
+        ("events", "type", "domain.lost"),
+        ("events", "domain", "no domain"),
+        ("deliveries", "status", "sent"),
+        ("deliveries", "event", "1"),
+        ("deliveries", "before", "\0"),
+    ],
+)
+async def test_bad_parameter_is_named(partner: Partner, path: str, name: str, value: str) -> None:
+    answer = await partner.call("GET", f"/webhooks/{path}", params={name: value})
+    assert (answer.status, answer.message) == (400, f"Invalid '{name}' parameter")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/webhooks/events"),
+        ("GET", "/webhooks/deliveries"),
+        ("GET", "/webhooks/endpoint"),
+        ("POST", "/webhooks/test"),
+        ("POST", f"/webhooks/events/{UNKNOWN}/replay"),
+        ("POST", "/webhooks/endpoint/enable"),
+    ],
+)
+async def test_nobody_gets_in_without_a_token(service: Service, partner: Partner, method: str, path: str) -> None:
+    answer = await partner.call(method, path, headers={"applicationId": partner.id})
+    assert (answer.status, answer.message) == (401, "Unauthorized")
