@@ -1,34 +1,36 @@
-"""What the ACME tests are made of: Pebble, an origin of challenge answers, and issuers put together as the monitor does."""
+"""What the ACME tests are made of: an answerer of challenges, issuers put together as the monitor does, attempts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.lab.pebble import Pebble
 from common.clock import SystemClock
+from common.db.acme_accounts import find_key
 from common.db.pool import Database
 from common.secrets import Keyring
 from common.settings import load
 from monitor.certificates.acme.opening import open_acme
-from monitor.certificates.issuance import signing_request
-from monitor.certificates.issuers import Issuers
+from monitor.certificates.issuance import checked_leaf, signing_request
+from monitor.certificates.issuer import Issued, Issuer
 from monitor.certificates.phases import Phases
 from tests.journal import MemoryJournal
 
 DOMAIN = "shop.customer.example"
+PHASES = ["checks", "order", "challenge", "validation", "finalize", "download"]
 
 
 class Answering:
-    """Answers every HTTP-01 challenge as an edge does: with what it was asked for and the account's thumbprint."""
+    """Answers HTTP-01 challenges on a port of its own as an edge does; `is_wrong` has it answer something else."""
 
     def __init__(self) -> None:
         self.thumbprint = ""
+        self.is_wrong = False
         self.asked: list[str] = []
         self.port = 0
 
@@ -36,7 +38,7 @@ class Answering:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         token = head.split()[1].rpartition("/")[2]
         self.asked.append(token)
-        body = f"{token}.{self.thumbprint}"
+        body = "Welcome to our shop" if self.is_wrong else f"{token}.{self.thumbprint}"
         writer.write(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()
         writer.close()
@@ -54,19 +56,28 @@ async def answering() -> AsyncIterator[Answering]:
 
 
 @asynccontextmanager
-async def issuers(
-    pebble: Pebble, database: Database, keyring: Keyring, *, directories: str = "", ca_file: Path | None = None, **more: str
-) -> AsyncIterator[Issuers]:
-    """As the monitor opens them; `more` are settings without their prefix, in lower case."""
+async def opened(
+    pebble: Pebble,
+    database: Database,
+    keyring: Keyring,
+    answers: Answering,
+    *directories: str,
+    **more: str,
+) -> AsyncIterator[Issuer]:
+    """The issuers as the monitor opens them; `more` are settings, in lower case and without their prefix."""
     environ = {
-        "FRONTAGE_ACME_DIRECTORY": directories or pebble.directory,
-        "FRONTAGE_ACME_CA_FILE": str(ca_file or pebble.ca_file),
+        "FRONTAGE_ACME_DIRECTORY": ",".join(directories or (pebble.directory,)),
+        "FRONTAGE_ACME_CA_FILE": str(pebble.ca_file),
         "FRONTAGE_DNS_SERVERS": pebble.dns,
         "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         **{f"FRONTAGE_{name.upper()}": value for name, value in more.items()},
     }
-    async with open_acme(load(environ), database, keyring, SystemClock()) as opened:
-        yield opened
+    async with open_acme(load(environ), database, keyring, SystemClock()) as issuer:
+        async with database.connection() as connection:
+            key = await find_key(connection)
+        assert key is not None
+        answers.thumbprint = key.thumbprint
+        yield issuer
 
 
 def new_request(domain: str = DOMAIN) -> tuple[ec.EllipticCurvePrivateKey, x509.CertificateSigningRequest]:
@@ -74,11 +85,18 @@ def new_request(domain: str = DOMAIN) -> tuple[ec.EllipticCurvePrivateKey, x509.
     return key, signing_request(domain, key)
 
 
-class Attempt:
-    """One attempt at one domain, with what came of it."""
+class Attempts:
+    """Attempts at one domain, with one key and one journal, as for a claimed order."""
 
     def __init__(self, domain: str = DOMAIN, journal: MemoryJournal | None = None) -> None:
         self.domain = domain
         self.key, self.request = new_request(domain)
         self.journal = journal or MemoryJournal()
         self.phases = Phases(SystemClock())
+
+    async def by(self, issuer: Issuer, *, replaces: Issued | None = None) -> Issued:
+        """One more; what it gives is checked as issuance does."""
+        self.phases = Phases(SystemClock())
+        issued = await issuer.issue(self.domain, self.request, self.phases, self.journal, replaces=replaces)
+        checked_leaf(issued.chain, self.domain, self.key)
+        return issued

@@ -1,0 +1,194 @@
+"""A CA that fails on purpose: an HTTPS proxy in front of Pebble that breaks, delays and refuses what it is told to.
+
+Pebble names its resources after the Host it is asked for, so behind this proxy everything it says points here. It also
+speaks what Debian's Pebble does not: renewal information (RFC 9773), for certificates it is told about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import aiohttp
+from aiohttp import web
+
+from bench.lab.pebble import Pebble
+
+Step = Literal[
+    "directory",
+    "nonce",
+    "account",
+    "new order",
+    "order",
+    "authorization",
+    "challenge",
+    "finalize",
+    "certificate",
+    "revocation",
+    "renewal information",
+    "other",
+]
+
+# By the first segment of a path, as Pebble names them.
+_STEPS: Mapping[str, Step] = {
+    "dir": "directory",
+    "nonce-plz": "nonce",
+    "sign-me-up": "account",
+    "order-plz": "new order",
+    "my-order": "order",
+    "authZ": "authorization",
+    "chalZ": "challenge",
+    "finalize-order": "finalize",
+    "certZ": "certificate",
+    "revoke-cert": "revocation",
+    "renewal-info": "renewal information",
+}
+_HOP_FIELDS = frozenset({"connection", "content-length", "transfer-encoding", "date"})
+
+
+@dataclass(slots=True)
+class Fault:
+    """What goes wrong at a step, for its next `times` requests, after `spared` of them went well.
+
+    `drop` breaks the connection before Pebble hears of the request, or after it has acted on it; `status` answers in
+    Pebble's place, with a problem of type `problem`; `headers` go with the answer, whoever gives it.
+    """
+
+    step: Step
+    times: int = 1
+    spared: int = 0
+    drop: Literal["before", "after", ""] = ""
+    status: int = 0
+    problem: str = "serverInternal"
+    detail: str = "the lab wants it so"
+    headers: dict[str, str] = field(default_factory=dict)
+    delay_seconds: float = 0.0
+
+
+class FaultyCa:
+    """Made by `faulty_ca`. `seen` counts what Pebble was asked, by step; `orders` are the new orders it was sent."""
+
+    def __init__(self, pebble: Pebble) -> None:
+        self.pebble = pebble
+        self.directory = ""
+        self.faults: list[Fault] = []
+        self.seen: Counter[str] = Counter()
+        self.orders: list[dict[str, Any]] = []
+        self.windows: dict[str, tuple[datetime, datetime]] = {}
+        self.offers_renewal_information = False
+        self.renewal_retry_after = 21_600
+        self._session: aiohttp.ClientSession
+
+    def fail(self, step: Step, **how: Any) -> None:
+        """As `Fault`, from the next request on."""
+        self.faults.append(Fault(step, **how))
+
+    def suggest(self, certificate_id: str, start: datetime, end: datetime) -> None:
+        """Renewal information for one certificate."""
+        self.offers_renewal_information = True
+        self.windows[certificate_id] = start, end
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        step = _STEPS.get(request.path.split("/")[1], "other")
+        body = await request.read()
+        fault = self._next_fault(step)
+        if fault is not None and fault.delay_seconds:
+            await asyncio.sleep(fault.delay_seconds)
+        if fault is not None and fault.drop == "before":
+            return _drop(request)
+        if fault is not None and fault.status:
+            return _problem(fault)
+        if step == "renewal information":
+            return self._renewal_information(request.path.rpartition("/")[2])
+        response = await self._forward(request, step, body)
+        if fault is not None:
+            if fault.drop == "after":
+                return _drop(request)
+            response.headers.update(fault.headers)
+        return response
+
+    def _next_fault(self, step: Step) -> Fault | None:
+        for fault in self.faults:
+            if fault.step == step and fault.times:
+                if fault.spared:
+                    fault.spared -= 1
+                    return None
+                fault.times -= 1
+                return fault
+        return None
+
+    async def _forward(self, request: web.BaseRequest, step: Step, body: bytes) -> web.Response:
+        self.seen[step] += 1
+        if step == "new order":
+            self.orders.append(_payload(body))
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_FIELDS}
+        url = self.pebble.directory.removesuffix("/dir") + request.path_qs
+        async with self._session.request(
+            request.method, url, data=body, headers=headers, ssl=self.pebble.trust, allow_redirects=False
+        ) as answer:
+            content = await answer.read()
+            if step == "directory" and self.offers_renewal_information:
+                content = self._with_renewal_information(content)
+            kept = {name: value for name, value in answer.headers.items() if name.lower() not in _HOP_FIELDS}
+            return web.Response(status=answer.status, body=content, headers=kept)
+
+    def _with_renewal_information(self, directory: bytes) -> bytes:
+        return json.dumps(
+            {**json.loads(directory), "renewalInfo": self.directory.removesuffix("/dir") + "/renewal-info"}
+        ).encode()
+
+    def _renewal_information(self, certificate_id: str) -> web.Response:
+        self.seen["renewal information"] += 1
+        if certificate_id not in self.windows:
+            return _problem(Fault("renewal information", status=404, problem="malformed"))
+        start, end = (moment.isoformat().replace("+00:00", "Z") for moment in self.windows[certificate_id])
+        return web.json_response(
+            {"suggestedWindow": {"start": start, "end": end}}, headers={"Retry-After": str(self.renewal_retry_after)}
+        )
+
+
+@asynccontextmanager
+async def faulty_ca(pebble: Pebble) -> AsyncIterator[FaultyCa]:
+    """Until the end of the block; trusted by the same file as Pebble."""
+    ca = FaultyCa(pebble)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pebble.ca_file, pebble.ca_file.with_suffix(".key"))
+    server = web.Server(ca.answer)
+    runner = web.ServerRunner(server)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    async with aiohttp.ClientSession() as ca._session:
+        await site.start()
+        port = runner.addresses[0][1]
+        ca.directory = f"https://127.0.0.1:{port}/dir"
+        try:
+            yield ca
+        finally:
+            await runner.cleanup()
+
+
+def _drop(request: web.BaseRequest) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+def _problem(fault: Fault) -> web.Response:
+    problem = {"type": f"urn:ietf:params:acme:error:{fault.problem}", "detail": fault.detail, "status": fault.status}
+    return web.json_response(
+        problem, status=fault.status, headers=fault.headers, content_type="application/problem+json"
+    )
+
+
+def _payload(jws: bytes) -> dict[str, Any]:
+    payload: str = json.loads(jws)["payload"]
+    decoded: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)) or "{}")
+    return decoded
