@@ -44,18 +44,17 @@ class Processing:
             if item is None:
                 await batches.record_over(connection, batch)
                 return False
-            failure = _GIVEN_UP if gives_up else await _do(connection, batch, item.request)
+            failure = _GIVEN_UP if gives_up else await self._do(connection, batch, item.request)
             await batches.record_outcome(connection, batch, item, failure=failure)
             return True
 
-
-async def _do(connection: Connection, batch: Batch, request: Watch | Unwatch) -> str | None:
-    """Returns why it failed, if it did."""
-    key = Key(batch.application_id, request.domain, request.subdomain)
-    match request:
-        case Watch(records=records, labels=labels):
-            await monitored_domains.add(connection, key, records, labels)
-            return None
-        case Unwatch(only_if_empty=only_if_empty):
-            outcome = await monitored_domains.remove(connection, key, only_if_empty=only_if_empty)
-            return None if outcome == "removed" else outcome
+    async def _do(self, connection: Connection, batch: Batch, request: Watch | Unwatch) -> str | None:
+        """Returns why it failed, if it did."""
+        key = Key(batch.application_id, request.domain, request.subdomain)
+        match request:
+            case Watch(records=records, labels=labels):
+                await monitored_domains.add(connection, key, records, labels)
+                return None
+            case Unwatch(only_if_empty=only_if_empty):
+                outcome = await monitored_domains.remove(connection, key, only_if_empty=only_if_empty)
+                return None if outcome == "removed" else outcome
