@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from typing import Any
 
 import pytest
@@ -42,6 +45,8 @@ async def test_page_runs_nothing_loads_nothing_and_is_found_by_no_search(service
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
+    [style] = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert f"'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'" in policy
     assert "frame-ancestors 'none'" in policy
     assert headers["X-Robots-Tag"] == "noindex, nofollow"
     assert headers["Referrer-Policy"] == "no-referrer"
