@@ -1,0 +1,151 @@
+"""knot, an authoritative name server in earnest, where the lab's own zone would prove too little or be too slow.
+
+It serves its zones on a free port, UDP and TCP, and ends with the block. Zones change by RFC 2136 updates, as an
+operator's would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Self
+
+import dns.asyncquery
+import dns.exception
+import dns.message
+import dns.rcode
+import dns.update
+
+from bench.lab.ports import free_dns_port
+from bench.pinned import last_words
+from common.errors import OperatorError
+from common.processes import spawn
+from common.settings import HostPort
+
+_START_SECONDS = 20.0
+_POLL_SECONDS = 0.02
+_ASK_SECONDS = 2.0
+_PROBE_SECONDS = 0.1
+_STOP_SECONDS = 5.0
+_TTL_SECONDS = 60
+_HEAD = "$ORIGIN {zone}.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n"
+
+_CONFIGURATION = """
+server:
+    rundir: "{directory}"
+    listen: {host}@{port}
+    udp-workers: 1
+    tcp-workers: 1
+    background-workers: 1
+database:
+    storage: "{directory}"
+log:
+  - target: stderr
+    any: warning
+acl:
+  - id: ours
+    address: 127.0.0.0/8
+    action: update
+template:
+  - id: default
+    storage: "{directory}"
+    file: "%s.zone"
+    zonefile-sync: -1
+    journal-content: none
+    acl: ours
+zone:
+"""
+
+
+def find_knot() -> str | None:
+    """The command, if the Debian package ``knot`` is installed."""
+    return shutil.which("knotd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+
+
+class Knot:
+    """Created and closed by `serve`."""
+
+    def __init__(self, address: HostPort) -> None:
+        self.address = address
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def serve(cls, zones: Mapping[str, str], *, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Self]:
+        """`zones` are zone files by apex; each may leave out its SOA, which it is then given.
+
+        Raises: `OperatorError` when knot is not installed or does not start.
+        """
+        command = find_knot()
+        if command is None:
+            raise OperatorError("knotd is not installed: it is in the Debian package knot")
+        with tempfile.TemporaryDirectory(prefix="frontage-knot-", ignore_cleanup_errors=True) as made:
+            directory = Path(made)
+            server = cls(HostPort(host, port or free_dns_port(host)))
+            configuration = _CONFIGURATION.format(directory=directory, host=host, port=server.address.port)
+            for zone, text in zones.items():
+                head = "" if " SOA " in text else _HEAD.format(zone=zone)
+                (directory / f"{zone}.zone").write_text(head + text)
+                configuration += f"  - domain: {zone}\n"
+            (directory / "knot.conf").write_text(configuration)
+            with (directory / "log").open("wb") as log:
+                process = spawn(
+                    [command, "-c", str(directory / "knot.conf")],
+                    env=os.environ,
+                    stdout=log,
+                    stderr=log,
+                    death_signal=signal.SIGTERM,
+                )
+            try:
+                await server._until_ready(process, directory / "log", [*zones])
+                yield server
+            finally:
+                _end(process)
+
+    async def add(self, zone: str, name: str, kind: str, value: str) -> None:
+        """One record more; `name` is relative to the zone, or @."""
+        update = dns.update.UpdateMessage(zone)
+        update.add(name, _TTL_SECONDS, kind, value)
+        await self._send(update)
+
+    async def remove(self, zone: str, name: str, kind: str) -> None:
+        """Every record of that name and type."""
+        update = dns.update.UpdateMessage(zone)
+        update.delete(name, kind)
+        await self._send(update)
+
+    async def _send(self, update: dns.update.UpdateMessage) -> None:
+        reply = await dns.asyncquery.tcp(update, self.address.host, port=self.address.port, timeout=_ASK_SECONDS)
+        if reply.rcode() != dns.rcode.NOERROR:
+            raise OperatorError(f"knot did not take the update: {dns.rcode.to_text(reply.rcode())}")
+
+    async def _until_ready(self, process: subprocess.Popen[bytes], log: Path, zones: list[str]) -> None:
+        async with asyncio.timeout(_START_SECONDS):
+            for zone in zones:
+                while not await self._knows(zone):
+                    if process.poll() is not None:
+                        raise OperatorError(f"knotd did not start: {last_words(log)}")
+                    await asyncio.sleep(_POLL_SECONDS)
+
+    async def _knows(self, zone: str) -> bool:
+        query = dns.message.make_query(zone, "SOA")
+        try:
+            reply = await dns.asyncquery.udp(query, self.address.host, port=self.address.port, timeout=_PROBE_SECONDS)
+        except (dns.exception.DNSException, OSError):
+            return False
+        return reply.rcode() == dns.rcode.NOERROR and bool(reply.answer)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
