@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from common.processes import announce_ready, run_role
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
 from monitor.batches.processing import Processing
+from monitor.certificates.acme.opening import open_acme
 from monitor.certificates.departure import DomainLook
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
@@ -57,9 +59,12 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     clock, random = SystemClock(), Random()  # noqa: S311 - it spreads due times
     keyring = load_keyring(settings.key_file)
     dsn = resolve_dsn(settings)
-    async with open_pool(dsn, size=_CONNECTIONS, application_name="frontage monitor") as database:
+    async with (
+        open_pool(dsn, size=_CONNECTIONS, application_name="frontage monitor") as database,
+        AsyncExitStack() as opened,
+    ):
         await _check(database, keyring)
-        issuer = _open_issuer(settings, keyring, clock)
+        issuer = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
         certificates = _certificates(settings, database, issuer, keyring, clock, random)
         monitoring = _monitoring(database, random)
         deliveries = _deliveries(settings, database, keyring, clock, random)
@@ -107,12 +112,7 @@ def _certificates(
             Places.of(settings),
             HttpEdgeProbe(keyring, policy),
         ),
-        limits=Limits(
-            settings.acme_orders_per_account,
-            settings.acme_certificates_per_registered_domain,
-            settings.acme_certificates_per_exact_set,
-            settings.acme_failed_validations,
-        ),
+        limits=Limits.of(settings),
     )
     work: dict[str, tuple[Any, Any, int]] = {
         "awaited orders": (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
@@ -175,12 +175,15 @@ async def _check(database: Database, keyring: Keyring) -> None:
         raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
 
 
-def _open_issuer(settings: Settings, keyring: Keyring, clock: Clock) -> Issuer:
+@asynccontextmanager
+async def _open_issuer(settings: Settings, database: Database, keyring: Keyring, clock: Clock) -> AsyncIterator[Issuer]:
     if settings.issuer == "acme":
-        raise OperatorError("FRONTAGE_ISSUER=acme is not available yet: set it to internal, or leave it out")
+        async with open_acme(settings, database, keyring, clock) as issuers:
+            yield issuers
+        return
     issuer = open_internal(settings.state_dir, keyring, clock)
     _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
-    return issuer
+    yield issuer
 
 
 def main() -> None:
