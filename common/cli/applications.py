@@ -20,6 +20,7 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from common.db.applications import Application, ApplicationChanges
     from common.db.session import Connection
+    from common.db.webhook_endpoints import Endpoint
     from common.secrets import Keyring
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def create(
     cname_target: CnameTarget,
     secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.cname_target)] = None,
     application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.web_address)] = None,
-    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.web_address)] = None,
+    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.webhook_url)] = None,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
     from common import applications as minting
@@ -78,10 +79,14 @@ def list_() -> None:
     """Print all applications, oldest first; no secrets."""
     from common.db import applications as db
     from common.db.error_pages import error_page_sizes
+    from common.db.webhook_endpoints import Endpoint, list_endpoints
 
     async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
-        sizes = await error_page_sizes(connection)
-        return [_shown(each, sizes.get(each.id)) for each in await db.list_applications(connection)]
+        sizes, endpoints = await error_page_sizes(connection), await list_endpoints(connection)
+        return [
+            _shown(each, sizes.get(each.id), endpoints.get(each.id, Endpoint()))
+            for each in await db.list_applications(connection)
+        ]
 
     _print(_in_database(work))
 
@@ -110,7 +115,7 @@ def set_(
         str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.web_address))
     ] = None,
     webhook_url: Annotated[
-        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.web_address))
+        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.webhook_url))
     ] = None,
     root_path_access: Annotated[
         list[str] | None,
@@ -224,6 +229,30 @@ def rotate_secret(application_id: Id) -> None:
     )
 
 
+@app.command("rotate-webhook-secret")
+def rotate_webhook_secret(application_id: Id) -> None:
+    """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
+    from common import applications as minting
+    from common.db import applications as db
+
+    webhook_secret = minting.mint_webhook_secret()
+
+    async def work(connection: Connection, keyring: Keyring) -> None:
+        sealed = keyring.seal(webhook_secret.encode(), db.webhook_secret_identity(application_id))
+        if not await db.rotate_webhook_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME):
+            raise _unknown(application_id)
+
+    _in_database(work)
+    until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
+    _print(
+        {
+            "applicationId": application_id,
+            "webhookSecret": webhook_secret,
+            "previousSecretSignsUntil": until.isoformat(timespec="seconds"),
+        }
+    )
+
+
 def token(application_id: Id) -> None:
     """Print a JWT that opens the API for 60 minutes, as the application would sign it."""
     from common import applications as minting
@@ -256,18 +285,21 @@ async def _get(connection: Connection, application_id: str) -> Application:
 
 async def _show(connection: Connection, application_id: str) -> dict[str, Any]:
     from common.db.error_pages import error_page_sizes
+    from common.db.webhook_endpoints import get_endpoint
 
     application = await _get(connection, application_id)
-    return _shown(application, (await error_page_sizes(connection)).get(application_id))
+    endpoint = await get_endpoint(connection, application_id)
+    return _shown(application, (await error_page_sizes(connection)).get(application_id), endpoint)
 
 
 def _unknown(application_id: str) -> OperatorError:
     return OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
 
 
-def _shown(application: Application, error_page_bytes: int | None) -> dict[str, Any]:
+def _shown(application: Application, error_page_bytes: int | None, endpoint: Endpoint) -> dict[str, Any]:
     """All of an application but its secrets."""
-    signs_until = application.previous_signature_until
+    from common.endpoint_health import disables_at
+
     return {
         "applicationId": application.id,
         "name": application.name,
@@ -275,10 +307,15 @@ def _shown(application: Application, error_page_bytes: int | None) -> dict[str, 
         "secureCnameTarget": application.secure_cname_target,
         "applicationUrl": application.application_url,
         "webhookUrl": application.webhook_url,
+        "webhookFailingSince": _time(endpoint.failing_since),
+        "webhookDisablesAt": _time(disables_at(endpoint)),
+        "webhookDisabledAt": _time(endpoint.disabled_at),
+        "webhookLastError": endpoint.last_error,
+        "previousWebhookSecretSignsUntil": _time(application.previous_webhook_until),
         "rootPathAccess": list(application.root_path_access),
         "serviceAuth": switched(application.service_auth is not None),
         "signature": switched(application.signature_key is not None),
-        "previousSignatureKeySignsUntil": signs_until and signs_until.isoformat(timespec="seconds"),
+        "previousSignatureKeySignsUntil": _time(application.previous_signature_until),
         "sendHost": application.send_host,
         "originServerName": application.origin_server_name,
         "originVerify": switched(application.origin_verify),
@@ -286,8 +323,12 @@ def _shown(application: Application, error_page_bytes: int | None) -> dict[str, 
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "previousSecretWorks": application.previous_client_secret is not None,
-        "createdAt": application.created_at.isoformat(timespec="seconds"),
+        "createdAt": _time(application.created_at),
     }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at and at.isoformat(timespec="seconds")
 
 
 def _print(value: Any) -> None:

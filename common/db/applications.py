@@ -29,7 +29,8 @@ _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webh
     tier, client_secret, webhook_secret, service_auth, created_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
-    case when previous_signature_until > now() then previous_signature_until end as previous_signature_until"""
+    case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
+    case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until"""
 
 
 class CnameTargetTaken(FrontageError):
@@ -55,7 +56,7 @@ class NewApplication:
 @dataclass(frozen=True, slots=True)
 class Application:
     """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
-    are on, `previous_signature_until` while a previous key signs too."""
+    are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too."""
 
     id: str
     name: str
@@ -68,6 +69,7 @@ class Application:
     client_secret: bytes
     previous_client_secret: bytes | None
     webhook_secret: bytes
+    previous_webhook_until: datetime | None
     service_auth: bytes | None
     send_host: SendHost
     origin_server_name: str | None

@@ -45,6 +45,12 @@ async def get_endpoint(connection: Connection, application_id: str) -> Endpoint:
     return Endpoint(**row) if row else Endpoint()
 
 
+async def list_endpoints(connection: Connection) -> dict[str, Endpoint]:
+    """By application; those that were never sent anything are not in it."""
+    rows = await connection.fetch(f"select application_id, {_COLUMNS} from webhook_endpoints")
+    return {row["application_id"]: Endpoint(*list(row)[1:]) for row in rows}
+
+
 async def note_success(connection: Connection, application_id: str) -> None:
     await connection.execute(
         "update webhook_endpoints set failing_since = null, warned_at = null, last_error = null"

@@ -219,3 +219,19 @@ def test_a_database_url_that_leads_nowhere_is_one_line_without_its_password(env:
 
 def test_master_key_is_readable_by_its_owner_alone(env: dict[str, str]) -> None:
     assert stat.S_IMODE(Path(env["FRONTAGE_STATE_DIR"], "master.key").stat().st_mode) == 0o600
+
+
+def test_webhook_secret_is_rotated_and_the_old_one_signs_for_a_day(env: dict[str, str], frontage: Frontage) -> None:
+    made = create(frontage, "webhook-secret.partner.example", "--webhook-url", "https://hooks.example/a?token=1")
+    assert frontage("app", "show", made["applicationId"])["webhookUrl"] == "https://hooks.example/a?token=1"
+    rotated = frontage("app", "rotate-webhook-secret", made["applicationId"])
+    assert rotated["webhookSecret"].startswith("whsec_")
+    assert rotated["webhookSecret"] != made["webhookSecret"]
+    hours = (datetime.fromisoformat(rotated["previousSecretSignsUntil"]).timestamp() - time.time()) / 3600
+    assert 23.9 < hours <= 24
+    shown = frontage("app", "show", made["applicationId"])
+    assert shown["previousWebhookSecretSignsUntil"] is not None
+    assert shown["webhookDisabledAt"] is None
+    missing = run("app", "rotate-webhook-secret", "nobody", env=env)
+    assert missing.returncode == 1
+    assert "there is no application nobody" in missing.stderr
