@@ -28,6 +28,7 @@ from common.db.orders import Order
 from common.db.session import Connection
 from common.errors import FenceLost
 from common.names import parse_domain
+from common.settings import Settings
 
 Urgency: TypeAlias = Literal["expiring", "new", "renewal", "manual"]
 
@@ -47,6 +48,15 @@ class Limits:
     certificates_per_registered_domain: int = 50
     certificates_per_exact_set: int = 5
     failed_validations: int = 5
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        return cls(
+            settings.acme_orders_per_account,
+            settings.acme_certificates_per_registered_domain,
+            settings.acme_certificates_per_exact_set,
+            settings.acme_failed_validations,
+        )
 
 
 @dataclass(frozen=True, slots=True)

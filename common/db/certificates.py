@@ -34,6 +34,17 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class InService:
+    """The certificate edges present for a domain, for people to look at. `live_at` may be of the one before."""
+
+    issuer: str
+    not_before: datetime
+    not_after: datetime
+    issued_at: datetime
+    live_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class RevokedCertificate:
     """A certificate that is to be revoked."""
 
@@ -129,6 +140,15 @@ async def chain_in_service(connection: Connection, domain: str) -> str | None:
     return chain
 
 
+async def describe(connection: Connection, domain: str) -> InService | None:
+    row = await connection.fetchrow(
+        "select issuer, not_before, not_after, issued_at, live_at from certificates"
+        " where domain = $1 and released_at is null",
+        domain,
+    )
+    return None if row is None else InService(**row)
+
+
 async def mark_revoked(
     connection: Connection, domain: str, application_id: str, reason: int
 ) -> RevokedCertificate | None:
@@ -143,6 +163,16 @@ async def mark_revoked(
         reason,
     )
     return None if row is None else RevokedCertificate(**row)
+
+
+async def last_released(connection: Connection, domain: str) -> str | None:
+    """Whose certificate for the domain was released last and is still kept: an application's id."""
+    application_id: str | None = await connection.fetchval(
+        "select application_id from certificates where domain = $1 and released_at is not null"
+        " order by released_at desc limit 1",
+        domain,
+    )
+    return application_id
 
 
 async def erase_released(connection: Connection, *, most: int = 1000) -> int:

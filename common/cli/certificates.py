@@ -1,0 +1,205 @@
+"""`frontage certificate …`: what a domain's certificate is at, the CA's limits, and renewing or revoking by hand.
+
+What is asked for here is done by a monitor; these commands only write it down.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from common.db.ca_ledger import Limits, Standing
+    from common.db.orders import OrderState
+    from common.db.session import Connection
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
+
+Domain = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name, as it is enrolled.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
+
+
+class Reason(StrEnum):
+    """As RFC 5280 §5.3.1 names them."""
+
+    UNSPECIFIED = "unspecified"
+    KEY_COMPROMISE = "keyCompromise"
+    AFFILIATION_CHANGED = "affiliationChanged"
+    SUPERSEDED = "superseded"
+    CESSATION_OF_OPERATION = "cessationOfOperation"
+
+
+@app.command()
+def show(domain: Domain) -> None:
+    """Print where the order of a domain's certificate stands."""
+    from common.cli.database import run_in_database
+    from common.db import orders
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> OrderState | None:
+        return await orders.describe(connection, name)
+
+    state = run_in_database(work)
+    if state is None:
+        raise _unknown(name)
+    typer.echo(json.dumps(_shown(name, state), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def renew(domain: Domain) -> None:
+    """Have the certificate renewed now; the old one serves until the new one is live."""
+    from common.cli.database import run_in_database
+    from common.db import orders
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        await orders.request_renewal(connection, name, await _owner(connection, name))
+
+    run_in_database(work)
+    typer.echo(f"{name} is being renewed: `frontage certificate show {name}` says how it goes")
+
+
+@app.command()
+def revoke(
+    domain: Domain,
+    reason: Annotated[Reason, typer.Option(help="What the authority is told.")] = Reason.UNSPECIFIED,
+) -> None:
+    """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
+    from common.cli.database import run_in_database
+    from common.db import orders
+    from common.db.revocations import REASONS
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        owner = await _owner(connection, name, released=True)
+        return await orders.request_replacement(connection, name, owner, REASONS[reason.value])
+
+    if not run_in_database(work):
+        raise OperatorError(f"{name} has no valid certificate that is not being revoked already")
+    typer.echo(f"{name}'s certificate is being revoked; where it is served, another takes its place first")
+
+
+@app.command()
+def limits(as_json: AsJson = False) -> None:
+    """Print how much of the certificate authorities' limits is used, and when there is room again."""
+    import os
+
+    from common.cli.database import run_in_database
+    from common.db import ca_ledger
+    from common.settings import load
+
+    settings = load(os.environ)
+    allowed = ca_ledger.Limits.of(settings)
+
+    async def work(connection: Connection, _: Keyring) -> list[Standing]:
+        return await ca_ledger.standings(connection)
+
+    standings = run_in_database(work)
+    if as_json:
+        typer.echo(json.dumps([_standing(each, allowed) for each in standings], indent=2))
+    elif not standings:
+        typer.echo("nothing counts now: no order was sent to an authority with limits")
+    else:
+        from rich.console import Console
+
+        Console(file=sys.stdout).print(_table(standings, allowed, datetime.now(UTC)))
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+def _name(domain: str) -> str:
+    from common.errors import InvalidName
+    from common.names import parse_domain
+
+    try:
+        return parse_domain(domain).text
+    except InvalidName as error:
+        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
+
+
+async def _owner(connection: Connection, domain: str, *, released: bool = False) -> str:
+    """The application that has the domain, or whose certificate for it is kept."""
+    from common.db import certificates, domains
+
+    held = await domains.find(connection, domain)
+    if held:
+        return held[0].application_id
+    kept = await certificates.last_released(connection, domain) if released else None
+    if kept is None:
+        raise _unknown(domain)
+    return kept
+
+
+def _unknown(domain: str) -> OperatorError:
+    return OperatorError(f"{domain} is not enrolled here")
+
+
+def _shown(domain: str, state: OrderState) -> dict[str, Any]:
+    return {
+        "domain": domain,
+        "state": state.state,
+        "kind": state.kind,
+        "attempts": state.attempts,
+        "lastError": state.last_error,
+        "dueAt": _moment(state.due_at),
+        "renewAt": _moment(state.renew_at),
+        "requestedAt": _moment(state.requested_at),
+        "finishedAt": _moment(state.finished_at),
+        "failingSince": _moment(state.failing_since),
+        "departedAt": _moment(state.departed_at),
+        "seconds": dict(state.phases),
+    }
+
+
+def _standing(each: Standing, allowed: Limits) -> dict[str, Any]:
+    most = getattr(allowed, each.limit)
+    return {
+        "issuer": each.issuer,
+        "limit": each.limit,
+        "subject": each.subject,
+        "used": each.used,
+        "most": most,
+        "nextSlotAt": _moment(each.frees_at if each.used >= most else None),
+    }
+
+
+def _table(standings: list[Standing], allowed: Limits, now: datetime) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from common.db.ca_ledger import WORDS
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("authority", "limit", "of", "used", "next slot"):
+        table.add_column(heading, justify="right" if heading == "used" else "left", overflow="fold")
+    for each in standings:
+        most = getattr(allowed, each.limit)
+        is_full = each.used >= most
+        table.add_row(
+            each.issuer,
+            WORDS[each.limit],
+            each.subject or "the account",
+            f"{each.used} / {most}",
+            f"{each.frees_at:%Y-%m-%d %H:%M} UTC" if is_full else "now",
+            style="red" if is_full else "",
+        )
+    table.caption = f"as of {now:%Y-%m-%d %H:%M} UTC; sliding windows, so a slot is free when what took it leaves"
+    return table
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None

@@ -1,0 +1,97 @@
+"""`frontage certificate …`: what operators see of orders and limits, and what they ask for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from common.db import ca_ledger, certificates, orders
+from common.db.certificates import Certificate
+from common.db.pool import Database
+from common.secrets import load_keyring
+from tests.integration.cli import frontage
+from tests.integration.monitor import parts
+from tests.integration.monitor.parts import APPLICATION, DOMAIN
+
+CA = "https://ca.example/directory"
+
+
+@pytest.fixture
+async def env(database: Database, dsn: str, tmp_path: Path) -> dict[str, str]:
+    load_keyring(tmp_path / "master.key", create=True)
+    await parts.add_application(database)
+    return frontage.environment(tmp_path, DATABASE_URL=dsn, ACME_ORDERS_PER_ACCOUNT="2")
+
+
+async def go_live(database: Database) -> None:
+    now = datetime.now(UTC)
+    await parts.power(database)
+    async with database.transaction() as connection:
+        [order] = await orders.claim(connection, most=1, lease_seconds=60)
+        certificate = Certificate(CA, "chain", b"key", now, now + timedelta(days=90))
+        await orders.record_issued(connection, order, certificate, {"order": 0.1})
+        await orders.record_live(connection, order, now + timedelta(days=60), {"order": 0.1, "live": 0.01})
+
+
+def said(env: dict[str, str], *arguments: str) -> str:
+    done = frontage.run("certificate", *arguments, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def refused(env: dict[str, str], *arguments: str) -> str:
+    done = frontage.run("certificate", *arguments, env=env)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    return done.stderr
+
+
+async def test_renewal_and_revocation_are_written_down_for_a_monitor(database: Database, env: dict[str, str]) -> None:
+    await go_live(database)
+    shown = json.loads(said(env, "show", DOMAIN.upper()))
+    assert (shown["state"], shown["kind"], shown["seconds"]) == ("issued", "renewal", {"order": 0.1, "live": 0.01})
+    said(env, "renew", DOMAIN)
+    order = await parts.order_of(database)
+    assert order is not None
+    assert (order["state"], order["kind"]) == ("running", "manual")
+    said(env, "revoke", DOMAIN, "--reason", "keyCompromise")
+    [revocation] = await parts.fetch(database, "select domain, chain, issuer, reason from revocations")
+    assert revocation == {"domain": DOMAIN, "chain": "chain", "issuer": CA, "reason": 1}
+    order = await parts.order_of(database)
+    assert order is not None
+    assert (order["state"], order["kind"]) == ("running", "replacement")
+    assert "not being revoked already" in refused(env, "revoke", DOMAIN)
+
+
+async def test_kept_certificate_of_a_deleted_domain_can_be_revoked(database: Database, env: dict[str, str]) -> None:
+    await go_live(database)
+    await parts.remove(database)
+    said(env, "revoke", DOMAIN)
+    async with database.transaction() as connection:
+        assert not await certificates.adopt(connection, DOMAIN, APPLICATION)
+
+
+async def test_unknown_names_are_one_line(env: dict[str, str]) -> None:
+    for command in ("show", "renew", "revoke"):
+        assert "nobody.example is not enrolled here" in refused(env, command, "nobody.example")
+        assert "no domain name" in refused(env, command, "127.0.0.1")
+
+
+async def test_limits_say_what_is_used_and_when_there_is_room(database: Database, env: dict[str, str]) -> None:
+    assert "nothing counts now" in said(env, "limits")
+    for name in ("a", "b"):
+        await parts.power(database, f"{name}.customer.example")
+    async with database.transaction() as connection:
+        for order in await orders.claim(connection, most=2, lease_seconds=60):
+            await ca_ledger.reserve(connection, order, CA, ca_ledger.Limits(), "new", is_exempt=False)
+    told = {each["limit"]: each for each in json.loads(said(env, "limits", "--json"))}
+    account, registered = told["orders_per_account"], told["certificates_per_registered_domain"]
+    assert (account["used"], account["most"], account["subject"]) == (2, 2, "")
+    slot = datetime.fromisoformat(account["nextSlotAt"]) - datetime.now(UTC)
+    assert timedelta(hours=2, minutes=58) < slot <= timedelta(hours=3)
+    assert (registered["used"], registered["subject"], registered["nextSlotAt"]) == (2, "customer.example", None)
+    table = said(env, "limits")
+    assert "2 / 2" in table
+    assert "customer.example" in table
