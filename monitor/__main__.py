@@ -65,9 +65,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     ):
         await _check(database, keyring)
         issuer = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
-        certificates = _certificates(settings, database, issuer, keyring, clock, random)
-        monitoring = _monitoring(database, random)
         deliveries = _deliveries(settings, database, keyring, clock, random)
+        certificates = _certificates(settings, database, issuer, keyring, clock, random, on_event=deliveries.wake)
+        monitoring = _monitoring(database, random)
         monitoring |= {
             "deliveries": deliveries,
             "checks": _checks(settings, database, clock, random, on_events=deliveries.wake),
@@ -93,7 +93,14 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def _certificates(
-    settings: Settings, database: Database, issuer: Issuer, keyring: Keyring, clock: Clock, random: Random
+    settings: Settings,
+    database: Database,
+    issuer: Issuer,
+    keyring: Keyring,
+    clock: Clock,
+    random: Random,
+    *,
+    on_event: Callable[[], None],
 ) -> dict[str, Runner[Any]]:
     """By name: orders somebody waits for, those that are due by themselves, and revocations.
 
@@ -113,6 +120,7 @@ def _certificates(
             HttpEdgeProbe(keyring, policy),
         ),
         limits=Limits.of(settings),
+        on_event=on_event,
     )
     work: dict[str, tuple[Any, Any, int]] = {
         "awaited orders": (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
