@@ -41,8 +41,8 @@ def mint_token(application_id: str, client_secret: str, now: datetime) -> str:
     return jwt.encode(claims, client_secret, algorithm="HS256")
 
 
-def parse_web_address(text: str, *, may_have_query: bool = False) -> str:
-    """`text` when it is an http or https URL with a host and no userinfo, query (unless it may) or fragment.
+def parse_web_address(text: str) -> str:
+    """`text` when it is an http or https URL with a host and no userinfo, query or fragment.
 
     Raises: ValueError that says what is wrong. Whether the address may be dialled is asked where it is dialled.
     """
@@ -53,8 +53,8 @@ def parse_web_address(text: str, *, may_have_query: bool = False) -> str:
         raise ValueError("expected a URL with a host")
     if url.username is not None or url.password is not None:
         raise ValueError("a URL must not carry a user name or password")
-    if "#" in text or ("?" in text and not may_have_query):
-        raise ValueError(f"a URL must not carry a {'fragment' if may_have_query else 'query or fragment'}")
+    if "?" in text or "#" in text:
+        raise ValueError("a URL must not carry a query or fragment")
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("a URL has only printable ASCII characters; percent-encode the others")
     _ = url.port  # raises ValueError when it is no port

@@ -75,16 +75,6 @@ def web_address(text: str | None) -> str | None:
         raise typer.BadParameter(str(error)) from None
 
 
-def webhook_url(text: str | None) -> str | None:
-    """Unlike an origin's, it may carry a query: some receivers keep a token there."""
-    from common.applications import parse_web_address
-
-    try:
-        return parse_web_address(text, may_have_query=True) if text is not None else None
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:
     def parse_unless_empty(text: str | None) -> str | None:
         return parse(text) if text else text

@@ -43,7 +43,7 @@ def create(
     cname_target: CnameTarget,
     secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.cname_target)] = None,
     application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.web_address)] = None,
-    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.webhook_url)] = None,
+    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.web_address)] = None,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
     from common import applications as minting
@@ -115,7 +115,7 @@ def set_(
         str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.web_address))
     ] = None,
     webhook_url: Annotated[
-        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.webhook_url))
+        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.web_address))
     ] = None,
     root_path_access: Annotated[
         list[str] | None,
@@ -328,7 +328,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
 
 
 def _time(at: datetime | None) -> str | None:
-    return at and at.isoformat(timespec="seconds")
+    return at.isoformat(timespec="seconds") if at is not None else None
 
 
 def _print(value: Any) -> None:
