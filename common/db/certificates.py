@@ -132,26 +132,6 @@ async def set_live(connection: Connection, domain: str) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InService:
-    """A certificate for people to look at. `live_at` is none until every edge with a lease has applied it."""
-
-    issuer: str
-    not_before: datetime
-    not_after: datetime
-    issued_at: datetime
-    live_at: datetime | None
-
-
-async def describe(connection: Connection, domain: str) -> InService | None:
-    row = await connection.fetchrow(
-        "select issuer, not_before, not_after, issued_at, live_at from certificates"
-        " where domain = $1 and released_at is null",
-        domain,
-    )
-    return None if row is None else InService(**row)
-
-
 async def chain_in_service(connection: Connection, domain: str) -> str | None:
     """What edges present for the domain: PEM, leaf first."""
     chain: str | None = await connection.fetchval(
