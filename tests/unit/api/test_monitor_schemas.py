@@ -1,0 +1,124 @@
+"""Monitor's border: whatever comes in is either exactly what SPEC 2.1 and 4.4 allow, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.errors import INVALID_BODY, Refused
+from api.schemas import monitor as schemas
+from api.schemas.bodies import parse_body
+from common.db.batches import NotUnderstood, Unwatch, Watch
+from common.names import parse_domain
+from common.records import RECORD_TYPES, as_json, parse_record
+
+scalars = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=8)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+kinds = st.sampled_from(RECORD_TYPES) | st.sampled_from(["a", "HTTPS", "", "ANY"]) | anything
+hosts = st.sampled_from(["@", "www", "_dmarc", "*.a", "", " ", "a..b", "\0"]) | anything
+values = st.sampled_from(["192.0.2.1", "apps.test", "x" * 300, "", "\t", "a\0"]) | anything
+ttls = st.sampled_from([1, 300, 2**31 - 1, 0, -1, 2**31, True, 1.0, "60"]) | anything
+priorities = st.sampled_from([None, "10", "0", "65535", "65536", "-1", 10, ""]) | anything
+records = st.fixed_dictionaries(
+    {"type": kinds, "host": hosts, "value": values, "ttl": ttls}, optional={"priority": priorities, "extra": anything}
+)
+domains = st.sampled_from(["a.test", "A.Test.", "bücher.example", "www.a.test", "test", "", "a b.test"]) | anything
+subdomains = st.sampled_from([None, "www", "_a.B", "", "a..b", "*", "ü"]) | anything
+bodies = st.fixed_dictionaries(
+    {"domain": domains, "dnsRecords": st.lists(records | anything, max_size=3) | anything},
+    optional={"subdomain": subdomains, "userId": anything, "jobId": anything, "userEmail": anything, "x": anything},
+)
+
+
+def is_record(given: Any) -> bool:
+    """SPEC 2.1, said again in other words."""
+    match given:
+        case {"type": kind, "host": str(host), "value": str(value), "ttl": int(ttl)}:
+            priority = given.get("priority")
+            return (
+                isinstance(kind, str)
+                and kind in RECORD_TYPES
+                and bool(host.strip() and value.strip())
+                and not isinstance(ttl, bool)
+                and ttl > 0
+                and (priority is None or (kind == "MX" and isinstance(priority, str) and priority.isdecimal()))
+            )
+        case _:
+            return False
+
+
+def parsed_or_refused(body: dict[str, Any]) -> schemas.WatchBody | Refused:
+    try:
+        return parse_body(orjson.dumps(body), schemas.WatchBody, INVALID_BODY)
+    except Refused as refused:
+        return refused
+
+
+@given(bodies)
+def test_what_is_taken_is_what_the_specification_allows(body: dict[str, Any]) -> None:
+    parsed = parsed_or_refused(body)
+    if isinstance(parsed, Refused):
+        assert parsed.refusal.status == 400
+        assert parsed.refusal.message.startswith("Invalid '")
+        return
+    assert isinstance(body["domain"], str)
+    assert parse_domain(body["domain"]).is_root
+    assert parsed.domain == parse_domain(body["domain"]).text
+    assert body["dnsRecords"]
+    assert all(map(is_record, body["dnsRecords"]))
+    assert [record.host for record in parsed.records] == [record["host"] for record in body["dnsRecords"]]
+    for sent, kept in (("userId", parsed.user_id), ("jobId", parsed.job_id), ("userEmail", parsed.user_email)):
+        assert kept == body.get(sent)
+    if parsed.subdomain is not None:
+        assert parsed.subdomain == parsed.subdomain.lower()
+        assert "" not in parsed.subdomain.split(".")
+
+
+@given(bodies)
+def test_an_entry_of_a_batch_is_taken_exactly_when_the_single_request_is(body: dict[str, Any]) -> None:
+    entry = orjson.loads(orjson.dumps(body))
+    single = parsed_or_refused(body)
+    if isinstance(single, Refused):
+        failed = schemas.parse_watch(entry)
+        assert isinstance(failed, NotUnderstood)
+        assert failed.reason
+        return
+    assert schemas.parse_watch(entry) == Watch(single.domain, single.subdomain, tuple(single.records), single.labels)
+
+
+@given(anything)
+def test_an_entry_may_be_anything(entry: Any) -> None:
+    assert isinstance(schemas.parse_watch(entry), Watch | NotUnderstood)
+    assert isinstance(schemas.parse_unwatch(entry), Unwatch | NotUnderstood)
+
+
+@given(records)
+def test_a_record_that_is_kept_is_read_back_the_same(given_record: dict[str, Any]) -> None:
+    try:
+        record = parse_record(given_record)
+    except Exception:  # what is refused is the other tests' business
+        return
+    assert parse_record(orjson.loads(orjson.dumps(as_json(record)))) == record
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ({"domain": "www.a.test", "dnsRecords": []}, "not an apex: send a.test as the domain and www as the subdomain"),
+        ({"domain": "a.test", "dnsRecords": []}, "at least 1 item"),
+        ({"domain": "a.test", "dnsRecords": [{"type": "A"}]}, "0: host must be text and not empty"),
+        ({"domain": "a.test"}, "Field required"),
+    ],
+)
+def test_a_refusal_says_what_to_do(body: dict[str, Any], hint: str) -> None:
+    with pytest.raises(Refused) as refused:
+        parse_body(orjson.dumps(body), schemas.WatchBody, INVALID_BODY)
+    assert hint in (refused.value.hint or "")
