@@ -11,12 +11,14 @@ class MemoryJournal:
     def __init__(self, placed: Placed | None = None, *, refuses: tuple[str, ...] = ()) -> None:
         self.placed = placed
         self.entries: list[tuple[str, str]] = []
+        self.exempt: list[bool] = []  # of each reservation
         self._refuses = refuses
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
         if issuer in self._refuses:
             raise IssuanceFailed("the budget is spent", kind="rate_limited", retry_after_seconds=3600)
         self.entries.append(("reserve", issuer))
+        self.exempt.append(is_exempt)
 
     async def give_back(self, issuer: str) -> None:
         self.entries.append(("give back", issuer))

@@ -59,7 +59,8 @@ class Fault:
     """What goes wrong at a step, for its next `times` requests, after `spared` of them went well.
 
     `drop` breaks the connection before Pebble hears of the request, or after it has acted on it; `status` answers in
-    Pebble's place, with a problem of type `problem`; `headers` go with the answer, whoever gives it.
+    Pebble's place, with a problem of type `problem`, and `body` with something that is no answer; `headers` go with the
+    answer, whoever gives it.
     """
 
     step: Step
@@ -71,6 +72,7 @@ class Fault:
     detail: str = "the lab wants it so"
     headers: dict[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
+    body: bytes = b""
 
 
 class FaultyCa:
@@ -106,6 +108,8 @@ class FaultyCa:
             return _drop(request)
         if fault is not None and fault.status:
             return _problem(fault)
+        if fault is not None and fault.body:
+            return web.Response(body=fault.body, headers=fault.headers)
         if step == "renewal information":
             return self._renewal_information(request.path.rpartition("/")[2])
         response = await self._forward(request, step, body)

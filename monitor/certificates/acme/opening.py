@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from common.addresses import AddressPolicy
+from common.addresses import own_policy
 from common.caa import Authorization, find_authorization
 from common.clock import Clock
 from common.db.pool import Database
@@ -82,7 +82,7 @@ def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[
 
 
 def _looking_up(settings: Settings) -> Callable[[str], Awaitable[Authorization]]:
-    resolver = Resolver(settings.dns_servers, AddressPolicy(settings.allow_private_addresses, own_listeners=()))
+    resolver = Resolver(settings.dns_servers, own_policy(settings))
 
     async def look_up(domain: str) -> Authorization:
         async with resolver.open_pass() as questions:

@@ -31,6 +31,7 @@ class Answering:
     def __init__(self) -> None:
         self.thumbprint = ""
         self.is_wrong = False
+        self.delay_seconds = 0.0
         self.asked: list[str] = []
         self.port = 0
 
@@ -38,6 +39,7 @@ class Answering:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         token = head.split()[1].rpartition("/")[2]
         self.asked.append(token)
+        await asyncio.sleep(self.delay_seconds)
         body = "Welcome to our shop" if self.is_wrong else f"{token}.{self.thumbprint}"
         writer.write(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()
