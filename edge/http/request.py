@@ -86,6 +86,7 @@ _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", 
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
+_PLAIN_CONNECTIONS: Final = frozenset({b"keep-alive", b"close"})
 
 
 def parse(head: bytes, limits: Limits) -> RequestHead:
@@ -121,13 +122,12 @@ def _what_is_wrong(head: bytes, limits: Limits) -> Kind:
 
 
 def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> RequestHead:
-    if len(parts) == 4 and len(parts[1]) == 4 and target[:1] == b"/" and b"#" not in target:
-        # Most requests: of all we cut there is Host alone (no other name has four letters).
+    if _is_ordinary(minor, parts) and target[:1] == b"/" and b"#" not in target:
         host_as_received = parts[2].rstrip(b" \t")
         host, port = parse_host(host_as_received)
-        kept = parts[0] + parts[3]
+        kept, keep_alive = b"".join(parts[::3]), parts[5] != b"close" if len(parts) == 7 else minor == 1
         return RequestHead(
-            method, target, minor, host, port, host_as_received, 0, minor == 1, b"", False, False, kept, b"", b"", b""
+            method, target, minor, host, port, host_as_received, 0, keep_alive, b"", False, False, kept, b"", b"", b""
         )
     hosts: list[bytes] = []
     cut: dict[bytes, list[bytes]] = {}
@@ -139,8 +139,8 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
     host_as_received, target = _authority(method, minor, target, hosts)
     host, port = parse_host(host_as_received)
     kept = b"".join(parts[::3])
-    connection = fields.tokens(cut.get(b"connection", ()))
-    nominated = set(connection) - _HOP_TOKENS
+    connection = fields.tokens(cut[b"connection"]) if b"connection" in cut else []
+    nominated = [name for name in connection if name not in _HOP_TOKENS]
     if nominated:
         kept = fields.without(kept, nominated)
     body = framing.request_body(minor, cut.get(b"content-length", ()), cut.get(b"transfer-encoding", ()))
@@ -154,12 +154,25 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
         body,
         b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
         _upgrade(minor, body, connection, cut.get(b"upgrade", ())),
-        _expects_continue(minor, cut.get(b"expect", ())),
-        minor == 1 and b"trailers" in fields.tokens(cut.get(b"te", ())),
+        b"expect" in cut and _expects_continue(minor, cut[b"expect"]),
+        b"te" in cut and minor == 1 and b"trailers" in fields.tokens(cut[b"te"]),
         kept,
         b", ".join(cut.get(b"x-forwarded-for", ())),
         b", ".join(cut.get(b"x-forwarded-proto", ())),
         b", ".join(cut.get(b"via", ())),
+    )
+
+
+def _is_ordinary(minor: int, parts: list[bytes]) -> bool:
+    """Most requests: of all we cut there is Host (no other name has four letters), and perhaps browsers' Connection."""
+    if len(parts) == 4:
+        return len(parts[1]) == 4
+    return (
+        len(parts) == 7
+        and minor == 1
+        and len(parts[1]) == 4
+        and parts[5] in _PLAIN_CONNECTIONS
+        and parts[4].lower() == b"connection"
     )
 
 

@@ -187,6 +187,23 @@ def test_keep_alive_by_version() -> None:
     assert not read(head("Connection: keep-alive, Close")).keep_alive
 
 
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        (["Connection: keep-alive"], True),
+        (["connection: close"], False),
+        (["Connection: CLOSE "], False),
+        (["Keep-Alive: close"], True),
+        (["Via: close"], True),
+        (["Accept: close", "Connection: keep-alive", "Close: close"], True),
+    ],
+)
+def test_connection_alone_says_whether_it_stays(lines: list[str], stays: bool) -> None:
+    assert read(head(*lines)).keep_alive is stays
+    assert read(head(*lines, host="close")).keep_alive is stays
+    assert b"onnection" not in read(head(*lines)).kept
+
+
 def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
     assert read(head("Upgrade: websocket")).upgrade == b""
     assert read(head("Connection: Upgrade", "Upgrade: websocket")).upgrade == b"websocket"
