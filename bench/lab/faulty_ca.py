@@ -86,6 +86,7 @@ class FaultyCa:
         self.orders: list[dict[str, Any]] = []
         self.windows: dict[str, tuple[datetime, datetime]] = {}
         self.offers_renewal_information = False
+        self.meta: dict[str, Any] = {}  # what its directory says beside Pebble's own
         self.renewal_retry_after = 21_600
         self._session: aiohttp.ClientSession
 
@@ -139,15 +140,17 @@ class FaultyCa:
             request.method, url, data=body, headers=headers, ssl=self.pebble.trust, allow_redirects=False
         ) as answer:
             content = await answer.read()
-            if step == "directory" and self.offers_renewal_information:
-                content = self._with_renewal_information(content)
+            if step == "directory" and answer.status == 200:
+                content = self._directory(content)
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in _HOP_FIELDS}
             return web.Response(status=answer.status, body=content, headers=kept)
 
-    def _with_renewal_information(self, directory: bytes) -> bytes:
-        return json.dumps(
-            {**json.loads(directory), "renewalInfo": self.directory.removesuffix("/dir") + "/renewal-info"}
-        ).encode()
+    def _directory(self, content: bytes) -> bytes:
+        directory = json.loads(content)
+        directory["meta"] |= self.meta
+        if self.offers_renewal_information:
+            directory["renewalInfo"] = self.directory.removesuffix("/dir") + "/renewal-info"
+        return json.dumps(directory).encode()
 
     def _renewal_information(self, certificate_id: str) -> web.Response:
         self.seen["renewal information"] += 1
