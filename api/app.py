@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 from api.auth import Authenticator
 from api.counters import Counters
 from api.errors import Refused, refusal_of_failure, refusal_of_http
+from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
@@ -23,6 +24,7 @@ from api.handlers.webhooks import WebhookHandlers
 from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
 from api.schemas import answers
 from api.services.batches import BatchService
+from api.services.diagnosis import DiagnosisService
 from api.services.enrolment import Enrolment
 from api.services.monitor import MonitorService
 from api.services.power import PowerService
@@ -34,7 +36,7 @@ from common.addresses import own_policy
 from common.clock import Clock
 from common.db.pool import Database
 from common.dns import Resolver
-from common.edge_probe import HttpEdgeProbe
+from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import Places
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -62,15 +64,10 @@ def build_app(
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
     counters = Counters()
-    enrolment = Enrolment(
-        database,
-        resolver,
-        policy,
-        Places.of(settings),
-        HttpEdgeProbe(keyring, policy, port=probe_port),
-        clock,
-    )
+    probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
+    enrolment = Enrolment(database, resolver, policy, Places.of(settings), probe, clock)
     power = PowerHandlers(PowerService(enrolment))
+    diagnosis = DiagnosisHandler(DiagnosisService(enrolment, probe, settings), clock)
     secure = SecureHandlers(SecureService(enrolment, OriginProbe(policy, settings.dns_servers)))
     monitor = MonitorHandlers(MonitorService(database))
     bulk = BatchHandlers(BatchService(database))
@@ -90,6 +87,7 @@ def build_app(
         ("POST", "/ssl", secure.post),
         ("PUT", "/ssl", secure.put),
         ("DELETE", "/ssl", secure.delete),
+        ("GET", "/domains/{domain}/diagnosis", diagnosis.get),
         ("POST", "/monitor/domains", monitor.post),
         ("PUT", "/monitor/domains", monitor.put),
         ("DELETE", "/monitor/domains", monitor.delete),

@@ -6,6 +6,7 @@ The domain's addresses are the customer's word (`common.pinned`): nothing is fol
 from __future__ import annotations
 
 import hmac
+from enum import StrEnum
 
 import aiohttp
 
@@ -14,12 +15,22 @@ from common.dns import Pass
 from common.pinned import pinned_session
 from common.probe import PROBE_PATH, new_nonce, probe_answer
 from common.secrets import Keyring
+from common.settings import Settings
 
 _LONGEST_SECONDS = 3.0
 
 
+class Reached(StrEnum):
+    """Where requests for a domain arrive. The values are what the API shows."""
+
+    US = "us"
+    ANOTHER = "another server"
+    NOBODY = "nobody"  # no address, no connection, or no answer in time
+    UNKNOWN = "unknown"  # its addresses could not be asked for
+
+
 class HttpEdgeProbe:
-    """One a process. `port` is where the world speaks HTTP."""
+    """One a process. `port` is where the world speaks HTTP. `policy`: `probing_policy`."""
 
     def __init__(self, keyring: Keyring, policy: AddressPolicy, *, port: int = 80) -> None:
         self._keyring = keyring
@@ -27,17 +38,23 @@ class HttpEdgeProbe:
         self._port = port
 
     async def __call__(self, questions: Pass, domain: str) -> bool:
-        addresses = [*(await questions.ask(domain, "A")).values, *(await questions.ask(domain, "AAAA")).values]
+        return await self.find(questions, domain) is Reached.US
+
+    async def find(self, questions: Pass, domain: str) -> Reached:
+        answers = [await questions.ask(domain, "A"), await questions.ask(domain, "AAAA")]
+        addresses = [address for answer in answers for address in answer.values]
         if not addresses:
-            return False
+            return Reached.NOBODY if all(answer.outcome.is_known for answer in answers) else Reached.UNKNOWN
         nonce = new_nonce()
         expected = probe_answer(self._keyring, domain, nonce)
         assert expected is not None
         try:
             answer = await self._get(domain, addresses, nonce, len(expected))
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-            return False
-        return hmac.compare_digest(answer, expected)
+        except (aiohttp.ClientConnectionError, OSError, TimeoutError):
+            return Reached.NOBODY
+        except (aiohttp.ClientError, ValueError):
+            return Reached.ANOTHER
+        return Reached.US if hmac.compare_digest(answer, expected) else Reached.ANOTHER
 
     async def _get(self, domain: str, addresses: list[str], nonce: str, size: int) -> bytes:
         """The first bytes of a 200; nothing for any other status."""
@@ -49,3 +66,9 @@ class HttpEdgeProbe:
             if response.status != 200:
                 return b""
             return await response.content.read(size + 1)
+
+
+def probing_policy(settings: Settings) -> AddressPolicy:
+    """As others are dialled (`common.addresses.own_policy`), but our own edge's plain port may be: it is looked for."""
+    listeners = (settings.edge_https, settings.edge_admin, settings.api_listen)
+    return AddressPolicy(settings.allow_private_addresses, listeners)

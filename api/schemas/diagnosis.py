@@ -1,0 +1,139 @@
+"""A diagnosis as JSON. Times are ISO 8601, UTC; a part that could not be looked at says ``unknown``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Seen
+from api.services.next_step import NextStep
+from common import caa
+from common.dns import Outcome
+from common.edge_probe import Reached
+from common.probe import PROBE_PATH
+
+_UNKNOWN = {"status": "unknown"}
+
+
+def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, Any]:
+    return {
+        "domain": diagnosis.name.text,
+        "status": step.verdict,
+        "next_step": step.words,
+        "products": _products(diagnosis.holding),
+        "dns": _dns(diagnosis.dns),
+        "caa": _caa(diagnosis.caa) | {"needed": diagnosis.uses_acme},
+        "challenge_path": _challenge_path(diagnosis) | {"needed": diagnosis.uses_acme},
+        "certificate": _certificate(diagnosis.holding, now),
+        "order": _order(diagnosis.holding),
+    }
+
+
+def _products(holding: Holding | None) -> list[dict[str, Any]] | None:
+    if holding is None:
+        return None
+    return [
+        {
+            "product": domain.product,
+            "status": domain.status,
+            "applicationUrl": domain.application_url,
+            "departed_at": domain.departed_at,
+        }
+        for domain in sorted(holding.domains, key=lambda each: each.product)
+    ]
+
+
+def _dns(dns: Dns | None) -> dict[str, Any]:
+    if dns is None:
+        return _UNKNOWN
+    return {
+        "status": _dns_status(dns),
+        "code": dns.findings.unresolved.value if dns.findings.unresolved else None,
+        "expected": _records(dns.expected),
+        "found": _records(dns.found),
+        "cname_target": {
+            "status": _target_status(dns.findings.step_one),
+            "expected_one_of": _records(dns.target_expected),
+            "found": _records(dns.target_found),
+        },
+    }
+
+
+def _dns_status(dns: Dns) -> str:
+    findings = dns.findings
+    if findings.unresolved is Outcome.NO_NAME:
+        return "missing"
+    if findings.unresolved is not None:
+        return "unknown"
+    if not findings.is_pointed:
+        return "wrong"
+    seen = {(record.type, record.value) for record in dns.found}
+    direct = any((record.type, record.value) in seen for record in dns.expected)
+    return "ok" if direct else "ok, behind a proxy"
+
+
+def _target_status(step_one: Outcome) -> str:
+    if not step_one.is_known:
+        return "unknown"
+    return "ok" if step_one is Outcome.RECORDS else "wrong"
+
+
+def _records(records: Iterable[Seen]) -> list[dict[str, str]]:
+    return [{"type": record.type, "host": record.host, "value": record.value} for record in records]
+
+
+def _caa(found: Caa | None) -> dict[str, Any]:
+    if found is None or not found.authorization.is_known:
+        return dict(_UNKNOWN)
+    authorization = found.authorization
+    if not authorization.records:
+        return {"status": "anyone may issue"}
+    return {
+        "status": "forbidden" if found.forbids else "restricted",
+        "host": authorization.name,
+        "records": list(authorization.records),
+        "authorities": caa.named(authorization.records),
+    }
+
+
+def _challenge_path(diagnosis: Diagnosis) -> dict[str, Any]:
+    reached = diagnosis.dns.reached if diagnosis.dns is not None else Reached.UNKNOWN
+    return {"reaches": reached.value, "asked": f"http://{diagnosis.name.text}{PROBE_PATH}…"}
+
+
+def _certificate(holding: Holding | None, now: datetime) -> dict[str, Any]:
+    if holding is None:
+        return _UNKNOWN
+    certificate = holding.certificate
+    if certificate is None:
+        return {"status": "none"}
+    status = "issued" if certificate.live_at is None else "live"
+    return {
+        "status": status if certificate.not_after > now else "lapsed",
+        "issuer": certificate.issuer,
+        "not_before": certificate.not_before,
+        "not_after": certificate.not_after,
+        "issued_at": certificate.issued_at,
+        "live_at": certificate.live_at,
+    }
+
+
+def _order(holding: Holding | None) -> dict[str, Any] | None:
+    """`next_attempt_at` is the next time that something is done: an attempt, a look, a renewal."""
+    if holding is None:
+        return dict(_UNKNOWN)
+    order = holding.order
+    if order is None:
+        return None
+    return {
+        "status": order.state,
+        "kind": order.kind,
+        "attempts": order.attempts,
+        "last_error": order.last_error,
+        "failing_since": order.failing_since,
+        "next_attempt_at": order.due_at,
+        "next_free_slot": holding.full.free_at if holding.full else None,
+        "renew_at": order.renew_at,
+        "phases": dict(order.phases),
+    }

@@ -1,0 +1,185 @@
+"""What is wrong with a domain: everything that can be seen of it from here, looked at afresh.
+
+Each part is looked at by itself and may fail by itself: it is unknown then (None), and the others still stand. All of
+it ends within `LONGEST_SECONDS`. A name that is another application's is looked at as one that nobody has: what is said
+of it then, anybody could see. What the facts come to is `api.services.next_step`'s to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from api.services.enrolment import Enrolment, is_foreign
+from api.services.secure import cname_target_of
+from common import caa
+from common.db import acme_accounts, ca_ledger, certificates, domains, orders
+from common.db.applications import Application
+from common.db.ca_ledger import Full, Limits
+from common.db.certificates import InService
+from common.db.domains import Domain
+from common.db.orders import OrderState
+from common.dns import Outcome, Pass
+from common.edge_probe import HttpEdgeProbe, Reached
+from common.eligibility import Findings
+from common.logs import get_logger
+from common.names import DomainName
+from common.settings import Settings
+
+_log = get_logger("api.services.diagnosis")
+
+LONGEST_SECONDS = 9.0  # a pass of questions, and a probe at its end
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record as the DNS has it, or should have it."""
+
+    type: str
+    host: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dns:
+    """`findings` are what eligibility says; `target_*` is step one, the partner's part."""
+
+    findings: Findings
+    expected: tuple[Seen, ...]
+    found: tuple[Seen, ...]
+    target_expected: tuple[Seen, ...]
+    target_found: tuple[Seen, ...]
+    reached: Reached
+
+
+@dataclass(frozen=True, slots=True)
+class Caa:
+    """`forbids`: no CA that we use may issue, as far as we know what they call themselves."""
+
+    authorization: caa.Authorization
+    forbids: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What the application has of the name. `full`: the CA's limit that leaves no room for an order now."""
+
+    domains: tuple[Domain, ...]
+    certificate: InService | None
+    order: OrderState | None
+    full: Full | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A part that is None could not be looked at."""
+
+    name: DomainName
+    uses_acme: bool
+    dns: Dns | None
+    caa: Caa | None
+    holding: Holding | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisService:
+    """One a process."""
+
+    enrolment: Enrolment
+    probe: HttpEdgeProbe
+    settings: Settings
+
+    async def diagnose(self, application: Application, name: DomainName) -> Diagnosis:
+        dns, authorization, holding = await asyncio.gather(
+            _part("dns", lambda: self._look_at_dns(application, name)),
+            _part("caa", lambda: self._look_at_caa(name)),
+            _part("holding", lambda: self._look_at_holding(application, name)),
+        )
+        return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding)
+
+    async def _look_at_dns(self, application: Application, name: DomainName) -> Dns:
+        target = await self._target(application, name)
+        async with self.enrolment.resolver.open_pass() as questions:
+            reached = await self.probe.find(questions, name.text)
+            findings = await self.enrolment.look(name, target, within=questions)
+            return Dns(
+                findings,
+                self._expected(name, target),
+                await _records(questions, name.text),
+                tuple(Seen("CNAME", target, place) for place in sorted(self.enrolment.places.targets)),
+                () if name.is_root else await _records(questions, target),
+                reached,
+            )
+
+    async def _target(self, application: Application, name: DomainName) -> str:
+        """Secure's own counts where only Secure has the name."""
+        held = await self.enrolment.held(name)
+        products = {domain.product for domain in held if domain.application_id == application.id}
+        return cname_target_of(application) if products == {"secure"} else application.cname_target
+
+    def _expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
+        if not name.is_root:
+            return (Seen("CNAME", name.text, target),)
+        addresses = sorted(self.enrolment.places.service_servers)
+        return tuple(Seen("AAAA" if ":" in address else "A", name.text, address) for address in addresses)
+
+    async def _look_at_caa(self, name: DomainName) -> Caa:
+        async with self.enrolment.resolver.open_pass() as questions:
+            authorization = await caa.find_authorization(questions, name.text)
+        accounts: list[str | None] = [None]
+        if self.settings.acme_directory:
+            async with self.enrolment.database.connection() as connection:
+                accounts = [await acme_accounts.find_account(connection, each) for each in self.settings.acme_directory]
+        identities = self.settings.acme_caa_identities
+        return Caa(
+            authorization,
+            forbids=not any(caa.may_issue(authorization.records, identities, account) for account in accounts),
+        )
+
+    async def _look_at_holding(self, application: Application, name: DomainName) -> Holding:
+        async with self.enrolment.database.connection() as connection:
+            held = await domains.find(connection, name.text)
+            if not held or is_foreign(held, application):
+                return Holding((), None, None, None)
+            order = await orders.describe(connection, name.text)
+            full = None
+            if order is not None and order.state != "issued" and self.settings.acme_directory:
+                issuer = order.placed_issuer or self.settings.acme_directory[0]
+                full = await ca_ledger.next_slot(connection, issuer, name.text, _limits(self.settings))
+            return Holding(tuple(held), await certificates.describe(connection, name.text), order, full)
+
+
+async def _records(questions: Pass, name: str) -> tuple[Seen, ...]:
+    """The CNAMEs from `name` on, and the addresses where they end."""
+    seen: list[Seen] = []
+    chain = await questions.follow(name, ())
+    owner = name
+    for value in chain.names:
+        seen.append(Seen("CNAME", owner, value))
+        owner = value
+    if chain.end is Outcome.NO_NAME:
+        return tuple(seen)
+    seen += [Seen("A", owner, value) for value in (await questions.ask(owner, "A")).values]
+    seen += [Seen("AAAA", owner, value) for value in (await questions.ask(owner, "AAAA")).values]
+    return tuple(seen)
+
+
+async def _part(of: str, look: Callable[[], Awaitable[_T]]) -> _T | None:
+    try:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            return await look()
+    except Exception as error:  # noqa: BLE001 - the root of a part: what cannot be seen is unknown
+        _log.warning("part of a diagnosis unknown", part=of, error=type(error).__name__)
+        return None
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        settings.acme_orders_per_account,
+        settings.acme_certificates_per_registered_domain,
+        settings.acme_certificates_per_exact_set,
+        settings.acme_failed_validations,
+    )

@@ -1,0 +1,142 @@
+"""The one thing to do next about a domain, in a plain sentence. Pure.
+
+The rows stand in the order in which somebody would put things right: the DNS first, since nothing else works without
+it; then the certificate; and when all is well, that. Each says something or passes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
+from common import caa
+from common.dns import Outcome
+from common.edge_probe import Reached
+
+Verdict: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
+
+
+class NextStep(NamedTuple):
+    verdict: Verdict
+    words: str
+
+
+def next_step(diagnosis: Diagnosis, now: datetime) -> NextStep:
+    for judge in _ROWS:
+        if (step := judge(diagnosis, now)) is not None:
+            return step
+    return NextStep("unknown", "Not everything could be looked at: ask again in a moment.")
+
+
+def _dns(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    dns, domain = diagnosis.dns, diagnosis.name.text
+    if dns is None:
+        return None
+    findings = dns.findings
+    if findings.unresolved is Outcome.NO_NAME:
+        return NextStep("action needed", f"Create {_wanted(dns)}: {domain} has no DNS record yet.")
+    if findings.unresolved is not None:
+        words = f"The DNS of {domain} could not be asked ({findings.unresolved})"
+        return NextStep("unknown", f"{words}: check its name servers, and ask again.")
+    if findings.lacks_step_one:
+        return NextStep("action needed", _step_one(dns))
+    if not findings.is_pointed:
+        return NextStep("action needed", f"Change the DNS of {domain} to {_wanted(dns)}: {_leads(dns)}.")
+    if findings.unknown is not None:
+        words = f"The DNS of the cname target could not be asked ({findings.unknown})"
+        return NextStep("unknown", f"{words}: ask again in a moment.")
+    return None
+
+
+def _enrolment(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    if diagnosis.dns is None or diagnosis.holding is None or diagnosis.holding.domains:
+        return None
+    power = "" if diagnosis.name.is_root else "POST /power or "
+    return NextStep("action needed", f"The DNS is right. Enrol the domain: {power}POST /ssl.")
+
+
+def _failing(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
+    holding = diagnosis.holding
+    if holding is None or holding.order is None or holding.order.last_error is None or holding.order.state == "issued":
+        return None
+    if holding.full is not None and holding.full.free_at > now:
+        words = "the certificate authority's limits leave no room for an order until"
+        return NextStep("waiting", f"Wait: {words} {_time(holding.full.free_at)}.")
+    at_once = "; PUT /ssl tries at once" if any(each.product == "secure" for each in holding.domains) else ""
+    again = f"The next attempt is {_when(holding.order.due_at, now)}{at_once}."
+    return NextStep("action needed", f"{_remedy(diagnosis, holding.order.last_error)} {again}")
+
+
+def _on_its_way(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
+    holding = diagnosis.holding
+    if holding is None or not holding.domains or _is_live(holding, now):
+        return None
+    if holding.order is not None:
+        return NextStep("waiting", "Wait a moment: the certificate is on its way.")
+    return NextStep("action needed", "There is no certificate, and none on its way: POST /ssl orders one.")
+
+
+def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
+    holding = diagnosis.holding
+    if diagnosis.dns is None or holding is None or not _is_live(holding, now):
+        return None
+    renewal = holding.order.renew_at if holding.order is not None else None
+    when = f" from {_time(renewal)} on" if renewal is not None and renewal > now else ""
+    return NextStep("ok", f"Nothing to do: the domain is served, and its certificate renews itself{when}.")
+
+
+_ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
+    _dns,
+    _enrolment,
+    _failing,
+    _on_its_way,
+    _well,
+)
+
+
+def _is_live(holding: Holding, now: datetime) -> bool:
+    certificate = holding.certificate
+    return certificate is not None and certificate.live_at is not None and certificate.not_after > now
+
+
+def _remedy(diagnosis: Diagnosis, last_error: str) -> str:
+    """What would help; where that cannot be told, what the authority said."""
+    if diagnosis.uses_acme and diagnosis.caa is not None and diagnosis.caa.forbids:
+        return _caa_remedy(diagnosis.caa)
+    if diagnosis.uses_acme and diagnosis.dns is not None and diagnosis.dns.reached in (Reached.ANOTHER, Reached.NOBODY):
+        return (
+            f"Let plain HTTP requests for {diagnosis.name.text} (port 80) reach us: they reach"
+            f" {diagnosis.dns.reached}, so the certificate authority cannot see that the domain is served here."
+        )
+    return f"The last attempt at a certificate failed: {last_error.rstrip('.')}."
+
+
+def _caa_remedy(found: Caa) -> str:
+    named = ", ".join(caa.named(found.authorization.records)) or "nobody"
+    where = found.authorization.name
+    return f"Change the CAA records of {where}: they let {named} issue certificates, and not our authority."
+
+
+def _step_one(dns: Dns) -> str:
+    target = dns.target_expected[0].host
+    places = " or ".join(seen.value for seen in dns.target_expected)
+    return f"Point the cname target {target} to {places} by a CNAME record: it does not lead here."
+
+
+def _wanted(dns: Dns) -> str:
+    records = ", ".join(f"{seen.type} {seen.host} {seen.value}" for seen in dns.expected)
+    return f"the records {records}" if len(dns.expected) > 1 else f"the record {records}"
+
+
+def _leads(dns: Dns) -> str:
+    return "it leads to " + ", ".join(seen.value for seen in dns.found[-3:]) if dns.found else "it leads nowhere"
+
+
+def _when(at: datetime | None, now: datetime) -> str:
+    return "under way" if at is None or at <= now else f"at {_time(at)}"
+
+
+def _time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,181 @@
+"""``GET /domains/:domain/diagnosis``, with a real name server, a real database and whatever goes wrong with them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from bench.lab.zone import Behaviour
+from tests.integration.api.conftest import SERVER, Service
+from tests.integration.api.partner import Answer, Partner
+from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
+
+DOMAIN = "shop.customer.test"
+PARTS = {"domain", "status", "next_step", "products", "dns", "caa", "challenge_path", "certificate", "order"}
+
+
+async def diagnose(partner: Partner, domain: str = DOMAIN) -> dict[str, Any]:
+    answer = await ask(partner, domain)
+    assert answer.status == 200, answer.body
+    assert set(answer.body) == PARTS
+    body: dict[str, Any] = answer.body
+    return body
+
+
+async def ask(partner: Partner, domain: str = DOMAIN) -> Answer:
+    return await partner.call("GET", f"/domains/{domain}/diagnosis")
+
+
+async def test_a_domain_is_followed_from_no_record_to_all_is_well(service: Service) -> None:
+    async with serve_origin() as origin:
+        partner = await service.partner()
+        ssl = Ssl(partner, origin.url)
+
+        found = await diagnose(partner)
+        assert (found["status"], found["dns"]["status"]) == ("action needed", "missing")
+        assert f"Create the record CNAME {DOMAIN} target-1.partner.test" in found["next_step"]
+
+        service.zone.add(DOMAIN, "A", "192.0.2.99")
+        found = await diagnose(partner)
+        assert found["dns"]["status"] == "wrong"
+        assert found["dns"]["found"] == [{"type": "A", "host": DOMAIN, "value": "192.0.2.99"}]
+        assert found["dns"]["expected"] == [{"type": "CNAME", "host": DOMAIN, "value": "target-1.partner.test"}]
+
+        service.zone.remove(DOMAIN)
+        service.point(DOMAIN)
+        found = await diagnose(partner)
+        assert found["dns"]["status"] == "ok"
+        assert found["dns"]["cname_target"]["status"] == "ok"
+        assert found["next_step"] == "The DNS is right. Enrol the domain: POST /power or POST /ssl."
+        assert (found["products"], found["certificate"], found["order"]) == ([], {"status": "none"}, None)
+
+        await ssl.post(DOMAIN)
+        found = await diagnose(partner)
+        assert (found["status"], found["order"]["status"]) == ("waiting", "running")
+        assert [each["product"] for each in found["products"]] == ["secure"]
+
+        await fail_order(service, DOMAIN)
+        async with service.database.connection() as connection:
+            await connection.execute(
+                "update orders set last_error = 'the CA was away', due_at = now() + interval '1 hour'"
+            )
+        found = await diagnose(partner)
+        assert found["status"] == "action needed"
+        assert "the CA was away. The next attempt is at 20" in found["next_step"]
+        assert found["order"]["last_error"] == "the CA was away"
+
+        await go_live(service, DOMAIN, partner.id)
+        found = await diagnose(partner)
+        assert (found["status"], found["certificate"]["status"]) == ("ok", "live")
+        assert found["certificate"]["issuer"] == "internal"
+        assert found["certificate"]["not_before"] < found["certificate"]["live_at"] < found["certificate"]["not_after"]
+
+
+async def test_step_one_is_named(service: Service) -> None:
+    partner = await service.partner(step_one=False)
+    service.point(DOMAIN)
+
+    found = await diagnose(partner)
+
+    assert found["next_step"].startswith("Point the cname target target-1.partner.test to power.frontage.test or ")
+    assert found["dns"]["cname_target"]["status"] == "wrong"
+
+
+async def test_a_root_is_told_its_addresses(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add("customer.test", "A", SERVER)
+    service.zone.add("customer.test", "A", "192.0.2.99")
+
+    found = await diagnose(partner, "customer.test")
+
+    assert found["dns"]["status"] == "wrong"
+    assert f"A customer.test {SERVER}, AAAA customer.test 2001:db8::10" in found["next_step"]
+
+
+async def test_caa_is_found_up_the_tree(service: Service) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    assert (await diagnose(partner))["caa"] == {"status": "anyone may issue", "needed": False}
+
+    service.zone.add("customer.test", "CAA", '0 issue "other.example"')
+    assert (await diagnose(partner))["caa"] == {
+        "status": "restricted",
+        "host": "customer.test",
+        "records": ["0 issue other.example"],
+        "authorities": ["other.example"],
+        "needed": False,
+    }
+
+    service.zone.replace("customer.test", "CAA", '0 issue ";"')
+    assert (await diagnose(partner))["caa"]["status"] == "forbidden"
+
+    service.zone.misbehave("customer.test", Behaviour.SERVFAIL)
+    assert (await diagnose(partner))["caa"]["status"] == "unknown"
+
+
+@pytest.mark.parametrize(("behaviour", "code"), [(Behaviour.SERVFAIL, "servfail"), (Behaviour.TIMEOUT, "timeout")])
+async def test_dns_that_cannot_be_asked_is_unknown_in_bounded_time(
+    service: Service, behaviour: Behaviour, code: str
+) -> None:
+    partner = await service.partner()
+    service.zone.misbehave(DOMAIN, behaviour)
+    began = time.monotonic()
+
+    found = await diagnose(partner)
+
+    assert time.monotonic() - began < 12
+    assert (found["status"], found["dns"]["status"], found["dns"]["code"]) == ("unknown", "unknown", code)
+    assert found["challenge_path"]["reaches"] == "unknown"
+    assert found["certificate"] == {"status": "none"}
+
+
+async def test_parts_that_fail_are_unknown_and_the_others_stand(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+
+    async def break_down(*_: object, **__: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr("common.db.orders.describe", break_down)
+    monkeypatch.setattr("common.caa.find_authorization", break_down)
+    assert (await partner.post(DOMAIN)).status == 200
+
+    found = await diagnose(partner)
+
+    assert found["dns"]["status"] == "ok"
+    assert (found["caa"]["status"], found["certificate"]["status"], found["order"]["status"]) == ("unknown",) * 3
+    assert found["status"] == "unknown"
+
+
+async def test_a_foreign_domain_looks_like_one_that_nobody_has(service: Service) -> None:
+    async with serve_origin() as origin:
+        owner, other = await service.partner(), await service.partner()
+        service.point(DOMAIN)
+        before = await diagnose(other)
+        await Ssl(owner, origin.url).post(DOMAIN)
+        await go_live(service, DOMAIN, owner.id)
+
+        assert await diagnose(other) == before
+        assert (await diagnose(owner))["status"] == "ok"
+
+
+async def test_who_asks_must_say_who_and_what(service: Service) -> None:
+    partner = await service.partner()
+    assert (await partner.call("GET", f"/domains/{DOMAIN}/diagnosis", headers={})).status == 401
+    for name in (
+        "%00",
+        "com",
+        "127.0.0.1",
+        "*.customer.test",
+        "a" * 300,
+        "%F0%9F%98%80..test",
+        "shop.customer.test%2F",
+    ):
+        answer = await ask(partner, name)
+        assert (answer.status, answer.message) == (400, "Domain provided couldn't be resolved."), name
+    assert (await ask(partner, "BÜCHER.customer.test.")).body["domain"] == "xn--bcher-kva.customer.test"
+    assert (await partner.call("POST", f"/domains/{DOMAIN}/diagnosis")).status == 405

@@ -1,0 +1,130 @@
+"""The next step of a diagnosis: what a domain's owner is told, for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Seen
+from api.services.next_step import next_step
+from common.caa import Authorization
+from common.db.ca_ledger import Full
+from common.db.certificates import InService
+from common.db.domains import Domain
+from common.db.orders import OrderState
+from common.dns import Outcome
+from common.edge_probe import Reached
+from common.eligibility import Findings
+from common.names import parse_domain
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NAME = parse_domain("shop.customer.test")
+TARGET = Seen("CNAME", "apps.partner.test", "power.frontage.test")
+POINTED = Seen("CNAME", NAME.text, TARGET.host)
+DNS = Dns(Findings(True, None, Outcome.RECORDS), (POINTED,), (POINTED, TARGET), (TARGET,), (TARGET,), Reached.US)
+FREE = Caa(Authorization(Outcome.NO_DATA), forbids=False)
+DOMAIN = Domain(NAME.text, "secure", "app", "https://origin.test", (), "active", "live", None)
+CERTIFICATE = InService("internal", NOW, NOW + timedelta(days=90), NOW, NOW)
+ORDER = OrderState("issued", "renewal", 0, None, NOW, NOW + timedelta(days=60), {}, NOW, NOW, None, None, None)
+FAILED = replace(
+    ORDER, state="failed", last_error="the CA could not connect.", due_at=NOW + timedelta(hours=1), renew_at=None
+)
+HOLDING = Holding((DOMAIN,), CERTIFICATE, ORDER, None)
+WELL = Diagnosis(NAME, True, DNS, FREE, HOLDING)
+
+
+def told(diagnosis: Diagnosis) -> str:
+    return f"{next_step(diagnosis, NOW).verdict}: {next_step(diagnosis, NOW).words}"
+
+
+def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, *found: Seen) -> Diagnosis:
+    return replace(WELL, dns=replace(DNS, findings=Findings(pointed, unresolved, step_one), found=found))
+
+
+def failing(**changes: object) -> Diagnosis:
+    return replace(WELL, holding=Holding((DOMAIN,), None, FAILED, None), **changes)
+
+
+def test_when_all_is_well_there_is_nothing_to_do() -> None:
+    assert told(WELL) == (
+        "ok: Nothing to do: the domain is served, and its certificate renews itself from 2027-01-20 12:00 UTC on."
+    )
+
+
+def test_a_name_that_is_not_there_is_to_be_created() -> None:
+    assert told(with_findings(False, Outcome.NO_NAME, Outcome.RECORDS)) == (
+        "action needed: Create the record CNAME shop.customer.test apps.partner.test:"
+        " shop.customer.test has no DNS record yet."
+    )
+
+
+def test_a_name_that_leads_elsewhere_is_to_be_changed() -> None:
+    elsewhere = Seen("A", NAME.text, "192.0.2.99")
+    assert told(with_findings(False, None, Outcome.RECORDS, elsewhere)) == (
+        "action needed: Change the DNS of shop.customer.test to the record CNAME shop.customer.test apps.partner.test:"
+        " it leads to 192.0.2.99."
+    )
+
+
+def test_step_one_comes_before_step_two() -> None:
+    assert "Point the cname target apps.partner.test to power.frontage.test" in told(
+        with_findings(False, None, Outcome.NO_DATA)
+    )
+
+
+def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
+    for diagnosis in (
+        with_findings(False, Outcome.SERVER_FAILURE, Outcome.RECORDS),
+        with_findings(True, None, Outcome.TIMEOUT),
+        replace(WELL, dns=None),
+        replace(WELL, holding=None),
+        replace(WELL, dns=None, caa=None, holding=None),
+    ):
+        assert told(diagnosis).startswith("unknown: ")
+
+
+def test_a_pointed_domain_is_to_be_enrolled() -> None:
+    nobodys = replace(WELL, holding=Holding((), None, None, None))
+    assert told(nobodys) == "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl."
+    root = replace(nobodys, name=parse_domain("customer.test"))
+    assert told(root) == "action needed: The DNS is right. Enrol the domain: POST /ssl."
+
+
+def test_a_certificate_on_its_way_is_waited_for() -> None:
+    running = replace(ORDER, state="running")
+    issued = replace(CERTIFICATE, live_at=None)
+    for holding in (Holding((DOMAIN,), None, running, None), Holding((DOMAIN,), issued, ORDER, None)):
+        assert told(replace(WELL, holding=holding)) == "waiting: Wait a moment: the certificate is on its way."
+
+
+def test_a_failure_is_told_in_the_authoritys_words_and_when_it_is_tried_again() -> None:
+    assert told(failing()) == (
+        "action needed: The last attempt at a certificate failed: the CA could not connect."
+        " The next attempt is at 2026-11-21 13:00 UTC; PUT /ssl tries at once."
+    )
+
+
+def test_power_alone_has_nothing_to_try_at_once() -> None:
+    powered = replace(DOMAIN, product="power")
+    assert "PUT" not in told(replace(WELL, holding=Holding((powered,), None, FAILED, None)))
+
+
+def test_caa_that_forbids_is_named_and_no_matter_to_our_own_ca() -> None:
+    forbidding = Caa(Authorization(Outcome.RECORDS, "customer.test", ("0 issue other.example",)), forbids=True)
+    assert "Change the CAA records of customer.test: they let other.example issue" in told(failing(caa=forbidding))
+    assert "CAA" not in told(failing(caa=forbidding, uses_acme=False))
+
+
+def test_a_challenge_path_that_leads_elsewhere_is_named() -> None:
+    assert "(port 80) reach us: they reach another server" in told(failing(dns=replace(DNS, reached=Reached.ANOTHER)))
+
+
+def test_a_limit_of_the_authority_is_waited_for() -> None:
+    full = Full("certificates_per_exact_set", 5, NOW + timedelta(hours=2))
+    holding = Holding((DOMAIN,), None, FAILED, full)
+    assert told(replace(WELL, holding=holding)).endswith("no room for an order until 2026-11-21 14:00 UTC.")
+
+
+def test_a_renewal_that_fails_is_told_while_the_old_certificate_serves() -> None:
+    failing_renewal = replace(WELL, holding=Holding((DOMAIN,), CERTIFICATE, FAILED, None))
+    assert "The last attempt at a certificate failed" in told(failing_renewal)
