@@ -101,7 +101,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
         logs.configure("demo")
         try:
             async with everything(settings, child_environ):
-                application_id, client_secret = await _ensure_application(settings)
+                application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
                 yield Stage(settings, lab, application_id, client_secret)
         except ChildFailed as error:
             raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
@@ -151,7 +151,7 @@ async def _addresses(process: subprocess.Popen[bytes]) -> LabAddresses:
         raise OperatorError("the lab did not start: is the `frontage` distribution installed whole?") from error
 
 
-async def _ensure_application(settings: Settings) -> tuple[str, str]:
+async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str, str]:
     """The demo's application: found by its cname target on a kept state directory, else made. Id and client secret."""
     from common import applications as minting
     from common.db import applications as db
@@ -165,6 +165,7 @@ async def _ensure_application(settings: Settings) -> tuple[str, str]:
     ):
         for application in await db.list_applications(connection):
             if application.cname_target == CNAME_TARGET:
+                await db.update_application(connection, application.id, webhook_url=webhook_url)
                 secret = keyring.open(application.client_secret, db.client_secret_identity(application.id))
                 return application.id, secret.decode()
         new_id, client_secret = minting.mint_id(), minting.mint_client_secret()
@@ -177,6 +178,7 @@ async def _ensure_application(settings: Settings) -> tuple[str, str]:
                 cname_target=CNAME_TARGET,
                 client_secret=keyring.seal(client_secret.encode(), db.client_secret_identity(new_id)),
                 webhook_secret=keyring.seal(webhook_secret.encode(), db.webhook_secret_identity(new_id)),
+                webhook_url=webhook_url,
             ),
         )
     return new_id, client_secret
