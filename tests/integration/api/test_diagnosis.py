@@ -11,6 +11,7 @@ from bench.lab.zone import Behaviour
 from tests.integration.api.conftest import SERVER, Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
+from tests.integration.api.test_eligibility import cdn
 
 DOMAIN = "shop.customer.test"
 PARTS = {"domain", "status", "next_step", "products", "dns", "caa", "challenge_path", "certificate", "order"}
@@ -129,6 +130,19 @@ async def test_dns_that_cannot_be_asked_is_unknown_in_bounded_time(
     assert (found["status"], found["dns"]["status"], found["dns"]["code"]) == ("unknown", "unknown", code)
     assert found["challenge_path"]["reaches"] == "unknown"
     assert found["certificate"] == {"status": "none"}
+
+
+async def test_behind_a_proxy_it_is_our_edges_answer_that_tells(service: Service, probe_port: int) -> None:
+    partner = await service.partner()
+    service.zone.add(DOMAIN, "A", "127.0.0.1")
+    assert (await diagnose(partner))["challenge_path"]["reaches"] == "nobody"
+
+    async with cdn(service, probe_port, "error"):
+        found = await diagnose(partner)
+        assert (found["challenge_path"]["reaches"], found["dns"]["status"]) == ("another server", "wrong")
+    async with cdn(service, probe_port):
+        found = await diagnose(partner)
+        assert (found["challenge_path"]["reaches"], found["dns"]["status"]) == ("us", "ok, behind a proxy")
 
 
 async def test_parts_that_fail_are_unknown_and_the_others_stand(
