@@ -88,7 +88,7 @@ class AcmeIssuer:
         try:
             return Issued(self.name, await course.finish(order, request))
         except IssuanceFailed as error:
-            if error.kind == "validation":
+            if error.kind in ("validation", "caa"):
                 await journal.record_failed_validation(placed)
             error.is_open = error.kind == "unavailable" and self._is_kept_to(placed)
             raise

@@ -1,0 +1,95 @@
+"""Validation as it happens: Pebble asks a real edge, which answers from what it knows, with Postgres or without."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bench.lab.pebble import Pebble, running_pebble
+from common.db import orders
+from common.db.pool import Database
+from common.secrets import Keyring
+from monitor.certificates.issuer import IssuanceFailed
+from tests.component.edge_process import EdgeProcess
+
+from .parts import DOMAIN, Answering, Attempts, opened
+
+NOWHERE = "postgresql://frontage:none@127.0.0.1:1/frontage"
+OTHER = "enrolled-meanwhile.customer.example"
+
+
+@pytest.fixture
+async def edge(tmp_path: Path, dsn: str, keyring: Keyring) -> AsyncIterator[EdgeProcess]:
+    process = EdgeProcess(tmp_path, workers=2, module="edge", FRONTAGE_DATABASE_URL=dsn)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+@pytest.fixture
+async def pebble(tmp_path: Path, edge: EdgeProcess) -> AsyncIterator[Pebble]:
+    async with running_pebble(tmp_path, http_port=edge.http) as running:
+        yield running
+
+
+async def enrol(database: Database, domain: str = DOMAIN) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " values ('app', 'app', 'app.example', '', '') on conflict do nothing"
+        )
+        await connection.execute(
+            "insert into domains (domain, product, application_id, application_url)"
+            " values ($1, 'power', 'app', 'https://origin.example/')",
+            domain,
+        )
+        await orders.request_order(connection, domain, "app", hold_seconds=10)
+
+
+async def status(edge: EdgeProcess, domain: str) -> int:
+    """Of a challenge's answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.http)
+    try:
+        writer.write(f"GET /.well-known/acme-challenge/token HTTP/1.1\r\nHost: {domain}\r\n\r\n".encode())
+        return int((await reader.readuntil(b"\r\n")).split()[1])
+    finally:
+        writer.close()
+
+
+async def test_edge_answers_the_moment_it_is_asked(
+    edge: EdgeProcess, pebble: Pebble, database: Database, keyring: Keyring
+) -> None:
+    await edge.start()
+    async with opened(pebble, database, keyring, Answering()) as issuer:
+        await enrol(database)  # nobody waits for the edge but the issuer itself
+        await Attempts().by(issuer)
+        with pytest.raises(IssuanceFailed, match="404"):
+            await Attempts("never-enrolled.customer.example").by(issuer)
+
+
+async def test_edge_without_postgres_answers_also_for_what_was_enrolled_meanwhile(
+    edge: EdgeProcess, pebble: Pebble, database: Database, keyring: Keyring
+) -> None:
+    async with opened(pebble, database, keyring, Answering()) as issuer:
+        await enrol(database)
+        await edge.start()
+        edge.signal(signal.SIGKILL)
+        await edge.ended()
+        await edge.start(FRONTAGE_DATABASE_URL=NOWHERE)
+        await Attempts().by(issuer)
+        await enrol(database, OTHER)
+        async with asyncio.timeout(20):
+            while await status(edge, OTHER) != 200:  # until it knows that it hears nothing
+                await asyncio.sleep(0.05)
+        await Attempts(OTHER).by(issuer)
+        edge.signal(signal.SIGKILL)
+        await edge.ended()
+        await edge.start()
+        async with asyncio.timeout(20):
+            while await status(edge, "never-enrolled.customer.example") != 404:
+                await asyncio.sleep(0.05)
