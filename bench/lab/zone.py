@@ -49,9 +49,13 @@ class _Records:
 
 
 class Zone:
-    """Mutable from the loop that serves it; every change shows in the very next answer."""
+    """Mutable from the loop that serves it; every change shows in the very next answer.
 
-    def __init__(self) -> None:
+    One that is not authoritative answers like a resolver: what it says, it has from hearsay.
+    """
+
+    def __init__(self, *, is_authoritative: bool = True) -> None:
+        self._is_authoritative = is_authoritative
         self._records: dict[dns.name.Name, dict[str, _Records]] = {}
         self._behaviours: dict[dns.name.Name, Behaviour] = {}
         self.questions: list[Question] = []
@@ -109,7 +113,8 @@ class Zone:
         if not isinstance(response, dns.message.QueryMessage) or len(query.question) != 1:
             response.set_rcode(dns.rcode.FORMERR)
             return response
-        response.flags |= dns.flags.AA
+        if self._is_authoritative:
+            response.flags |= dns.flags.AA
         question = query.question[0]
         kind = dns.rdatatype.to_text(question.rdtype)
         self.questions.append(Question(question.name.to_text(omit_final_dot=True).lower(), kind))
