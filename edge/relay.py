@@ -53,7 +53,7 @@ class Timeouts(NamedTuple):
     connect: float
     origin: float  # from the request's head (or its last byte) to the response's head
     body: float
-    tunnel: float
+    tunnel: float  # a half-closed one has a body's time
 
 
 class ClientSide(Protocol):
@@ -71,6 +71,9 @@ class ClientSide(Protocol):
     def resume_reading(self) -> None: ...
     def set_deadline(self, seconds: float) -> None: ...
     def tunnel_opened(self) -> None: ...
+    def end_writing(self) -> bool:
+        """The tunnel's other end says no more. Whether the client may still send, hearing of it."""
+
     def refuse(self, kind: Kind) -> None:
         """Answer the request instead of the origin."""
 
@@ -105,6 +108,7 @@ class Exchange:
         "_body_consumed",
         "_client_keeps_alive",
         "_interim_count",
+        "_is_half_closed",
         "_relay",
         "_request_chunks",
         "_request_left",
@@ -159,6 +163,7 @@ class Exchange:
         self.reused = False
         self._retried = False
         self._interim_count = 0
+        self._is_half_closed = False  # the tunnel
         self._response_head = b""  # what came of a head not yet complete
         self._response: ResponseHead | None = None
         self._response_left = 0
@@ -247,7 +252,8 @@ class Exchange:
         if self.phase is Phase.BODY:
             self._relay_body(data)
         elif self.phase is Phase.TUNNEL:
-            self.client.set_deadline(self._relay.timeouts.tunnel)
+            timeouts = self._relay.timeouts
+            self.client.set_deadline(timeouts.body if self._is_half_closed else timeouts.tunnel)
             self.client.write(data)
         else:
             try:
@@ -420,7 +426,7 @@ class Exchange:
         timeouts = self._relay.timeouts
         if self.phase is Phase.SENT:
             return timeouts.origin if self.request_is_complete else timeouts.body
-        return timeouts.tunnel if self.phase is Phase.TUNNEL else timeouts.body
+        return timeouts.tunnel if self.phase is Phase.TUNNEL and not self._is_half_closed else timeouts.body
 
     # Backpressure ------------------------------------------------------------------------------------------
 
@@ -444,8 +450,13 @@ class Exchange:
 
     # Ends --------------------------------------------------------------------------------------------------
 
-    def on_upstream_eof(self) -> None:
-        """The origin sends no more; the connection's end follows and decides."""
+    def on_upstream_eof(self) -> bool:
+        """The origin sends no more. Whether it may still be sent to: in a tunnel, each side ends by itself."""
+        if self.phase is not Phase.TUNNEL or not self.client.end_writing():
+            return False  # the connection's end follows, and decides
+        self._is_half_closed = True
+        self.client.set_deadline(self._patience())
+        return True
 
     def on_upstream_lost(self, *, in_order: bool) -> None:
         self._upstream = None
@@ -461,7 +472,10 @@ class Exchange:
             if self.head.minor == 1:
                 self.client.write(chunks.LAST_CHUNK)
             self._complete(reusable=False)
-        elif self.phase is Phase.TUNNEL and in_order:
+        elif self.phase is Phase.TUNNEL:
+            # Whatever it was, what came before is the client's: a WebSocket's last frame, then a reset.
+            if not (in_order or self._is_half_closed):
+                self.failure = CUT_OFF
             self._finish()
             self.client.exchange_finished(keep_alive=False)
         else:
@@ -480,12 +494,15 @@ class Exchange:
 
     def on_client_eof(self) -> None:
         """The client sends no more. In a tunnel the origin hears of it; elsewhere the response still goes down."""
-        if self.phase is not Phase.TUNNEL or self._upstream is None:
+        upstream = self._upstream
+        if self.phase is not Phase.TUNNEL or upstream is None:
             return
-        if self._upstream.transport.can_write_eof():
-            self._upstream.transport.write_eof()
-        else:  # TLS has no half-closed connections
-            self._upstream.transport.close()
+        self._is_half_closed = True
+        self.client.set_deadline(self._patience())
+        if upstream.has_ended or not upstream.transport.can_write_eof():  # TLS has no half-closed connections
+            upstream.transport.close()
+        else:
+            upstream.transport.write_eof()
 
     def on_deadline(self) -> None:
         """No progress for too long."""

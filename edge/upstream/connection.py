@@ -21,7 +21,7 @@ class LeaseHolder(Protocol):
     """What an exchange hears from its upstream connection."""
 
     def on_upstream_data(self, data: bytes) -> None: ...
-    def on_upstream_eof(self) -> None: ...
+    def on_upstream_eof(self) -> bool: ...
     def on_upstream_lost(self, *, in_order: bool) -> None: ...
     def on_upstream_full(self) -> None: ...
     def on_upstream_ready(self) -> None: ...
@@ -32,8 +32,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     __slots__ = (
         "_on_lost",
-        "_origin_ended",
         "_socket",
+        "has_ended",
         "holder",
         "idle_since",
         "last_answer",
@@ -47,7 +47,7 @@ class UpstreamConnection(asyncio.Protocol):
     ) -> None:
         self.origin = origin
         self._socket = sock  # the transport's; to look at, never to read from
-        self._origin_ended = False
+        self.has_ended = False  # in order
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.holder: LeaseHolder | None = None
         self.served = 0
@@ -82,10 +82,10 @@ class UpstreamConnection(asyncio.Protocol):
             self.holder.on_upstream_data(data)
 
     def eof_received(self) -> bool | None:
-        self._origin_ended = self._is_goodbye()
-        if self.holder is not None:
-            self.holder.on_upstream_eof()
-        return False
+        self.has_ended = self._is_goodbye()
+        if self.holder is None or self.origin.scheme == "https":  # the loop's TLS closes both ways at once
+            return False
+        return self.holder.on_upstream_eof()
 
     def _is_goodbye(self) -> bool:
         engine: ssl.SSLObject | None = self.transport.get_extra_info("ssl_object")
@@ -100,7 +100,7 @@ class UpstreamConnection(asyncio.Protocol):
         holder, self.holder = self.holder, None
         self._on_lost(self)
         if holder is not None:
-            holder.on_upstream_lost(in_order=exc is None and self._origin_ended)
+            holder.on_upstream_lost(in_order=exc is None and self.has_ended)
 
     def pause_writing(self) -> None:
         if self.holder is not None:
