@@ -52,7 +52,8 @@ class MonitorHandlers:
         return answers.respond(schemas.monitored_domain(await self._service.find(_key_of_path(request))))
 
     async def get_checks(self, request: web.Request) -> web.Response:
-        return answers.respond(schemas.last_check(await self._service.find(_key_of_path(request))))
+        key = _key_of_path(request)
+        return answers.respond(schemas.last_check(key, await self._service.find_last_check(key)))
 
     async def get_records(self, request: web.Request) -> web.Response:
         return answers.respond((await self._service.find(_key_of_path(request))).dns_records)

@@ -20,7 +20,7 @@ from api.schemas import queries
 from api.schemas.bodies import Strict
 from common.db.batches import NotUnderstood, Progress, Unwatch, Watch
 from common.db.monitor_health import Health
-from common.db.monitored_domains import Labels, MonitoredDomain
+from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain
 from common.errors import InvalidName
 from common.names import parse_domain, parse_subdomain
 from common.records import InvalidRecord, Record, parse_record
@@ -224,14 +224,14 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
     }
 
 
-def last_check(domain: MonitoredDomain) -> dict[str, Any]:
+def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
     """What the last check went by."""
     return {
-        "domain": domain.key.domain,
-        "subdomain": domain.key.subdomain,
-        "state": domain.state,
-        "last_checked_at": domain.last_checked_at,
-        "evidence": domain.evidence,
+        "domain": key.domain,
+        "subdomain": key.subdomain,
+        "state": check.state,
+        "last_checked_at": check.checked_at,
+        "evidence": check.evidence,
     }
 
 

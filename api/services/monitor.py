@@ -16,7 +16,7 @@ from api.schemas.monitor import MOST_RECORDS, MonitorQuery, RecordsBody, Unwatch
 from common.db import monitor_health, monitored_domains
 from common.db.applications import Application
 from common.db.monitor_health import Health
-from common.db.monitored_domains import Key, Labels, MonitoredDomain
+from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain
 from common.db.pool import Database
 from common.record_sets import Records, distinct, without
 
@@ -56,6 +56,13 @@ class MonitorService:
     async def find(self, key: Key) -> MonitoredDomain:
         async with self.database.connection() as connection:
             found = await monitored_domains.find(connection, key)
+        if found is None:
+            raise Refused(NOT_MONITORED_OR_FOREIGN)
+        return found
+
+    async def find_last_check(self, key: Key) -> LastCheck:
+        async with self.database.connection() as connection:
+            found = await monitored_domains.find_last_check(connection, key)
         if found is None:
             raise Refused(NOT_MONITORED_OR_FOREIGN)
         return found

@@ -32,9 +32,12 @@ Edit = Callable[[Records], Records]
 
 _WHERE = "where application_id = $1 and domain = $2 and coalesce(subdomain, '') = coalesce($3, '')"
 
+_COLUMNS = """id, application_id, domain, subdomain, user_id, job_id, user_email, source, date_added, dns_records,
+    records_present, records_missing, missing_records_last_detected, last_checked_at"""
+
 # The tallies say in which day, then in which ten seconds of it, the row at an offset was added, and how many rows of
 # those come before it.
-_PAGE = """
+_PAGE = f"""
     with days as (
         select begins_at, domains, (sum(domains) over (order by begins_at) - domains)::bigint as before
         from monitored_tallies where application_id = $1 and span = 'day'
@@ -54,7 +57,7 @@ _PAGE = """
             and ($5::timestamptz is null or date_added < $5)
         order by date_added, id offset (select skip from moment) limit $3
     )
-    select monitored_domains.* from page join monitored_domains using (id) order by date_added, id
+    select {_COLUMNS} from page join monitored_domains using (id) order by date_added, id
 """
 
 
@@ -78,7 +81,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class MonitoredDomain:
-    """SPEC 2.8. Records are as stored: JSON objects in the shape of SPEC 2.1. `evidence` is the last check's."""
+    """SPEC 2.8. Records are as stored: JSON objects in the shape of SPEC 2.1."""
 
     id: str
     key: Key
@@ -86,11 +89,18 @@ class MonitoredDomain:
     source: str
     date_added: datetime
     dns_records: list[dict[str, Any]]
-    state: State
     records_present: list[dict[str, Any]] | None
     records_missing: list[dict[str, Any]] | None
     missing_records_last_detected: datetime | None
     last_checked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastCheck:
+    """What a name's last check went by, as `common.db.checks` stores it; `evidence` is JSON."""
+
+    state: State
+    checked_at: datetime | None
     evidence: Any
 
 
@@ -142,8 +152,15 @@ async def remove(
 
 
 async def find(connection: Connection[Record], key: Key) -> MonitoredDomain | None:
-    row = await connection.fetchrow(f"select * from monitored_domains {_WHERE}", *_values(key))
+    row = await connection.fetchrow(f"select {_COLUMNS} from monitored_domains {_WHERE}", *_values(key))
     return None if row is None else _monitored(row)
+
+
+async def find_last_check(connection: Connection[Record], key: Key) -> LastCheck | None:
+    row = await connection.fetchrow(
+        f"select state, last_checked_at, evidence from monitored_domains {_WHERE}", *_values(key)
+    )
+    return None if row is None else LastCheck(*row)
 
 
 async def list_page(
@@ -238,10 +255,8 @@ def _monitored(row: Record) -> MonitoredDomain:
         source=row["source"],
         date_added=row["date_added"],
         dns_records=row["dns_records"],
-        state=row["state"],
         records_present=row["records_present"],
         records_missing=row["records_missing"],
         missing_records_last_detected=row["missing_records_last_detected"],
         last_checked_at=row["last_checked_at"],
-        evidence=row["evidence"],
     )
