@@ -1,0 +1,164 @@
+"""Before "missing" is believed: resolvers that are wrong, a zone whose own servers know better, and who answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from bench.lab.knot import Knot, find_knot
+from bench.lab.server import NameServer
+from bench.lab.zone import Behaviour, Zone
+from common.db.pool import Database
+from monitor.checks.checking import Checking
+
+from . import parts
+from .parts import a, address_of, check_now, record, row_of, told, watch
+
+DOMAIN = "customer.example"
+with_knot = pytest.mark.skipif(find_knot() is None, reason="the Debian package knot is not installed")
+
+
+@dataclass
+class World:
+    """Two resolvers of hearsay; both know the zone's name server."""
+
+    database: Database
+    first: NameServer
+    second: NameServer
+
+    def add(self, name: str, kind: str, value: str) -> None:
+        for server in (self.first, self.second):
+            server.zone.add(name, kind, value)
+
+    def remove(self, name: str) -> None:
+        for server in (self.first, self.second):
+            server.zone.remove(name)
+
+    def checking(self, *servers: NameServer, authority_port: int = 1) -> Checking:
+        chosen = servers or (self.first, self.second)
+        return parts.make_checking(self.database, *map(address_of, chosen), authority_port=authority_port)
+
+
+@pytest.fixture
+async def world(database: Database) -> AsyncIterator[World]:
+    await parts.add_application(database)
+    async with (
+        NameServer.serve(Zone(is_authoritative=False)) as first,
+        NameServer.serve(Zone(is_authoritative=False)) as second,
+    ):
+        world = World(database, first, second)
+        world.add(DOMAIN, "NS", f"ns.{DOMAIN}")
+        world.add(f"ns.{DOMAIN}", "A", "127.0.0.1")
+        yield world
+
+
+async def state(world: World, checking: Checking) -> str:
+    await check_now(world.database, checking)
+    return str((await row_of(world.database, DOMAIN))["state"])
+
+
+async def test_one_resolver_alone_is_not_believed(world: World) -> None:
+    checking = world.checking(world.first)
+    async with parts.running(checking):
+        await watch(world.database, DOMAIN, [a("www")])
+        assert await state(world, checking) == "unchecked"
+    assert await told(world.database) == []
+
+
+async def test_two_resolvers_that_agree_are_believed_where_nobody_else_can_be_asked(world: World) -> None:
+    checking = world.checking()
+    async with parts.running(checking):
+        await watch(world.database, DOMAIN, [a("www")])
+        assert await state(world, checking) == "missing"
+
+
+@pytest.mark.parametrize("behaviour", [None, Behaviour.SERVFAIL, Behaviour.TIMEOUT])
+async def test_a_second_resolver_that_disagrees_or_is_silent_leaves_it_unknown(
+    world: World, behaviour: Behaviour | None
+) -> None:
+    world.add(f"www.{DOMAIN}", "A", "192.0.2.1")
+    checking = world.checking()
+    async with parts.running(checking):
+        await watch(world.database, DOMAIN, [a("www")])
+        assert await state(world, checking) == "present"
+        world.first.zone.remove(f"www.{DOMAIN}")
+        world.second.zone.misbehave(f"www.{DOMAIN}", behaviour)
+        assert await state(world, checking) == "present"
+    row = await row_of(world.database, DOMAIN)
+    assert row["records_missing"] == []
+    resolvers = {said["server"] for said in row["evidence"] if said["role"] == "resolver"}
+    assert resolvers == {world.first.address, world.second.address}
+    assert await told(world.database) == []
+
+
+@with_knot
+async def test_the_zones_own_server_outweighs_resolvers_that_lie(world: World) -> None:
+    async with Knot.serve({DOMAIN: "@ NS ns\nns A 127.0.0.1\nwww A 192.0.2.1"}) as knot:
+        checking = world.checking(authority_port=knot.address.port)
+        async with parts.running(checking):
+            await watch(world.database, DOMAIN, [a("www")])
+            assert await state(world, checking) == "present"
+
+            await knot.remove(DOMAIN, "www", "A")
+            assert await state(world, checking) == "missing"
+            evidence = (await row_of(world.database, DOMAIN))["evidence"]
+            assert {
+                "role": "authority",
+                "server": str(knot.address),
+                "name": f"www.{DOMAIN}",
+                "type": "A",
+                "outcome": "nxdomain",
+            }.items() <= evidence[-1].items()
+
+            world.first.zone.add(f"www.{DOMAIN}", "A", "192.0.2.1")
+            assert await state(world, checking) == "present", "one answer is enough for that"
+    assert [event for event, _ in await told(world.database)] == ["missing", "restored"]
+
+
+@with_knot
+async def test_a_cache_that_still_has_it_keeps_the_alarm_back(world: World) -> None:
+    async with Knot.serve({DOMAIN: "@ NS ns\nns A 127.0.0.1\nwww A 192.0.2.1"}) as knot:
+        checking = world.checking(authority_port=knot.address.port)
+        async with parts.running(checking):
+            await watch(world.database, DOMAIN, [a("www")])
+            assert await state(world, checking) == "present"
+            world.second.zone.add(f"www.{DOMAIN}", "A", "192.0.2.1")
+            await knot.remove(DOMAIN, "www", "A")
+            assert await state(world, checking) == "present"
+            world.second.zone.remove(f"www.{DOMAIN}")
+            assert await state(world, checking) == "missing"
+
+
+@with_knot
+async def test_a_flattened_apex_is_confirmed_with_the_zones_own_server(world: World) -> None:
+    world.add("shop.partner.example", "A", "198.51.100.1")
+    zone = "@ NS ns\nns A 127.0.0.1\n@ A 198.51.100.1"
+    async with Knot.serve({DOMAIN: zone}) as knot:
+        checking = world.checking(authority_port=knot.address.port)
+        async with parts.running(checking):
+            await watch(world.database, DOMAIN, [record("CNAME", "@", "shop.partner.example")])
+            assert await state(world, checking) == "present"
+            await knot.remove(DOMAIN, "@", "A")
+            await knot.add(DOMAIN, "@", "A", "203.0.113.9")
+            assert await state(world, checking) == "missing"
+
+
+async def test_a_server_of_our_own_that_has_authority_is_believed(database: Database) -> None:
+    await parts.add_application(database)
+    async with NameServer.serve(Zone()) as server:
+        checking = parts.make_checking(database, address_of(server))
+        async with parts.running(checking):
+            await watch(database, DOMAIN, [a("www")])
+            await check_now(database, checking)
+    assert await told(database) == [("missing", ["www"])]
+
+
+async def test_the_second_resolver_is_asked_when_the_first_cannot_be(world: World) -> None:
+    world.add(f"www.{DOMAIN}", "A", "192.0.2.1")
+    world.first.zone.misbehave(f"www.{DOMAIN}", Behaviour.SERVFAIL)
+    checking = world.checking()
+    async with parts.running(checking):
+        await watch(world.database, DOMAIN, [a("www")])
+        assert await state(world, checking) == "present"
