@@ -1,0 +1,614 @@
+"""A client's connection: requests in, one exchange at a time, responses out.
+
+`Downstream` is an asyncio protocol on the plain port and inside the TLS layer; what it shares with all others of its
+worker is `edge.serving.Serving`.
+Reading stays on while an answer is awaited (a paused socket shows neither FIN nor RST); what a client sends ahead is
+kept up to 16 KB, then reading pauses until the exchange is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import struct
+import sys
+from random import getrandbits
+from typing import Final, cast
+
+from common.probe import probe_answer
+from edge.departure import has_left
+from edge.http import fields, max_forwards, request
+from edge.http.forwarded import Client, address_of
+from edge.http.refusals import (
+    ALLOW,
+    AWAITING_CERTIFICATE,
+    BAD_REQUEST,
+    BODY_TOO_LARGE,
+    CUT_OFF,
+    HEAD_TOO_LARGE,
+    MISDIRECTED,
+    NOT_ENROLLED,
+    REQUEST_TIMEOUT,
+    TARGET_TOO_LONG,
+    TOO_MANY_CONNECTIONS,
+    Kind,
+    Refused,
+    render,
+)
+from edge.http.request import Limits, RequestHead
+from edge.relay import Exchange, Phase
+from edge.routing.challenge import is_challenge
+from edge.routing.decide import PROBE_PREFIX, Redirect, decide
+from edge.routing.onward import compose, sign
+from edge.routing.route import Route
+from edge.serving import Serving
+
+MAX_PIPELINED_BYTES: Final = 16_384
+# Closing at once with unread input would make the kernel reset the connection before the client read our answer.
+LINGER_SECONDS: Final = 2.0
+# After the client's FIN: it may have half-closed and still read, or be gone; a short while tells.
+HALF_CLOSED_SECONDS: Final = 2.0
+LAST_REQUEST_SECONDS: Final = 1.0
+
+_EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
+_REQUEST_ID: Final = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]{1,128})[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+# A permanent redirect is kept for ever unless told otherwise, and redirectTo may change.
+_REDIRECT_KEPT: Final = b"\r\nCache-Control: max-age=300"
+_REQUEST_ID_NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
+_BARE_LF: Final = re.compile(rb"(?<!\r)\n")
+
+
+class _Repeat:
+    """The last request of a connection, for when the same bytes come again (they mean the same: same client,
+    same port, same route)."""
+
+    __slots__ = ("generation", "head", "raw", "route", "upstream_head")
+
+    def __init__(self, raw: bytes, generation: int, head: RequestHead, route: Route, upstream_head: bytes) -> None:
+        self.raw = raw
+        self.generation = generation
+        self.head = head
+        self.route = route
+        self.upstream_head = upstream_head
+
+
+class Downstream(asyncio.Protocol):
+    """One connection. Invariant: between requests `exchange` is None and `_buffer` holds no complete head."""
+
+    __slots__ = (
+        "_buffer",
+        "_client",
+        "_is_advancing",
+        "_is_full",
+        "_is_lingering",
+        "_is_paused",
+        "_place",
+        "_reading_ended",
+        "_repeat",
+        "_request_id",
+        "_searched",
+        "_secure",
+        "_server_name",
+        "_serving",
+        "_transport",
+        "_unsent_bytes",
+        "bytes_down",
+        "deadline",
+        "exchange",
+        "scheme",
+    )
+
+    def __init__(self, serving: Serving, *, secure: bool) -> None:
+        # the worker's
+        self._serving = serving
+        self._secure = secure
+        self.scheme = b"https" if secure else b"http"
+        # the connection's
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._client: Client = cast("Client", None)
+        self._server_name = ""
+        self._place: str | None = None
+        self._buffer = b""
+        self._searched = 0  # so far the buffer holds no end of a head
+        self._repeat: _Repeat | None = None
+        self._is_full = False
+        self._unsent_bytes = sys.maxsize  # when last asked
+        self._is_advancing = False
+        self._is_lingering = False
+        self._is_paused = False
+        self._reading_ended = False
+        # the request's
+        self.bytes_down = 0
+        self._request_id = ""  # where requests have one
+        self.exchange: Exchange | None = None
+        self.deadline = 0.0
+
+    # Called by the transport ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        serving = self._serving
+        serving.connections.add(self)
+        serving.counters.accepted += 1
+        peername = transport.get_extra_info("peername")
+        self._client = Client(address_of(peername), secure=self._secure, trusted_proxies=serving.trusted_proxies)
+        self._server_name = (transport.get_extra_info("server_name") or "") if self._secure else ""
+        self.set_deadline(serving.head_seconds)
+        self._place = serving.admission.admit(peername)
+        if self._place is None:
+            self._turn_away()
+
+    def data_received(self, data: bytes) -> None:
+        exchange = self.exchange
+        if exchange is not None:
+            self._continue(exchange, data)
+            return
+        repeat = self._repeat
+        if repeat is not None and repeat.raw == data and not self._buffer and self._may_repeat(repeat):
+            self._start(repeat.head, repeat.route, repeat.upstream_head)
+            return
+        if self._is_lingering:
+            return
+        if not self._buffer and data[:1] != b"\r":  # empty lines do not begin a request
+            self.set_deadline(self._serving.head_seconds)
+        self._buffer += data
+        if self._is_full:  # who does not read our answers need not ask on
+            self.pause_reading()
+        else:
+            self._advance()
+
+    def eof_received(self) -> bool:
+        self._reading_ended = True
+        if self.exchange is None:
+            self._transport.close()
+            return False
+        if self.exchange.phase is not Phase.TUNNEL:
+            self.set_deadline(HALF_CLOSED_SECONDS)
+        self._tell_end(self.exchange)
+        return True
+
+    def _tell_end(self, exchange: Exchange) -> None:
+        if exchange.request_is_complete or exchange.status:
+            exchange.on_client_eof()
+        else:  # RFC 9112 §8: the rest of the body will not come
+            self._break_request(exchange, BAD_REQUEST)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._serving.connections.discard(self)
+        self._serving.paused.discard(self)
+        self._serving.admission.leave(self._place)
+        exchange, self.exchange = self.exchange, None
+        if exchange is not None:
+            exchange.cancel()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        if self.exchange is not None:
+            self.exchange.on_client_full()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        if self.exchange is not None:
+            self.exchange.on_client_ready()
+        elif self._is_lingering:
+            self.deadline = self._serving.now + LINGER_SECONDS
+        else:
+            self._go_on()
+
+    # Called by the worker's clock --------------------------------------------------------------------------
+
+    def set_deadline(self, seconds: float) -> None:
+        if self._reading_ended and not self._has_tunnel():
+            seconds = HALF_CLOSED_SECONDS
+        self.deadline = self._serving.now + seconds
+
+    def _has_tunnel(self) -> bool:
+        return self.exchange is not None and self.exchange.phase is Phase.TUNNEL
+
+    def on_deadline(self) -> None:
+        if (self._is_full or self.exchange is None) and self._is_taking():
+            self.deadline = self._serving.now + self._serving.relay.timeouts.body
+        elif self._is_full:
+            self._transport.abort()
+        elif self.exchange is not None:
+            self.exchange.on_deadline()
+        elif self._is_lingering or self._transport.is_closing() or self._transport.get_write_buffer_size():
+            self._transport.abort()
+        elif self._buffer:
+            self._refuse(REQUEST_TIMEOUT, None, self._buffer)
+        else:
+            self._transport.close()
+
+    def look_after_client(self) -> None:
+        """While it is not read from, nobody says that it left; and its origin works, or waits, for nobody."""
+        missing_bytes = self.exchange.missing_bytes if self.exchange is not None else 0
+        if not self._transport.is_closing() and has_left(self._transport.get_extra_info("socket"), missing_bytes):
+            self._transport.abort()
+
+    def _is_taking(self) -> bool:
+        """Whether less of what we wrote is unsent than when last asked: a slow client is not one that stands still."""
+        before, self._unsent_bytes = self._unsent_bytes, self._transport.get_write_buffer_size()
+        return 0 < self._unsent_bytes < before
+
+    def expect_last_request(self) -> None:
+        if self.exchange is None and not self._buffer:
+            self.set_deadline(LAST_REQUEST_SECONDS)
+
+    def _turn_away(self) -> None:
+        """There is no place for this connection: on the plain port; on the other, TLS has been turned away before."""
+        if self._serving.admission.may_tell:
+            self._refuse(TOO_MANY_CONNECTIONS, None, b"")
+        else:
+            self._transport.abort()
+
+    # Requests ---------------------------------------------------------------------------------------------
+
+    def _may_repeat(self, repeat: _Repeat) -> bool:
+        serving = self._serving
+        return repeat.generation == serving.routes.generation and not (
+            self._is_full or self._is_lingering or serving.is_draining
+        )
+
+    def _advance(self) -> None:
+        """Begin what the buffer holds, until an exchange is under way or the buffer lacks a complete head."""
+        if self._is_advancing:  # a refusal inside the loop below ends up here
+            return
+        self._is_advancing = True
+        try:
+            while self.exchange is None and self._buffer and not (self._is_full or self._is_lingering):
+                if not self._begin_next():
+                    break
+        finally:
+            self._is_advancing = False
+
+    def _begin_next(self) -> bool:
+        """Take one head from the buffer; False when there is none yet."""
+        buffer = self._buffer
+        if buffer[:2] == b"\r\n":
+            return self._skip_empty_lines()
+        end = buffer.find(b"\r\n\r\n", self._searched) + 4
+        head = None
+        try:
+            if end < 4:
+                _check_incomplete(buffer, self._searched, self._serving.limits)
+                self._searched = max(0, len(buffer) - 3)
+                return False
+            self._buffer = buffer[end:]
+            self._searched = 0
+            head = request.parse(buffer[:end], self._serving.limits)
+            self._begin(head, buffer[:end])
+        except Refused as error:
+            self._refuse(error.kind, head, buffer)
+        return True
+
+    def _skip_empty_lines(self) -> bool:
+        """RFC 9112 §2.2: they are ignored before a request line; a bare LF or CR among them is not."""
+        lines = _EMPTY_LINES.match(self._buffer)
+        assert lines is not None
+        self._buffer = self._buffer[lines.end() :]
+        if self._buffer:
+            self.set_deadline(self._serving.head_seconds)
+        return bool(self._buffer)
+
+    def _begin(self, head: RequestHead, raw: bytes) -> None:
+        serving = self._serving
+        route = self._route(head)
+        if route is None:
+            return
+        if serving.max_body_bytes is not None and head.body > serving.max_body_bytes:
+            raise Refused(BODY_TOO_LARGE)
+        decision = decide(
+            route,
+            head,
+            secure=self._secure,
+            redirects_to_https=serving.redirects_to_https,
+            ports=serving.ports,
+            find_route=serving.routes.find,
+        )
+        if isinstance(decision, Redirect):
+            self._redirect(decision, head)
+            return
+        if head.method == b"OPTIONS":
+            further = max_forwards.count_down(head)
+            if further is None:
+                self._answer(b"200 OK\r\n" + ALLOW, b"", head)
+                return
+            head = further
+        if serving.access_log is not None and not self._client.is_trusted:
+            head = _without_request_id(head)
+        client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
+        upstream_head = compose(route, head, decision, client)
+        if head.is_repeatable:
+            self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head)
+        self._start(head, route, upstream_head)
+        if head.body and self._buffer:
+            rest, self._buffer = self._buffer, b""
+            self._continue(self.exchange, rest)
+
+    def _redirect(self, redirect: Redirect, head: RequestHead) -> None:
+        """Raises: `Refused`."""
+        if redirect.is_upgrade and self._serving.is_awaiting_certificate(head.host):
+            raise Refused(AWAITING_CERTIFICATE)
+        kept = b"" if redirect.is_upgrade else _REDIRECT_KEPT
+        self._answer(b"308 Permanent Redirect\r\nLocation: " + redirect.location + kept, b"", head)
+
+    def _route(self, head: RequestHead) -> Route | None:
+        """The route asked for; None when the request was answered here.
+
+        Raises: `Refused` for names that are not enrolled, or not this connection's.
+        """
+        serving = self._serving
+        if not self._secure and head.target.startswith(PROBE_PREFIX):
+            nonce = head.path[len(PROBE_PREFIX) :].decode("ascii")
+            answer = probe_answer(serving.keyring, head.host, nonce)
+            if answer is not None:
+                self._answer(b"200 OK\r\nContent-Type: text/plain", answer, head)
+                return None
+        if is_challenge(head):
+            answer = serving.challenge_answer(head)
+            if answer is not None:
+                self._answer(b"200 OK\r\nContent-Type: application/octet-stream", answer, head)
+                return None
+        route = serving.routes.find(head.host)
+        if route is None:
+            raise Refused(NOT_ENROLLED)
+        if self._server_name and self._server_name != head.host:
+            # RFC 9110 §7.4: certificates shown for one owner's name say nothing about another's.
+            shown = serving.routes.find(self._server_name)
+            if shown is None or shown.application_id != route.application_id:
+                raise Refused(MISDIRECTED)
+        return route
+
+    def _start(self, head: RequestHead, route: Route, upstream_head: bytes) -> None:
+        serving = self._serving
+        if route.signing is not None:
+            upstream_head = sign(route.signing, head, upstream_head, serving.unix_seconds())
+        if serving.access_log is not None:
+            upstream_head = self._identify(head, upstream_head)
+        self.bytes_down = 0
+        self.exchange = exchange = Exchange(self, serving.relay, head, route, upstream_head, serving.loop.time())
+        exchange.start()
+
+    def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:
+        """Give the request an id, a trusted proxy's own or one of ours, and tell it to the origin."""
+        given = _REQUEST_ID.search(head.kept) if self._client.is_trusted else None
+        if given is not None:
+            self._request_id = given[1].decode("ascii")
+            return upstream_head
+        self._request_id = _new_request_id()
+        return b"%bX-Request-Id: %b\r\n\r\n" % (upstream_head[:-2], self._request_id.encode())
+
+    def _continue(self, exchange: Exchange | None, data: bytes) -> None:
+        """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
+        assert exchange is not None
+        if not exchange.request_is_complete or exchange.phase is Phase.TUNNEL:
+            try:
+                data = exchange.on_request_data(data)
+            except Refused as error:
+                self._break_request(exchange, error.kind)
+                return
+            if not data:
+                return
+        if self.exchange is None:
+            self.data_received(data)
+            return
+        self._buffer += data
+        if len(self._buffer) > MAX_PIPELINED_BYTES:
+            self.pause_reading()
+
+    def _break_request(self, exchange: Exchange, kind: Kind) -> None:
+        """The body's coding broke in the middle."""
+        nothing_sent = exchange.status == 0
+        if nothing_sent:
+            exchange.status, exchange.failure = kind.status, kind
+        exchange.cancel()
+        self.exchange = None
+        if nothing_sent:
+            self._refuse(kind, exchange.head, exchange.head.kept, exchange)
+        else:
+            self._transport.abort()
+
+    # Called by the exchange -------------------------------------------------------------------------------
+
+    @property
+    def is_draining(self) -> bool:
+        return self._serving.is_draining
+
+    def write(self, data: bytes) -> None:
+        self.bytes_down += len(data)
+        self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        self._serving.paused.add(self)
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if len(self._buffer) <= MAX_PIPELINED_BYTES:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        self._is_paused = False
+        self._serving.paused.discard(self)
+        self._transport.resume_reading()
+
+    def abort(self, *, reset: bool = False) -> None:
+        self.exchange = None
+        if reset:
+            sock = self._transport.get_extra_info("socket")
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+    def tunnel_opened(self) -> None:
+        data, self._buffer = self._buffer, b""
+        self.resume_reading()
+        if data:
+            self._continue(self.exchange, data)
+        if self._reading_ended and self.exchange is not None:
+            self.exchange.on_client_eof()
+
+    def end_writing(self) -> bool:
+        if self._reading_ended or not self._transport.can_write_eof():
+            return False
+        self._transport.write_eof()
+        return True
+
+    def exchange_finished(self, *, keep_alive: bool) -> None:
+        exchange, self.exchange = self.exchange, None
+        assert exchange is not None
+        if not keep_alive or (self._reading_ended and not self._buffer):
+            self._close(lingers=bool(self._buffer) or not exchange.request_is_complete)
+        elif self._buffer or self._is_paused:
+            self._go_on()
+        else:
+            self._expect_request()
+
+    def _expect_request(self) -> None:
+        serving = self._serving
+        self.deadline = serving.now + (LAST_REQUEST_SECONDS if serving.is_draining else serving.idle_seconds)
+
+    def _go_on(self) -> None:
+        """Reading may have been paused, and requests may have come meanwhile."""
+        self._expect_request()
+        self._read_on()
+        self._advance()
+        if self.exchange is not None:
+            if self._reading_ended:
+                self._tell_end(self.exchange)
+        elif self._reading_ended and not self._is_full:
+            self._transport.close()
+        elif self._buffer and not (self._is_full or self._is_lingering):
+            self.set_deadline(self._serving.head_seconds)
+
+    def refuse(self, kind: Kind) -> None:
+        """Answer in the origin's place."""
+        exchange, self.exchange = self.exchange, None
+        assert exchange is not None
+        self._refuse(kind, exchange.head, exchange.head.kept, exchange)
+
+    def _refuse(self, kind: Kind, head: RequestHead | None, raw: bytes, exchange: Exchange | None = None) -> None:
+        """`head` is None when the request could not be read; `raw` is what is there of it."""
+        self._serving.counters.refusal(kind.code)
+        whole = head is not None and head.body == 0 if exchange is None else exchange.request_is_complete
+        request_id = (self._request_id if exchange is not None else "") or _new_request_id()
+        close = kind.close or not whole or not self._may_stay(head)
+        wants_html = b"text/html" in raw
+        own_page = None
+        if wants_html and kind.status >= 500 and head is not None:
+            own_page = self._serving.routes.error_page(head.host)
+        answer = render(
+            kind,
+            request_id=request_id,
+            date_field=self._serving.date_field(),
+            wants_html=wants_html,
+            head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
+            close=close,
+            own_page=own_page,
+        )
+        self._log(kind.status, head, request_id, len(answer), exchange, kind)
+        self._after_own_answer(answer, close=close)
+
+    def _answer(self, status_and_field: bytes, body: bytes, head: RequestHead) -> None:
+        """A small answer of our own that is no refusal."""
+        close = head.body != 0 or not self._may_stay(head)
+        answer = b"HTTP/1.1 %b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
+            status_and_field,
+            self._serving.date_field(),
+            len(body),
+            b"\r\nConnection: close" if close else b"",
+            b"" if head.method == b"HEAD" else body,
+        )
+        self._log(int(answer[9:12]), head, "", len(answer))
+        self._after_own_answer(answer, close=close)
+
+    def log(self, exchange: Exchange) -> None:
+        if exchange.failure is None or exchange.failure is CUT_OFF:  # refusals are, when they are written
+            self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
+
+    def _log(
+        self,
+        status: int,
+        head: RequestHead | None,
+        request_id: str,
+        bytes_down: int,
+        exchange: Exchange | None = None,
+        refusal: Kind | None = None,
+    ) -> None:
+        access_log = self._serving.access_log
+        if access_log is None or not access_log.takes(status):
+            return
+        engine = self._transport.get_extra_info("ssl_object") if self._secure else None
+        access_log.add(
+            status,
+            request_id=request_id or _new_request_id(),
+            client=self._client,
+            scheme=self.scheme,
+            tls=engine.version() if engine is not None else "",
+            head=head,
+            bytes_down=bytes_down,
+            now=self._serving.loop.time(),
+            exchange=exchange,
+            refusal=refusal,
+        )
+
+    def _may_stay(self, head: RequestHead | None) -> bool:
+        """Whether the connection may serve another request after an answer of our own."""
+        return (
+            head is not None
+            and head.keep_alive
+            and head.minor == 1
+            and not self._reading_ended
+            and not self._serving.is_draining
+        )
+
+    def _after_own_answer(self, answer: bytes, *, close: bool) -> None:
+        self._transport.write(answer)
+        if close:
+            self._buffer = b""
+            self._close(lingers=True)
+        else:
+            self._go_on()
+
+    def _close(self, *, lingers: bool) -> None:
+        """End the connection; with input possibly on its way, only after the client had time to read."""
+        has_unsent = self._transport.get_write_buffer_size() > 0
+        self.deadline = self._serving.now + (self._serving.relay.timeouts.body if has_unsent else LINGER_SECONDS)
+        # TLS lingers by itself, behind its close_notify.
+        if not lingers or self._reading_ended or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._is_lingering = True
+        self._transport.write_eof()
+        self._read_on()
+
+
+def _new_request_id() -> str:
+    """Told apart from all others, but no secret: the kernel's randomness costs ten times as much."""
+    return f"{getrandbits(64):016x}"
+
+
+def _without_request_id(head: RequestHead) -> RequestHead:
+    """Ours is stated instead."""
+    kept = head.kept.lower()
+    if not any(b"\r\n" + name + b":" in kept for name in _REQUEST_ID_NAMES):
+        return head
+    return head._replace(kept=fields.without(head.kept, _REQUEST_ID_NAMES))
+
+
+def _check_incomplete(buffer: bytes, searched: int, limits: Limits) -> None:
+    """Refuse early what can no longer become a valid head; up to `searched` it is known to have been fine.
+
+    Raises: `Refused`.
+    """
+    if _BARE_LF.search(buffer, searched) is not None:
+        raise Refused(BAD_REQUEST)
+    line_end = buffer.find(b"\r\n")
+    line_bytes = len(buffer) if line_end < 0 else line_end
+    if line_bytes > limits.target_bytes + 64:  # the method and the version stand around the target
+        raise Refused(TARGET_TOO_LONG)
+    if len(buffer) > limits.head_bytes:
+        raise Refused(HEAD_TOO_LARGE)
