@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What tests drive as a user would: package -> the command that shows it is there.
-DEBIAN_PACKAGES = {"curl": "curl", "openssl": "openssl", "pebble": "pebble", "pgbouncer": "pgbouncer"}
+DEBIAN_PACKAGES = {"curl": "curl", "knot": "knotd", "openssl": "openssl", "pebble": "pebble", "pgbouncer": "pgbouncer"}
 
 
 def main(arguments: list[str]) -> int:
