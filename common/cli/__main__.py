@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from common.cli import applications, certificates, database, demo, doctor, roles, up
+from common.cli import alarms, applications, certificates, database, demo, doctor, roles, up
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
@@ -24,6 +24,7 @@ app.command("migrate")(database.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("token")(applications.token)
 app.add_typer(applications.app, name="app")
+app.add_typer(alarms.app, name="alarms")
 app.add_typer(certificates.app, name="certificate")
 
 

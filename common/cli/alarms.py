@@ -1,0 +1,49 @@
+"""`frontage alarms …`: alarms held back because there were too many at once, and letting them out.
+
+What is let out is looked at once more by a monitor, and told if it still stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from common.db.checks import Backlog
+    from common.db.monitor_health import Health
+    from common.db.session import Connection
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Alarms of monitored domains that are held back.", no_args_is_help=True)
+
+_HOURS = 1.0
+
+
+@app.command()
+def show() -> None:
+    """Say how many domains' alarms are held back, and how the checks are."""
+    from common.cli.database import run_in_database
+    from common.db import checks, monitor_health
+
+    async def work(connection: Connection, _: Keyring) -> tuple[Backlog, Health]:
+        return await checks.measure_backlog(connection), await monitor_health.read(connection)
+
+    backlog, health = run_in_database(work)
+    typer.echo(f"alarms of {backlog.held} domains are held back")
+    typer.echo("the checks are well" if health.is_healthy else f"the checks are not well: {health.reason}")
+
+
+@app.command()
+def release() -> None:
+    """Believe what was found: every domain whose alarm is held is checked once more, now, and told of.
+
+    For an hour from now, alarms go out whatever their number.
+    """
+    from common.cli.database import run_in_database
+    from common.db import checks
+
+    async def work(connection: Connection, _: Keyring) -> int:
+        return await checks.release_alarms(connection, for_seconds=_HOURS * 3600)
+
+    typer.echo(f"{run_in_database(work)} domains are checked once more, and told of if the alarm stands")
