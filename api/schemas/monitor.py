@@ -7,9 +7,10 @@ what is wrong with it is that entry's failure, not the batch's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from ipaddress import ip_address
 from typing import Annotated, Any, TypeVar
 
 from multidict import MultiMapping
@@ -18,12 +19,14 @@ from pydantic import AfterValidator, Field, PlainValidator, ValidationError, Val
 from api.errors import Refused, invalid_parameter
 from api.schemas import queries
 from api.schemas.bodies import Strict
+from common.addresses import is_public
 from common.db.batches import NotUnderstood, Progress, Unwatch, Watch
 from common.db.monitor_health import Health
 from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain
 from common.errors import InvalidName
 from common.names import parse_domain, parse_subdomain
 from common.records import InvalidRecord, Record, parse_record
+from common.settings import parse_host_port
 
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 200
@@ -225,14 +228,27 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
 
 
 def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
-    """What the last check went by."""
+    """What the last check went by: each answer it got, oldest first."""
     return {
         "domain": key.domain,
         "subdomain": key.subdomain,
         "state": check.state,
         "last_checked_at": check.checked_at,
-        "evidence": check.evidence,
+        "evidence": None if check.evidence is None else _shown(check.evidence),
     }
+
+
+def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Servers at addresses of the operator's own network are told apart, but not told."""
+    hidden: dict[tuple[str, str], str] = {}
+    shown = []
+    for statement in statements:
+        role, server = statement["role"], statement["server"]
+        if not is_public(ip_address(parse_host_port(server).host)):
+            number = 1 + sum(of_role == role for of_role, _ in hidden)
+            server = hidden.setdefault((role, server), f"{role} {number}")
+        shown.append({**statement, "server": server})
+    return shown
 
 
 def batch_status(batch_id: str, progress: Progress) -> dict[str, Any]:

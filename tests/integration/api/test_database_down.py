@@ -16,6 +16,7 @@ from common.db.session import Patience
 from common.postgres import EmbeddedPostgres, running_dsn
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
+from tests.integration.api.watching import Watcher
 
 DOMAIN = "shop.customer.test"
 HASTY = Patience(
@@ -42,6 +43,14 @@ EXPECTED: list[tuple[Call, int, str]] = [
         "Service Unavailable",
     ),
     (lambda partner: partner.call("GET", "/readyz"), 503, "Service Unavailable"),
+    (lambda partner: Watcher(partner).add(), 500, "Internal Server Error"),
+    (lambda partner: Watcher(partner).list(), 500, "Internal Server Error"),
+    (
+        lambda partner: partner.call("DELETE", "/monitor/domains/batch", json={"domains": [{"domain": "d.test"}]}),
+        500,
+        "Internal Server Error",
+    ),
+    (lambda partner: partner.call("GET", "/monitor/status"), 500, "Internal Server Error"),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from common.db import monitor_health
 from tests.integration.api.conftest import Service
-from tests.integration.api.watching import APEX, DOMAIN, MAIL, WWW, Watcher, check
+from tests.integration.api.watching import APEX, DOMAIN, EVIDENCE, MAIL, WWW, Watcher, check
 
 ABSENT = "Domain not monitored or application not authorized for it"
 
@@ -417,7 +417,12 @@ async def test_what_a_check_found_is_shown(service: Service) -> None:
         "subdomain": None,
         "state": "missing",
         "last_checked_at": found["last_checked_at"],
-        "evidence": {"looked": "yes"},
+        "evidence": [
+            {**statement, "server": server}
+            for statement, server in zip(
+                EVIDENCE, ["resolver 1", "resolver 2", "resolver 1", "9.9.9.9:53", "authority 1"], strict=True
+            )
+        ],
     }
 
 

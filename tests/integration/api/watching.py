@@ -12,6 +12,16 @@ DOMAIN = "customer.test"
 WWW = {"type": "CNAME", "host": "www", "value": "apps.partner.test", "ttl": 300}
 APEX = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 3600}
 MAIL = {"type": "MX", "host": "@", "value": "mail.partner.test", "ttl": 3600, "priority": "10"}
+EVIDENCE = [
+    {"role": role, "server": server, "name": "www.customer.test", "type": "CNAME", "outcome": "found"}
+    for role, server in [
+        ("resolver", "10.0.0.53:53"),
+        ("resolver", "[fd00::53]:53"),
+        ("resolver", "10.0.0.53:53"),
+        ("authority", "9.9.9.9:53"),
+        ("authority", "127.0.0.1:5300"),
+    ]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +66,5 @@ async def check(database: Database, *, present: list[Any], missing: list[Any], d
             "missing" if missing else "present",
             present,
             missing,
-            {"looked": "yes"},
+            EVIDENCE,
         )
