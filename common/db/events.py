@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 from asyncpg import Record
 
 from common.db import deliveries
+from common.db.narrowing import narrow
 from common.db.session import Connection
 
 EventType: TypeAlias = Literal[
@@ -127,19 +128,16 @@ async def list_events(
     domain: str | None = None,
 ) -> list[Event]:
     """The application's, newest first; those older than the event `before`."""
+    values: list[object] = [application_id, before, limit]
+    narrowed = narrow(values, type=event_type, domain=domain)
     rows = await connection.fetch(
-        """
+        f"""
         select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery
         from events left join deliveries on event_id = events.id
-        where events.application_id = $1 and ($2::text is null or events.id < $2)
-            and ($4::text is null or type = $4) and ($5::text is null or domain = $5)
+        where events.application_id = $1 and events.id < coalesce($2, 'evt_g') {narrowed}
         order by events.id desc limit $3
-        """,
-        application_id,
-        before,
-        limit,
-        event_type,
-        domain,
+        """,  # noqa: S608 - `narrow` has our own column names
+        *values,
     )
     return [_event(row) for row in rows]
 

@@ -23,6 +23,8 @@ from common.db.session import Connection
 GAP_HOURS = 36
 """Longer than any pause between the attempts of one delivery, so that one event that fails is no interruption."""
 
+MOST_HURRIED = 5_000
+
 _COLUMNS = "failing_since, warned_at, disabled_at, last_error"
 
 
@@ -92,13 +94,20 @@ async def disable(connection: Connection, application_id: str) -> None:
 
 
 async def begin_anew(connection: Connection, application_id: str) -> None:
-    """Forget the failures, and send what is pending at once, with all its retries before it."""
+    """Forget the failures, and send what is pending at once, with all its retries before it. (Of a backlog beyond
+    `MOST_HURRIED`, the rest keeps its own times: one statement must not take too long.)"""
     await connection.execute(
         "update webhook_endpoints set failing_since = null, warned_at = null, disabled_at = null, last_error = null"
         " where application_id = $1",
         application_id,
     )
     await connection.execute(
-        "update deliveries set due_at = now(), failures = 0 where application_id = $1 and status = 'pending'",
+        """
+        update deliveries set due_at = now(), failures = 0 where event_id in (
+            select event_id from deliveries
+            where application_id = $1 and status = 'pending' and (due_at > now() or failures > 0)
+            order by due_at limit $2)
+        """,
         application_id,
+        MOST_HURRIED,
     )

@@ -60,6 +60,7 @@ create table deliveries (
 );
 create index deliveries_due on deliveries (application_id, due_at) where status = 'pending';
 create index deliveries_under_way on deliveries (application_id) where lease_until is not null;
+create index deliveries_of_application on deliveries (application_id, event_id);
 create index deliveries_by_status on deliveries (application_id, status, event_id);
 
 -- Sharing links: what /share/<id> shows to whoever has the link.
