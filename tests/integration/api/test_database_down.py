@@ -19,6 +19,7 @@ from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import Watcher
 
 DOMAIN = "shop.customer.test"
+SSL_BODY = {"domain": DOMAIN, "redirectTo": "www.customer.test"}
 HASTY = Patience(
     connect_seconds=0.5,
     acquire_seconds=0.5,
@@ -53,6 +54,16 @@ EXPECTED: list[tuple[Call, int, str]] = [
     (lambda partner: partner.call("GET", "/monitor/status"), 500, "Internal Server Error"),
 ]
 
+SSL_EXPECTED: list[tuple[Call, int, str]] = [
+    *(
+        (lambda partner, method=method: partner.call(method, "/ssl", json=SSL_BODY), 502, "Internal Server Error.")
+        for method in ("POST", "PUT", "DELETE")
+    ),
+    (lambda partner: partner.call("GET", "/ssl"), 500, "Internal Server Error"),
+    (lambda partner: partner.call("GET", f"/ssl?domain={DOMAIN}"), 500, "Internal Server Error"),
+    (lambda partner: partner.call("GET", f"/domains/{DOMAIN}/diagnosis"), 500, "Internal Server Error"),
+]
+
 
 @pytest.fixture
 def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -79,9 +90,9 @@ async def hasty_service(
         yield service
 
 
-async def expect_failures(partner: Partner) -> None:
+async def expect_failures(partner: Partner, *more: tuple[Call, int, str]) -> None:
     async with asyncio.timeout(30):
-        for call, status, message in EXPECTED:
+        for call, status, message in (*EXPECTED, *more):
             answer = await call(partner)
             assert (answer.status, answer.message) == (status, message)
         assert (await partner.call("GET", "/healthz")).status == 200
@@ -103,7 +114,7 @@ async def test_postgres_killed_and_back(hasty_service: Service, postgres: Embedd
     postgres.process.kill()
     postgres.process.wait()
     try:
-        await expect_failures(partner)
+        await expect_failures(partner, *SSL_EXPECTED)
     finally:
         postgres.start()
     await expect_recovery(partner)
