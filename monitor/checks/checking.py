@@ -25,7 +25,6 @@ from monitor.checks.transitions import decide
 _AT_ONCE = 600
 _REFILL = 150
 _MOST_A_SECOND = 1000.0  # routine checks of one process: 3.6 million domains an hour
-_LEASE_SECONDS = 30.0  # longer than a check may take
 
 
 class Queue:
@@ -75,7 +74,6 @@ class Checking:
             concurrency=_AT_ONCE,
             refill=_REFILL,
             random=random,
-            lease_seconds=_LEASE_SECONDS,
         )
 
     def wake(self) -> None:

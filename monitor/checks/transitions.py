@@ -103,7 +103,7 @@ def news(check: Check, transition: Transition, *, is_mass: bool, is_released: bo
 
 
 def has_any(records: Sequence[Record], reported: Records | None) -> bool:
-    return not _identities(reported).isdisjoint(map(identity, records))
+    return bool(reported) and not _identities(reported).isdisjoint(map(identity, records))
 
 
 def _identities(records: Records | None) -> frozenset[tuple[str, str, str, str | None]]:
