@@ -11,7 +11,8 @@ come, of each 20 users:
     Visitor    14   opens pages, loads a picture, sends a form; every now and then goes on to another domain
     Uploader    2   posts bodies up to 1 MB, with their length and in chunks, and checks what the origin got
     Chatter     2   keeps a WebSocket open, and checks that what it says comes back
-    Partner     2   lists domains, checks eligibility, changes an applicationUrl, powers a new domain and removes it
+    Partner     2   lists domains, checks eligibility, changes an applicationUrl, powers or secures a new domain and
+                    removes it, and asks what is wrong with a domain
 
 ``-u 200 Visitor`` runs visitors only, ``--tags uploads api`` what is tagged so. All speak HTTPS to the edge's address,
 with the demo's root as their only trust, whatever the domain resolves to, and keep connections as browsers do.
@@ -310,16 +311,36 @@ class Partner(HttpUser):
     @tag("api")
     @task(1)
     def power_and_remove(self) -> None:
-        zone = self.demo.domain.partition(".")[2]
-        enrolment = _enrolment(self.demo, f"locust-{secrets.token_hex(6)}.{zone}")
+        self._enrol_and_remove("/power", _enrolment(self.demo, self._new_domain()))
+
+    @tag("api")
+    @task(1)
+    def list_secured(self) -> None:
+        self.client.get("/ssl?status=active", headers=self._headers(), name="api: GET /ssl, list")
+
+    @tag("api")
+    @task(1)
+    def secure_and_remove(self) -> None:
+        self._enrol_and_remove("/ssl", {"domain": self._new_domain(), "applicationUrl": self.demo.origin})
+
+    @tag("api")
+    @task(1)
+    def diagnose(self) -> None:
+        path = f"/domains/{random.choice(domains_of(self.demo, self.environment))}/diagnosis"
+        self.client.get(path, headers=self._headers(), name="api: GET /domains/:domain/diagnosis")
+
+    def _new_domain(self) -> str:
+        return f"locust-{secrets.token_hex(6)}.{self.demo.domain.partition('.')[2]}"
+
+    def _enrol_and_remove(self, path: str, enrolment: dict[str, Any]) -> None:
         with self.client.post(
-            "/power", json=enrolment, headers=self._headers(), name="api: POST /power", catch_response=True
+            path, json=enrolment, headers=self._headers(), name=f"api: POST {path}", catch_response=True
         ) as response:
             if response.status_code != 200:
                 response.failure(response.text)
                 return
         gone = {"domain": enrolment["domain"]}
-        self.client.delete("/power", json=gone, headers=self._headers(), name="api: DELETE /power")
+        self.client.delete(path, json=gone, headers=self._headers(), name=f"api: DELETE {path}")
 
     def _headers(self) -> dict[str, str]:
         if time.monotonic() - self._signed_in_at > _TOKEN_SECONDS:
