@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from common.settings import Settings
 from monitor.certificates.acme.account import Account, open_key, thumbprint
 from monitor.certificates.acme.issuer import AcmeIssuer
 from monitor.certificates.acme.transport import Transport, session_timeout
+from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.issuers import Issuers
 
 _log = get_logger("monitor.certificates.acme")
@@ -67,7 +69,21 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
                 )
             )
         _log.info("certificates come from", directories=list(settings.acme_directory), thumbprint=thumbprint(key))
-        yield Issuers(issuers, _looking_up(settings))
+        introducing = asyncio.create_task(_introduce(issuers), name="acme: introduce")
+        try:
+            yield Issuers(issuers, _looking_up(settings))
+        finally:
+            introducing.cancel()
+            await asyncio.gather(introducing, return_exceptions=True)
+
+
+async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
+    """Have directories and accounts at hand before the first order; where that fails, the order tries again."""
+    for issuer in issuers:
+        try:
+            await issuer.identify()
+        except (IssuanceFailed, DatabaseUnavailable) as error:
+            _log.warning("cannot make an account yet", authority=issuer.authority, reason=str(error))
 
 
 def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:

@@ -83,8 +83,10 @@ class OrderCourse:
                     order = await self._finalize(order, request)
                 if order.status == messages.STATUS_PROCESSING:
                     order = await self._look_while(messages.STATUS_PROCESSING)
-            if order.status != messages.STATUS_VALID:
+            if order.status == messages.STATUS_INVALID:
                 raise await self._why_invalid(order)
+            if order.status != messages.STATUS_VALID:
+                raise self._transport.unreadable("order")
             with self._phases.timed("download"):
                 return await self._download(order)
         except Problem as problem:

@@ -39,9 +39,9 @@ def read_problem(status: int, body: bytes, retry_after_seconds: float) -> Proble
     """The refusal in an answer of that status, whatever its body turns out to be."""
     try:
         error = messages.Error.json_loads(body.decode("utf-8"))
-    except (DeserializationError, ValueError, AttributeError, TypeError):
+        return Problem(status, _code(error), _detail(error), retry_after_seconds)
+    except (DeserializationError, ValueError, AttributeError, TypeError):  # the library does not check types
         return Problem(status, "", "", retry_after_seconds)
-    return Problem(status, _code(error), _detail(error), retry_after_seconds)
 
 
 def failure(problem: Problem, authority: str) -> IssuanceFailed:
@@ -64,8 +64,8 @@ def failure(problem: Problem, authority: str) -> IssuanceFailed:
 def failed_validation(domain: str, error: messages.Error | None, authority: str) -> IssuanceFailed:
     """An order that ended as invalid, with the reason the CA gives."""
     kind: FailureKind = "caa" if error is not None and _code(error) == "caa" else "validation"
-    reason = _detail(error) if error is not None else "it gives no reason"
-    return IssuanceFailed(f"{authority} could not validate {domain}: {reason}", kind=kind)
+    reason = _detail(error) if error is not None else ""
+    return IssuanceFailed(f"{authority} could not validate {domain}: {reason or 'it gives no reason'}", kind=kind)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float:
@@ -94,7 +94,5 @@ def _code(error: messages.Error) -> str:
 
 def _detail(error: messages.Error) -> str:
     """Its own words and its parts'; on one line, since it ends in logs and answers."""
-    texts = [error.detail or error.title or "", *(_detail(part) for part in error.subproblems or ())]
-    return _UNPRINTABLE.sub(" ", "; ".join(filter(None, texts)))[:_MOST_WORDS] or (
-        error.description or "no reason given"
-    )
+    texts = [error.detail or error.title or error.description or "", *map(_detail, error.subproblems or ())]
+    return _UNPRINTABLE.sub(" ", "; ".join(filter(None, texts)))[:_MOST_WORDS]
