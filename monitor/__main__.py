@@ -18,7 +18,7 @@ from common.db.pool import Database, open_pool, resolve_dsn
 from common.db.schema import check_schema
 from common.db.secrets_canary import ensure_canary
 from common.dns import Resolver
-from common.edge_probe import HttpEdgeProbe
+from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import Places
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
@@ -116,7 +116,7 @@ def _certificates(
             database,
             Resolver(settings.dns_servers, policy),
             Places.of(settings),
-            HttpEdgeProbe(keyring, policy),
+            HttpEdgeProbe(keyring, probing_policy(settings)),
         ),
         limits=Limits.of(settings),
         on_event=on_event,
