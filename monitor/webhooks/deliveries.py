@@ -11,7 +11,7 @@ from random import Random
 
 import orjson
 
-from common.claims import Runner, outlast_outage
+from common.claims import LEASE_SECONDS, Runner, outlast_outage
 from common.clock import Clock
 from common.db import deliveries, webhook_endpoints
 from common.db.applications import webhook_secret_identity
@@ -38,7 +38,7 @@ def make_runner(
     clock: Clock,
     random: Random,
     *,
-    lease_seconds: float = 30.0,
+    lease_seconds: float = LEASE_SECONDS,
     poll_seconds: float = _POLL_SECONDS,
 ) -> Runner[Claimed]:
     """To be run by the role; to be woken by whoever recorded an event."""

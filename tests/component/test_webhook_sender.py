@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -16,11 +20,14 @@ from bench.lab.server import NameServer
 from bench.lab.sink import Delivery, WebhookSink
 from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
+from common.applications import mint_webhook_secret
 from common.dns import Resolver
 from common.settings import HostPort
 from monitor.webhooks.sender import Answer, Sender
+from monitor.webhooks.signing import signed_headers
 from tests import tls_parts
 
+README = Path(__file__).parents[2] / "README.md"
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 OPEN = AddressPolicy(LOOPBACK, ())
 STRICT = AddressPolicy((), ())
@@ -265,6 +272,46 @@ async def test_certificate_is_verified(zone: NameServer, tmp_path: Path) -> None
             "TLS failed: its certificate may be invalid, expired or for another name"
         )
         assert (await post(a_sender(zone, tls=tls_parts.the_ca().client_context()), url)).error is None
+
+
+async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(zone: NameServer, tmp_path: Path) -> None:
+    secret, port = mint_webhook_secret(), _free_port()
+    (tmp_path / "receiver.py").write_text(
+        readme("<!-- webhook verifier: python -->") + readme("<!-- receiver -->").replace("9000", str(port))
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(tmp_path / "receiver.py"),
+        secret,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        url, sender = f"http://127.0.0.1:{port}/", a_sender(zone)
+        async with asyncio.timeout(20):
+            while (await post(sender, url)).status is None:  # until it listens; unsigned, so it answers 400
+                pass
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"not ours\n"
+            signed = signed_headers("evt_1", BODY, [secret], datetime.now(UTC))
+            assert await sender.post(url, BODY, signed) == Answer(204, None)
+            assert await process.stdout.readline() == BODY + b"\n"
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+def readme(mark: str) -> str:
+    printed = re.search(rf"{re.escape(mark)}\n```\w+\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert printed is not None
+    return printed[1] + "\n\n"
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from common.db import deliveries, events, shares
 from common.db.pool import Database
+from common.db.retention import EVENT_DAYS, erase_events
 from common.secrets import Keyring, load_keyring
 
 from . import parts
@@ -108,6 +109,20 @@ async def test_missing_under_way_is_superseded_only_when_its_attempt_fails(partn
             await deliveries.record_delivered(connection, of_restored, entry)
 
 
+async def test_events_are_forgotten_after_their_days_and_numbers_go_on(partner: Database) -> None:
+    old, young = await record(partner), await record(partner)
+    async with partner.transaction() as connection:
+        await connection.execute(
+            f"update events set created_at = now() - interval '{EVENT_DAYS} days 1 hour' where id = '{old}'"
+        )
+        assert await erase_events(connection) == 1
+        assert await erase_events(connection) == 0
+    assert [event.id for event in await listed(partner)] == [young]
+    assert [claimed.event_id for claimed in await claim(partner)] == [young]
+    await record(partner)
+    assert (await listed(partner))[0].sequence == 3
+
+
 async def test_link_shows_its_records_until_it_expires(partner: Database) -> None:
     records = [{"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 300}]
     async with partner.transaction() as connection:
@@ -118,5 +133,7 @@ async def test_link_shows_its_records_until_it_expires(partner: Database) -> Non
         assert share is not None
         assert share.records == records
         assert await shares.get_share(connection, link[:-1]) is None
-        await connection.execute("update shares set expires_at = now()")
+        assert await shares.erase_expired(connection) == 0
+        await connection.execute("update shares set expires_at = now() - interval '1 second'")
         assert await shares.get_share(connection, link) is None
+        assert await shares.erase_expired(connection) == 1
