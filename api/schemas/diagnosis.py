@@ -8,7 +8,6 @@ from typing import Any
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Seen
 from api.services.next_step import NextStep
-from common import caa
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.probe import PROBE_PATH
@@ -93,7 +92,7 @@ def _caa(found: Caa | None) -> dict[str, Any]:
         "status": "forbidden" if found.forbids else "restricted",
         "host": authorization.name,
         "records": list(authorization.records),
-        "authorities": caa.named(authorization.records),
+        "authorities": found.authorities,
     }
 
 

@@ -60,6 +60,7 @@ class Caa:
     """`forbids`: no CA that we use may issue, as far as we know what they call themselves."""
 
     authorization: caa.Authorization
+    authorities: tuple[str, ...]
     forbids: bool
 
 
@@ -136,6 +137,7 @@ class DiagnosisService:
         identities = self.settings.acme_caa_identities
         return Caa(
             authorization,
+            tuple(caa.named(authorization.records)),
             forbids=not any(caa.may_issue(authorization.records, identities, account) for account in accounts),
         )
 

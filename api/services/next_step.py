@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
-from common import caa
 from common.dns import Outcome
 from common.edge_probe import Reached
 
@@ -114,7 +113,7 @@ def _remedy(diagnosis: Diagnosis, last_error: str) -> str:
 
 
 def _caa_remedy(found: Caa) -> str:
-    named = ", ".join(caa.named(found.authorization.records)) or "nobody"
+    named = ", ".join(found.authorities) or "nobody"
     where = found.authorization.name
     return f"Change the CAA records of {where}: they let {named} issue certificates, and not our authority."
 

@@ -104,9 +104,10 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
     options = application.record
     if options is None:
         raise RecordUnusable("its application is unusable")
+    refusal = MAINTENANCE if options.maintenance else None
     if product == "secure" and record.redirect_to:
-        onward = _redirect_to(record.redirect_to)
-        return Route(domain, product, application.id, _NOWHERE, b"", (), b"", b"", redirect_to=onward)
+        onward, nowhere = _redirect_to(record.redirect_to), (_NOWHERE, b"", (), b"", b"")
+        return Route(domain, product, application.id, *nowhere, redirect_to=onward, refusal=refusal)
     url = parse_application_url(record.application_url or options.application_url or "")
     server_name = parse_host_name(options.origin_server_name) if options.origin_server_name else url.host
     origin = Origin(url.scheme, url.host, url.port, server_name, options.origin_verify)
@@ -121,7 +122,7 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
         service_auth=application.service_auth,
         origin_host=b"" if options.send_host == "customer" else origin.authority,
         signing=application.signing,
-        refusal=MAINTENANCE if options.maintenance else None,
+        refusal=refusal,
     )
 
 

@@ -48,12 +48,12 @@ def decide(
     """
     if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Refused(LOOP)
+    if route.refusal is not None:  # on the plain port too: whoever asks there need not go on to hear it
+        raise Refused(route.refusal)
     if route.redirect_to is not None:
         if redirects.leads_back(route, find_route):
             raise Refused(LOOP)
         return Redirect(redirects.location(route.redirect_to, head.target), is_upgrade=False)
-    if route.refusal is not None:  # on the plain port too: whoever asks there need not go on to hear it
-        raise Refused(route.refusal)
     if not secure and redirects_to_https and not is_challenge(head):
         return Redirect(_https_location(head, ports), is_upgrade=True)
     return paths.rewrite(route, head.target)

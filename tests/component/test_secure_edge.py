@@ -65,6 +65,15 @@ async def test_plain_http_is_redirected_before_there_is_a_certificate(tmp_path: 
         assert (await get(await proxy.connect()))[0].startswith(b"HTTP/1.1 308 ")
 
 
+async def test_maintenance_goes_before_a_redirect(tmp_path: Path) -> None:
+    async with edge(tmp_path) as proxy:
+        secure(proxy, "shop.example.com", None, redirect_to="https://www.example.net")
+        proxy.replica.records["application", "app"]["maintenance"] = True
+        proxy.replica.touch()
+        proxy.change()
+        assert (await get(await proxy.connect()))[0].startswith(b"HTTP/1.1 503 ")
+
+
 async def test_a_circle_of_redirects_is_broken(tmp_path: Path) -> None:
     async with edge(tmp_path) as proxy:
         secure(proxy, "a.example.com", None, redirect_to="https://b.example.com")

@@ -22,7 +22,7 @@ NAME = parse_domain("shop.customer.test")
 TARGET = Seen("CNAME", "apps.partner.test", "power.frontage.test")
 POINTED = Seen("CNAME", NAME.text, TARGET.host)
 DNS = Dns(Findings(True, None, Outcome.RECORDS), (POINTED,), (POINTED, TARGET), (TARGET,), (TARGET,), Reached.US)
-FREE = Caa(Authorization(Outcome.NO_DATA), forbids=False)
+FREE = Caa(Authorization(Outcome.NO_DATA), (), forbids=False)
 DOMAIN = Domain(NAME.text, "secure", "app", "https://origin.test", (), "active", "live", None)
 CERTIFICATE = InService("internal", NOW, NOW + timedelta(days=90), NOW, NOW)
 ORDER = OrderState("issued", "renewal", 0, None, NOW, NOW + timedelta(days=60), {}, NOW, NOW, None, None, None)
@@ -110,7 +110,8 @@ def test_power_alone_has_nothing_to_try_at_once() -> None:
 
 
 def test_caa_that_forbids_is_named_and_no_matter_to_our_own_ca() -> None:
-    forbidding = Caa(Authorization(Outcome.RECORDS, "customer.test", ("0 issue other.example",)), forbids=True)
+    authorization = Authorization(Outcome.RECORDS, "customer.test", ("0 issue other.example",))
+    forbidding = Caa(authorization, ("other.example",), forbids=True)
     assert "Change the CAA records of customer.test: they let other.example issue" in told(failing(caa=forbidding))
     assert "CAA" not in told(failing(caa=forbidding, uses_acme=False))
 
