@@ -25,6 +25,7 @@ from monitor.checks.resolvers import Resolvers
 from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
 
 _CHECK_SECONDS = 20.0
+_REPEATS = 2
 _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 Ask = Callable[[str, RecordType], Awaitable[Answer]]
@@ -123,7 +124,20 @@ class _Look:
         )
         if all(verdict is Verdict.UNKNOWN for verdict in authorities):
             authorities = await asyncio.gather(*(self._ask_stand_in(record, subject, each) for each in self._servers))
-        return confirm(authorities, second)
+        verdict = confirm(authorities, second)
+        if verdict is Verdict.MISSING and all(each is Verdict.UNKNOWN for each in authorities):
+            return await self._insist(record, subject)
+        return verdict
+
+    async def _insist(self, record: Record, subject: Subject) -> Verdict:
+        """Resolvers that agree, without any better word, are asked again: one that answers at random, as they do when
+        they are overloaded or on the move, does not say the same every time."""
+        for _ in range(_REPEATS):
+            looks = (self._look(record, subject, partial(self._ask_fresh, server)) for server in self._servers)
+            said = set(await asyncio.gather(*looks)) - {Verdict.UNKNOWN}
+            if said != {Verdict.MISSING}:
+                return Verdict.UNKNOWN
+        return Verdict.MISSING
 
     async def _ask_zone(self, record: Record, subject: Subject) -> list[Verdict]:
         servers = await self._consult(subject)
@@ -162,6 +176,7 @@ class _Look:
         return self._asked[key]
 
     async def _ask_fresh(self, server: HostPort, name: str, kind: RecordType) -> Answer:
+        """Whatever was said before."""
         answer = await self._resolvers.ask(server, name, kind, owner=name)
         self._note("resolver", server, (name, kind), answer)
         return answer

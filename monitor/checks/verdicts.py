@@ -5,7 +5,7 @@ Rules
     "present" from one server is believed
     "missing" from a resolver is only a suspicion, until in the same run
         the zone's authoritative servers confirm it, all that answer, and no other resolver contradicts;
-        or, none of them being reached, another resolver says the same
+        or, none of them being reached, another resolver says the same, and both say it again
     authoritative servers that all have the record outweigh the resolver; disagreement of any kind is unknown
 """
 
