@@ -71,6 +71,7 @@ def _look_around(settings: Settings) -> Iterator[Finding]:
     yield _listeners(settings, is_up)
     yield from _guarded("DNS servers", _name_servers(settings))
     yield _targets(settings)
+    yield from _issuers(settings)
     yield _replica(settings)
 
 
@@ -243,6 +244,45 @@ def _targets(settings: Settings) -> Finding:
         says = f"{' and '.join(unset)} still name this machine only: set them to names whose DNS leads to your edges"
         return Finding("targets", State.NOTE, says)
     return Finding("targets", State.OK, f"{settings.power_target}, {settings.ssl_target}")
+
+
+def _issuers(settings: Settings) -> Iterator[Finding]:
+    subject = "certificates"
+    if settings.issuer == "internal":
+        says = "from a CA of our own, which browsers do not trust: README, Go live with a public CA"
+        yield Finding(subject, State.NOTE, says)
+        return
+    if not settings.acme_directory:
+        yield Finding(subject, State.BROKEN, "set FRONTAGE_ACME_DIRECTORY to the address of a CA's ACME directory")
+    for directory in settings.acme_directory:
+        problem = _directory_problem(settings, directory)
+        yield Finding(subject, State.BROKEN if problem else State.OK, f"{directory}{problem and f': {problem}'}")
+    if settings.edge_http.port != 80:
+        says = f"public CAs ask port 80, the edge listens on {settings.edge_http}: something must lead there"
+        yield Finding(subject, State.NOTE, says)
+
+
+def _directory_problem(settings: Settings, url: str) -> str:
+    """What keeps us from an account there; "" for nothing."""
+    from urllib.parse import urlsplit
+
+    from common.trust import authority_trust
+
+    try:
+        trust = authority_trust(settings)
+        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS, context=trust) as response:  # noqa: S310 - https only
+            directory = json.loads(response.read())
+        needs_external = directory.get("meta", {}).get("externalAccountRequired", False)
+        is_directory = "newOrder" in directory
+    except (OSError, OperatorError) as error:
+        return f"cannot be asked ({getattr(error, 'reason', None) or error})"
+    except (ValueError, AttributeError):
+        is_directory, needs_external = False, False
+    if not is_directory:
+        return "is no ACME directory"
+    if needs_external and urlsplit(url).netloc not in {account.authority for account in settings.acme_eab}:
+        return "wants an external account: set FRONTAGE_ACME_EAB"
+    return ""
 
 
 # The edge ------------------------------------------------------------------------------------------------

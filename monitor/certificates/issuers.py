@@ -8,25 +8,34 @@ while an order stands at the CA that may still become a certificate: there must 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Final
 
 from cryptography import x509
 
 from common import caa
 from common.caa import Authorization
+from common.clock import Clock
 from common.logs import get_logger
 from monitor.certificates.acme.issuer import AcmeIssuer
+from monitor.certificates.internal import InternalIssuer
 from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 
 _log = get_logger("monitor.certificates.issuers")
 
+_REPLACED_WITHIN: Final = timedelta(days=1)
+
 
 class Issuers:
     """Made by the monitor's composition; there is at least one. `look_up` asks the DNS afresh."""
 
-    def __init__(self, issuers: Sequence[AcmeIssuer], look_up: Callable[[str], Awaitable[Authorization]]) -> None:
+    def __init__(
+        self, issuers: Sequence[AcmeIssuer], look_up: Callable[[str], Awaitable[Authorization]], clock: Clock
+    ) -> None:
         self._issuers = tuple(issuers)
         self._look_up = look_up
+        self._clock = clock
 
     async def issue(
         self,
@@ -53,6 +62,9 @@ class Issuers:
         raise _in_one(failures)
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
+        if issued.issuer == InternalIssuer.name:  # from before there was a public CA: browsers do not trust it
+            now = self._clock.now()
+            return RenewalWindow(now, now + _REPLACED_WITHIN, _REPLACED_WITHIN.total_seconds())
         for issuer in self._issuers:
             if issuer.name == issued.issuer:
                 return await issuer.renewal_window(issued)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -21,6 +20,7 @@ from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring
 from common.settings import Settings
+from common.trust import authority_trust
 from monitor.certificates.acme.account import Account, open_key, thumbprint
 from monitor.certificates.acme.issuer import AcmeIssuer
 from monitor.certificates.acme.transport import Transport, session_timeout
@@ -42,7 +42,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
     """
     if not settings.acme_directory:
         raise OperatorError("FRONTAGE_ISSUER=acme needs FRONTAGE_ACME_DIRECTORY: the address of a CA's ACME directory")
-    trust = _trust(settings)
+    trust = authority_trust(settings)
     key = await open_key(database, keyring)
     before_validation = _awaiting_edges(database, clock)
     await before_validation()
@@ -71,7 +71,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         _log.info("certificates come from", directories=list(settings.acme_directory), thumbprint=thumbprint(key))
         introducing = asyncio.create_task(_introduce(issuers), name="acme: introduce")
         try:
-            yield Issuers(issuers, _looking_up(settings))
+            yield Issuers(issuers, _looking_up(settings), clock)
         finally:
             introducing.cancel()
             await asyncio.gather(introducing, return_exceptions=True)
@@ -105,16 +105,3 @@ def _looking_up(settings: Settings) -> Callable[[str], Awaitable[Authorization]]
             return await find_authorization(questions, domain)
 
     return look_up
-
-
-def _trust(settings: Settings) -> ssl.SSLContext:
-    """Raises: `OperatorError`."""
-    context = ssl.create_default_context()
-    if settings.acme_ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=settings.acme_ca_file)
-        except OSError as error:  # ssl.SSLError is one
-            raise OperatorError(
-                f"FRONTAGE_ACME_CA_FILE: cannot use {settings.acme_ca_file}: {error.strerror}"
-            ) from error
-    return context

@@ -123,9 +123,10 @@ async def test_unreadable_answers_are_failures_in_plain_words(
 ) -> None:
     async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
         for step in ("directory", "new order"):
-            faulty.fail(step, body=b"<html>Welcome</html>")
+            faulty.fail(step, body=b"<html>Welcome</html>", times=9)
             with pytest.raises(IssuanceFailed, match="cannot be read"):
                 await Attempts().by(issuer)
+            faulty.faults.clear()
 
 
 async def test_authority_nobody_can_connect_to_takes_no_reservation(
@@ -165,7 +166,7 @@ async def test_window_is_what_the_authority_suggests(
         faulty.suggest(certificate_id(issued.chain), start, start)
         with pytest.raises(IssuanceFailed, match="renewal window that cannot be read"):
             await issuer.renewal_window(issued)
-        assert await issuer.renewal_window(Issued("internal", issued.chain)) is None
+        assert await issuer.renewal_window(Issued("https://gone.example/dir", issued.chain)) is None
 
 
 async def test_renewal_names_what_it_replaces_and_is_exempt(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,7 +11,7 @@ from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.pebble import Pebble
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.issuer import IssuanceFailed, Issuer, Placed
+from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed
 from tests.journal import MemoryJournal
 
 from .parts import DOMAIN, Answering, Attempts, opened
@@ -50,8 +50,8 @@ async def test_first_in_the_operators_order_has_the_order(issuer: Issuer, faulty
         {"step": "new order", "status": 500},
         {"step": "new order", "drop": "before"},
         {"step": "new order", "status": 403, "problem": "caa"},
-        {"step": "directory", "status": 503, "times": 3},
-        {"step": "account", "status": 403, "problem": "unauthorized"},
+        {"step": "directory", "status": 503, "times": 9},
+        {"step": "account", "status": 403, "problem": "unauthorized", "times": 9},
     ],
     ids=lambda fault: " ".join(map(str, fault.values())),
 )
@@ -113,6 +113,16 @@ async def test_words_and_time_when_all_give_none(issuer: Issuer, faulty: FaultyC
         await Attempts().by(issuer)
     assert failed.value.kind == "rate_limited"
     assert failed.value.retry_after_seconds == 3600
+
+
+async def test_certificate_of_our_own_ca_is_to_be_replaced_within_a_day(issuer: Issuer) -> None:
+    window = await issuer.renewal_window(Issued("internal", "whatever"))
+    assert window is not None
+    assert window.end - window.start == timedelta(days=1)
+    assert abs(window.start - datetime.now(UTC)) < timedelta(minutes=1)
+    assert await issuer.renewal_window(Issued("https://gone.example/dir", "whatever")) is None
+    with pytest.raises(IssuanceFailed, match="no issuer of ours"):
+        await issuer.revoke(Issued("https://gone.example/dir", "whatever"), 0)
 
 
 # CAA ----------------------------------------------------------------------------------------------------

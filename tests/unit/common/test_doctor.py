@@ -53,3 +53,15 @@ def test_targets_that_only_this_machine_knows_are_noted() -> None:
     assert doctor._targets(load({})).state is State.NOTE
     settings = load({"FRONTAGE_POWER_TARGET": "power.example.com", "FRONTAGE_SSL_TARGET": "ssl.example.com"})
     assert doctor._targets(settings).state is State.OK
+
+
+def test_certificates_of_our_own_ca_are_noted_and_an_acme_directory_is_needed() -> None:
+    [finding] = doctor._issuers(load({}))
+    assert (finding.state, "public CA" in finding.says) == (State.NOTE, True)
+    finding, *_ = doctor._issuers(load({"FRONTAGE_ISSUER": "acme"}))
+    assert (finding.state, "FRONTAGE_ACME_DIRECTORY" in finding.says) == (State.BROKEN, True)
+    finding, port = doctor._issuers(
+        load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": "https://127.0.0.1:1/d"})
+    )
+    assert (finding.state, "cannot be asked" in finding.says) == (State.BROKEN, True)
+    assert (port.state, "port 80" in port.says) == (State.NOTE, True)

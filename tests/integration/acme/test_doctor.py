@@ -1,0 +1,37 @@
+"""The doctor's look at ACME directories."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bench.lab.faulty_ca import FaultyCa
+from bench.lab.pebble import Pebble
+from common.cli.doctor import Finding, State, _issuers
+from common.settings import load
+
+
+async def look(pebble: Pebble, directory: str, **more: str) -> Finding:
+    environ = {
+        "FRONTAGE_ISSUER": "acme",
+        "FRONTAGE_ACME_DIRECTORY": directory,
+        "FRONTAGE_ACME_CA_FILE": str(pebble.ca_file),
+        **more,
+    }
+    return (await asyncio.to_thread(list, _issuers(load(environ))))[0]
+
+
+async def test_directories_are_asked(pebble: Pebble, faulty: FaultyCa, tmp_path: Path) -> None:
+    assert (await look(pebble, pebble.directory)).state is State.OK
+    untrusted = await look(pebble, pebble.directory, FRONTAGE_ACME_CA_FILE="")
+    assert (untrusted.state, "CERTIFICATE_VERIFY_FAILED" in untrusted.says) == (State.BROKEN, True)
+    missing = await look(pebble, pebble.directory, FRONTAGE_ACME_CA_FILE=str(tmp_path / "none"))
+    assert (missing.state, "FRONTAGE_ACME_CA_FILE" in missing.says) == (State.BROKEN, True)
+    faulty.meta = {"externalAccountRequired": True}
+    external = await look(pebble, faulty.directory)
+    assert (external.state, "FRONTAGE_ACME_EAB" in external.says) == (State.BROKEN, True)
+    authority = faulty.directory.split("/")[2]
+    bound = await look(pebble, faulty.directory, FRONTAGE_ACME_EAB=f"{authority}=kid:{'x' * 32}")
+    assert bound.state is State.OK
+    faulty.fail("directory", body=b"[]")
+    assert "no ACME directory" in (await look(pebble, faulty.directory)).says
