@@ -1,0 +1,245 @@
+"""A world to get certificates in: Pebble behind a CA that can fail, a Postgres, an API, edges and monitors, one lab.
+
+Everything is a real process on loopback. Each edge and each monitor has a state directory of its own; all share one
+Postgres and one master key, as on several machines. Every name below `ZONE` leads to the application; Pebble validates
+through the first edge. For `bench.certificates` and the acceptance tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bench.lab.faulty_ca import FaultyCa, faulty_ca
+from bench.lab.lab import Lab
+from bench.lab.pebble import Pebble, running_pebble
+from bench.lab.zone import Zone
+from bench.private_stage import free_ports, private_environment
+from common import applications as minting
+from common.cli.database import prepare
+from common.cli.walk import Visitor
+from common.db import applications
+from common.db.pool import Database, open_pool
+from common.errors import OperatorError
+from common.postgres import EmbeddedPostgres
+from common.processes import exited, role_argv, spawn
+from common.secrets import Keyring, load_keyring
+from common.settings import Settings, load
+
+ZONE = "example"
+_CNAME_TARGET = "apps.partner.example"
+_READY_SECONDS = 60.0
+_STOP_SECONDS = 20.0
+_LIMITS = ("ORDERS_PER_ACCOUNT", "CERTIFICATES_PER_REGISTERED_DOMAIN", "CERTIFICATES_PER_EXACT_SET")
+
+
+class RoleProcess:
+    """One edge, monitor or API; started, stopped and killed as often as wanted. Its world ends it."""
+
+    def __init__(self, role: str, environ: Mapping[str, str], log: Path) -> None:
+        self.role = role
+        self.log = log
+        self.settings: Settings = load(environ)
+        self._environ = environ
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Returns when it has said that it serves. Raises: `OperatorError`."""
+        with self.log.open("ab") as log:
+            self._process = spawn(role_argv(self.role), env=self._environ, stdout=subprocess.PIPE, stderr=log)
+        assert self._process.stdout is not None
+        async with asyncio.timeout(_READY_SECONDS):
+            said = await asyncio.to_thread(self._process.stdout.readline)
+        if said != b"ready\n":
+            raise OperatorError(f"the {self.role} does not serve: see {self.log}")
+
+    async def kill(self) -> None:
+        """As kill -9 does, at whatever it is doing."""
+        if self._process is not None:
+            self._process.kill()
+            await exited(self._process)
+            self._process.communicate()
+            self._process = None
+
+    async def stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await exited(self._process)
+        finally:
+            await self.kill()
+
+
+@dataclass(slots=True)
+class World:
+    """Made by `certificate_world`."""
+
+    directory: Path
+    postgres: EmbeddedPostgres
+    dsn: str
+    database: Database
+    keyring: Keyring
+    pebble: Pebble
+    ca: FaultyCa
+    lab: Lab
+    partner: Partner
+    ca_file: Path
+    """Pebble's root, for visitors to trust."""
+    edges: list[RoleProcess] = field(default_factory=list)
+    monitors: list[RoleProcess] = field(default_factory=list)
+
+    @property
+    def zone(self) -> Zone:
+        return self.lab.zone
+
+    def visitor(self, edge: int = 0) -> Visitor:
+        return Visitor("127.0.0.1", self.edges[edge].settings.edge_https.port, self.ca_file)
+
+    async def restart_postgres(self) -> None:
+        """Killed as with kill -9, and started again at the same address."""
+        self.postgres.process.kill()
+        await exited(self.postgres.process)
+        self.postgres.launch()
+        while not self.postgres.is_ready():  # noqa: ASYNC110 - it says so in a file
+            await asyncio.sleep(0.02)
+
+
+class Partner:
+    """The API's client, whose requests carry a fresh token."""
+
+    def __init__(self, session: aiohttp.ClientSession, application_id: str, client_secret: str, origin: str) -> None:
+        self.application_id = application_id
+        self.origin = origin
+        self._session = session
+        self._secret = client_secret
+
+    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        token = minting.mint_token(self.application_id, self._secret, datetime.now(UTC))
+        headers = {"applicationId": self.application_id, "Authorization": f"Bearer {token}"}
+        async with self._session.request(method, path, json=body, headers=headers) as answer:
+            return answer.status, await answer.json()
+
+    async def change(self, method: str, path: str, **body: Any) -> None:
+        """Raises: `OperatorError` unless it is 200."""
+        status, said = await self.ask(method, path, body)
+        if status != 200:
+            raise OperatorError(f"{method} {path} {body} said {status}: {said}")
+
+    async def secure(self, domain: str) -> None:
+        await self.change("POST", "/ssl", domain=domain, applicationUrl=self.origin)
+
+    async def power(self, domain: str) -> None:
+        await self.change("POST", "/power", domain=domain, applicationUrl=self.origin)
+
+    async def status(self, domain: str) -> str:
+        """``active`` or ``inactive``, as Secure has it."""
+        status, said = await self.ask("GET", f"/ssl?domain={domain}")
+        if status != 200:
+            raise OperatorError(f"GET /ssl?domain={domain} said {status}: {said}")
+        return str(said["sslStatus"])
+
+
+@asynccontextmanager
+async def certificate_world(
+    directory: Path,
+    *,
+    edges: int = 2,
+    monitors: int = 2,
+    habits: Mapping[str, str] | None = None,
+    through_faulty_ca: bool = True,
+    **settings: str,
+) -> AsyncIterator[World]:
+    """Everything serves within the block and is gone after it. `settings` by their names without the prefix; limits
+    are far away unless they are given. `directory` exists, and Postgres' own user can enter it.
+
+    Raises: `OperatorError`.
+    """
+    http_port, api_port = free_ports(2)
+    postgres = EmbeddedPostgres(directory)
+    dsn = postgres.start()
+    async with AsyncExitStack() as stack:
+        stack.callback(postgres.stop)
+        lab = await stack.enter_async_context(Lab.start())
+        pebble = await stack.enter_async_context(running_pebble(directory, http_port=http_port, habits=habits))
+        ca = await stack.enter_async_context(faulty_ca(pebble))
+        shared = {
+            "DATABASE_URL": dsn,
+            "MASTER_KEY_FILE": str(directory / "master.key"),
+            "DNS_SERVERS": lab.dns.address,
+            "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
+            "SERVICE_SERVERS": "127.0.0.1",
+            "EDGE_WORKERS": "1",
+            "API_LISTEN": f"127.0.0.1:{api_port}",
+            "ISSUER": "acme",
+            "ACME_DIRECTORY": ca.directory if through_faulty_ca else pebble.directory,
+            "ACME_CA_FILE": str(pebble.ca_file),
+            **{f"ACME_{name}": "1000000" for name in _LIMITS},
+            **settings,
+        }
+
+        def role(name: str, number: int, **own: str) -> RoleProcess:
+            state_dir = directory / f"{name}-{number}"
+            state_dir.mkdir()
+            process = RoleProcess(name, private_environment(state_dir, **shared, **own), directory / f"{name}.log")
+            stack.push_async_callback(process.kill)
+            return process
+
+        api = role("api", 0)
+        keyring = load_keyring(api.settings.key_file, create=True)
+        await prepare(api.settings, keyring)
+        _write_zone(lab.zone, api.settings)
+        database = await stack.enter_async_context(open_pool(dsn, size=4, application_name="frontage bench"))
+        application_id, secret = await _make_application(database, keyring)
+        session = await stack.enter_async_context(aiohttp.ClientSession(api.settings.base_url))
+        ca_file = directory / "pebble-root.pem"
+        ca_file.write_text(await pebble.root())
+        partner = Partner(session, application_id, secret, lab.origin.url)
+        world = World(directory, postgres, dsn, database, keyring, pebble, ca, lab, partner, ca_file)
+        world.edges = [
+            role("edge", number, **({} if number else {"EDGE_HTTP": f"127.0.0.1:{http_port}"}))
+            for number in range(edges)
+        ]
+        world.monitors = [role("monitor", number) for number in range(monitors)]
+        for process in (api, *world.edges, *world.monitors):
+            await process.start()
+        yield world
+
+
+def _write_zone(zone: Zone, settings: Settings) -> None:
+    zone.add(f"*.{ZONE}", "CNAME", _CNAME_TARGET)
+    zone.add(_CNAME_TARGET, "CNAME", settings.ssl_target)
+    for target in (settings.ssl_target, settings.power_target):
+        zone.add(target, "A", "127.0.0.1")
+
+
+async def _make_application(database: Database, keyring: Keyring) -> tuple[str, str]:
+    new_id, secret = minting.mint_id(), minting.mint_client_secret()
+    async with database.transaction() as connection:
+        await applications.create_application(
+            connection,
+            applications.NewApplication(
+                id=new_id,
+                name="Certificates",
+                cname_target=_CNAME_TARGET,
+                client_secret=keyring.seal(secret.encode(), applications.client_secret_identity(new_id)),
+                webhook_secret=keyring.seal(
+                    minting.mint_webhook_secret().encode(), applications.webhook_secret_identity(new_id)
+                ),
+            ),
+        )
+    return new_id, secret
