@@ -44,6 +44,7 @@ from edge.routing.decide import PROBE_PREFIX, Redirect, decide
 from edge.routing.onward import compose, sign
 from edge.routing.route import Route
 from edge.serving import Serving
+from edge.tls.stream import TlsStream
 
 MAX_PIPELINED_BYTES: Final = 16_384
 # Closing at once with unread input would make the kernel reset the connection before the client read our answer.
@@ -461,7 +462,9 @@ class Downstream(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         if not keep_alive or (self._reading_ended and not self._buffer):
-            self._close(lingers=bool(self._buffer) or not exchange.request_is_complete)
+            # Who did not say that this was their last request may be sending the next one.
+            lingers = exchange.head.keep_alive or bool(self._buffer) or not exchange.request_is_complete
+            self._close(lingers=lingers)
         elif self._buffer or self._is_paused:
             self._go_on()
         else:
@@ -577,13 +580,14 @@ class Downstream(asyncio.Protocol):
         """End the connection; with input possibly on its way, only after the client had time to read."""
         has_unsent = self._transport.get_write_buffer_size() > 0
         self.deadline = self._serving.now + (self._serving.relay.timeouts.body if has_unsent else LINGER_SECONDS)
-        # TLS lingers by itself, behind its close_notify.
-        if not lingers or self._reading_ended or not self._transport.can_write_eof():
+        if not lingers or self._reading_ended:
             self._transport.close()
-            return
-        self._is_lingering = True
-        self._transport.write_eof()
-        self._read_on()
+        elif isinstance(self._transport, TlsStream):  # by itself, behind its close_notify
+            self._transport.linger()
+        else:
+            self._is_lingering = True
+            self._transport.write_eof()
+            self._read_on()
 
 
 def _new_request_id() -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from edge.tls.failures import Failure
 
@@ -25,7 +25,8 @@ _RECORD_HEADER_BYTES = 5
 _MESSAGE_HEADER_BYTES = 4
 _TLS12 = 0x0303
 _TLS13 = 0x0304
-_EXTENSION_HEADER = struct.Struct(">HH")  # type, length
+_read_extension_header = struct.Struct(">HH").unpack_from  # type, length
+_EXTENSION_HEADER_BYTES = 4
 _SERVER_NAME, _ALPN, _SUPPORTED_VERSIONS = 0, 16, 43
 
 _HTTP_METHOD = re.compile(rb"[A-Z]{3,8} ")
@@ -36,8 +37,7 @@ _HOST_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClientHello:
+class ClientHello(NamedTuple):
     """What decides the certificate and the protocol; nothing else of the message is kept."""
 
     server_name: str | None  # lower case, no trailing dot; None when the client named no host
@@ -190,10 +190,10 @@ def _extensions(block: bytes) -> dict[int, bytes]:
     extensions: dict[int, bytes] = {}
     at, size = 0, len(block)
     while at < size:
-        if size - at < _EXTENSION_HEADER.size:
+        start = at + _EXTENSION_HEADER_BYTES
+        if start > size:
             raise _Malformed
-        kind, length = _EXTENSION_HEADER.unpack_from(block, at)
-        start = at + _EXTENSION_HEADER.size
+        kind, length = _read_extension_header(block, at)
         at = start + length
         if at > size or kind in extensions:
             raise _Malformed

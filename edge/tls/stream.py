@@ -248,12 +248,16 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         return self._is_closed
 
     def close(self) -> None:
-        """Flush, say close_notify, and linger."""
-        if self._is_closed:
-            return
-        with suppress(ssl.SSLError):  # "want read": the client's own close_notify need not be waited for
-            self._sslobj.unwrap()
-        self._part()
+        """Flush, say close_notify, and close, as a plain transport does: for when the client has said all it will."""
+        if not self._is_closed:
+            self._say_goodbye()
+            self._raw.close()
+
+    def linger(self) -> None:
+        """Flush, say close_notify, and give the client time to read it, whatever it still sends."""
+        if not self._is_closed:
+            self._say_goodbye()
+            linger(self._loop, self._raw, self.connection_lost, input_ended=self._raw_ended)
 
     def abort(self) -> None:
         self._is_closed, self._reading = True, False
@@ -262,10 +266,15 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
     def _fail(self, error: ssl.SSLError) -> None:
         """The engine gave up; it may have left an alert."""
         self._error = error
-        self._part()
+        self._say_last_words()
+        linger(self._loop, self._raw, self.connection_lost, input_ended=self._raw_ended)
 
-    def _part(self) -> None:
+    def _say_goodbye(self) -> None:
+        with suppress(ssl.SSLError):  # "want read": the client's own close_notify need not be waited for
+            self._sslobj.unwrap()
+        self._say_last_words()
+
+    def _say_last_words(self) -> None:
         self._is_closed, self._reading, self._unfed = True, False, b""
         if self._outgoing.pending:
             self._raw_write(self._take())
-        linger(self._loop, self._raw, self.connection_lost, input_ended=self._raw_ended)

@@ -36,7 +36,7 @@ TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 class Inner(asyncio.Protocol):
     """Echoes, and writes down what it is told."""
 
-    transport: asyncio.Transport
+    transport: TlsStream
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -45,7 +45,7 @@ class Inner(asyncio.Protocol):
         self.is_full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        assert isinstance(transport, TlsStream)
         self.transport = transport
         self.events.append("made")
 
@@ -394,13 +394,28 @@ async def test_closing_says_close_notify_after_everything_written() -> None:
         await until(lambda: here.inners[0].events == ["made", "lost"])
 
 
-async def test_closing_is_bounded_when_the_client_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_still_sends_reads_the_answer_of_one_who_lingers() -> None:
+    class Answering(Silent):
+        def on_data(self, data: bytes) -> None:
+            self.transport.write(b"y" * 100_000)
+            self.transport.linger()
+
+    async with edge(Answering) as here:
+        client = await in_thread(lambda: connection(here.port))
+        with client:
+            for _ in range(8):  # after the first of them nothing is taken up any more
+                await in_thread(lambda: client.sendall(b"go on" * 1000))
+            assert await in_thread(lambda: receive(client, 100_000)) == b"y" * 100_000
+        await until(lambda: here.inners[0].events == ["made", "lost"])
+
+
+async def test_lingering_is_bounded_when_the_client_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edge.tls.lingering._LINGER_SECONDS", 0.05)
 
     class Closing(Silent):
         def on_data(self, data: bytes) -> None:
             self.transport.write(b"z" * 8_000_000)  # more than the kernel takes
-            self.transport.close()
+            self.transport.linger()
 
     async with edge(Closing) as here:
         client = await in_thread(lambda: connection(here.port))
@@ -748,6 +763,14 @@ async def test_holding_ends_at_the_orders_deadline() -> None:
         here.replica.put_order("late.example", hold_seconds=-1)
         assert await in_thread(lambda: refusal(here.port, "late.example")) == "TLSV1_UNRECOGNIZED_NAME"
         assert here.tls.counters.held == 1
+
+
+@pytest.mark.parametrize("order", [{}, {"hold_until": "soon"}, {"hold_until": None}])
+async def test_an_order_that_cannot_be_read_holds_nobody(order: dict[str, object]) -> None:
+    async with edge() as here:
+        here.replica.put("order", "new.example", order)
+        assert await in_thread(lambda: refusal(here.port, "new.example")) == "TLSV1_UNRECOGNIZED_NAME"
+        assert here.tls.counters.held == 0
 
 
 async def test_only_so_many_are_held_and_who_leaves_makes_room() -> None:
