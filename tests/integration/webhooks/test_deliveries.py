@@ -297,6 +297,30 @@ async def test_slow_partner_holds_a_few_of_its_own_and_nobody_elses(
     assert Counter(delivery.headers["webhook-id"] for delivery in slow.deliveries) == Counter(backlog)
 
 
+async def test_room_of_an_endpoint_is_never_given_twice(database: Database, secret: str) -> None:
+    """Sixteen monitors that claim at the same moment."""
+    for _ in range(60):
+        await record(database)
+
+    async def claim() -> int:
+        async with database.transaction() as connection:
+            return len(await deliveries.claim(connection, most=3, lease_seconds=10))
+
+    claimed = 0
+    for _ in range(3):
+        claimed += sum(await asyncio.gather(*(claim() for _ in range(16))))
+    assert claimed == MOST_AT_ONCE
+
+
+async def test_room_is_used_as_soon_as_it_is_free(
+    database: Database, keyring: Keyring, sink: WebhookSink, secret: str
+) -> None:
+    for _ in range(3 * MOST_AT_ONCE):
+        await record(database)
+    async with delivering(database, keyring, poll_seconds=3600):
+        await sink.wait_for(3 * MOST_AT_ONCE)
+
+
 async def test_failing_endpoint_is_tried_one_delivery_at_a_time(
     database: Database, keyring: Keyring, sink: WebhookSink, secret: str
 ) -> None:
