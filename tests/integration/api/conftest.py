@@ -74,7 +74,10 @@ async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Se
 
 
 @asynccontextmanager
-async def open_service(dsn: str, state_dir: Path, probe_port: int, patience: Patience) -> AsyncIterator[Service]:
+async def open_service(
+    dsn: str, state_dir: Path, probe_port: int, patience: Patience, **environ: str
+) -> AsyncIterator[Service]:
+    """`environ`: further settings, by their names without the prefix."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(NameServer.serve(Zone()))
         settings = load(
@@ -85,6 +88,7 @@ async def open_service(dsn: str, state_dir: Path, probe_port: int, patience: Pat
                 "FRONTAGE_POWER_TARGET": POWER_TARGET,
                 "FRONTAGE_SERVICE_SERVERS": f"{SERVER},2001:db8::10",
             }
+            | {f"FRONTAGE_{name}": value for name, value in environ.items()}
         )
         keyring = load_keyring(settings.key_file, create=True)
         database = await stack.enter_async_context(

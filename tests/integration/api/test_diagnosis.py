@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.lab.zone import Behaviour
-from tests.integration.api.conftest import SERVER, Service
+from common.db.session import Patience
+from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
 from tests.integration.api.test_eligibility import cdn
@@ -114,6 +116,42 @@ async def test_caa_is_found_up_the_tree(service: Service) -> None:
 
     service.zone.misbehave("customer.test", Behaviour.SERVFAIL)
     assert (await diagnose(partner))["caa"]["status"] == "unknown"
+
+
+async def test_with_a_public_authority_its_caa_and_limits_are_told(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    directory = "https://ca.test/directory"
+    environ = {"ISSUER": "acme", "ACME_DIRECTORY": directory, "ACME_CAA_IDENTITIES": "ca.test"}
+    async with (
+        open_service(dsn, tmp_path, probe_port, Patience(), **environ) as service,
+        serve_origin() as origin,
+    ):
+        partner = await service.partner()
+        service.point(DOMAIN)
+        await Ssl(partner, origin.url).post(DOMAIN)
+        await fail_order(service, DOMAIN)
+        service.zone.add("customer.test", "CAA", '0 issue "ca.test"')
+        async with service.database.connection() as connection:
+            await connection.execute("update orders set last_error = 'it was not to be', due_at = now()")
+
+        found = await diagnose(partner)
+        assert (found["caa"]["status"], found["caa"]["needed"]) == ("restricted", True)
+        assert "(port 80) reach us: they reach nobody" in found["next_step"]
+
+        service.zone.replace("customer.test", "CAA", '0 issue "another.test"')
+        found = await diagnose(partner)
+        assert found["caa"]["status"] == "forbidden"
+        assert found["next_step"].startswith("Change the CAA records of customer.test: they let another.test issue")
+
+        async with service.database.connection() as connection:
+            await connection.execute(
+                "insert into ca_ledger (issuer, kind, domain, registered_domain)"
+                " select $1, 'failed_validation', $2, 'customer.test' from generate_series(1, 5)",
+                directory,
+                DOMAIN,
+            )
+        found = await diagnose(partner)
+        assert (found["status"], found["next_step"][:5]) == ("waiting", "Wait:")
+        assert found["order"]["next_free_slot"] is not None
 
 
 @pytest.mark.parametrize(("behaviour", "code"), [(Behaviour.SERVFAIL, "servfail"), (Behaviour.TIMEOUT, "timeout")])

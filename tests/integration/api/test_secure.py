@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.lab.zone import Behaviour
 from common.db import applications
-from tests.integration.api.conftest import SERVER, Service
+from common.db.session import Patience
+from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer
 from tests.integration.api.secured import Origin, Ssl, fail_order, go_live, issue, order_state, serve_origin
+from tests.tls_parts import the_ca
 
 DOMAIN = "shop.customer.test"
 ROOT = "customer.test"
@@ -323,6 +327,31 @@ async def test_a_silent_origin_is_given_up(service: Service, ssl_partner: Ssl, m
         release.set()
 
     assert (*refusal(answer), answer.body["hint"]) == (502, UNREACHABLE, "it did not answer in time")
+
+
+async def test_an_https_origin_is_verified_as_the_application_says(
+    dsn: str, tmp_path: Path, probe_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "authorities.pem").write_text(the_ca().pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authorities.pem"))
+    chain, key = the_ca().issue("inner.partner.test")
+    (tmp_path / "origin.pem").write_bytes(chain.encode() + key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "origin.pem")
+    async with serve_origin(tls=tls) as origin, open_service(dsn, tmp_path, probe_port, Patience()) as service:
+        partner = Ssl(await service.partner(), origin.url.replace("127.0.0.1", "origin.partner.test"))
+        service.point(DOMAIN)
+        service.point("other.customer.test")
+        service.zone.add("origin.partner.test", "A", "127.0.0.1")
+
+        answer = await partner.post(DOMAIN)
+        assert (*refusal(answer), answer.body["hint"]) == (502, UNREACHABLE, "its certificate is not valid for it")
+
+        await set_application(service, partner.id, origin_server_name="inner.partner.test")
+        assert (await partner.post(DOMAIN)).status == 200
+
+        await set_application(service, partner.id, origin_server_name=None, origin_verify=False)
+        assert (await partner.post("other.customer.test")).status == 200
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1", "http://[::1]:8080", "ftp://a.example", "http://a@b.example", 1])
