@@ -35,27 +35,11 @@ _WHERE = "where application_id = $1 and domain = $2 and coalesce(subdomain, '') 
 _COLUMNS = """id, application_id, domain, subdomain, user_id, job_id, user_email, source, date_added, dns_records,
     records_present, records_missing, missing_records_last_detected, last_checked_at"""
 
-# The tallies say in which day, then in which ten seconds of it, the row at an offset was added, and how many rows of
-# those come before it.
 _PAGE = f"""
-    with days as (
-        select begins_at, domains, (sum(domains) over (order by begins_at) - domains)::bigint as before
-        from monitored_tallies where application_id = $1 and span = 'day'
-            and ($4::timestamptz is null or begins_at >= $4) and ($5::timestamptz is null or begins_at < $5)
-    ), day as (
-        select begins_at, $2::bigint - before as skip from days where before + domains > $2 order by begins_at limit 1
-    ), moments as (
-        select tally.begins_at, domains, (sum(domains) over (order by tally.begins_at) - domains)::bigint as before
-        from monitored_tallies tally, day where application_id = $1 and span = 'moment'
-            and tally.begins_at >= day.begins_at and tally.begins_at < day.begins_at + interval '24 hours'
-    ), moment as (
-        select moments.begins_at, skip - before as skip from moments, day
-        where before + domains > skip order by moments.begins_at limit 1
-    ), page as (
+    with start as materialized (select begins_at, before from find_monitored($1, $2, $3, $4)), page as (
         select id from monitored_domains
-        where application_id = $1 and date_added >= (select begins_at from moment)
-            and ($5::timestamptz is null or date_added < $5)
-        order by date_added, id offset (select skip from moment) limit $3
+        where application_id = $1 and date_added >= (select begins_at from start) and date_added < $3
+        order by date_added, id offset (select before from start) limit $5
     )
     select {_COLUMNS} from page join monitored_domains using (id) order by date_added, id
 """
@@ -168,14 +152,19 @@ async def list_page(
 ) -> list[MonitoredDomain]:
     """The application's names in the order they were added, the first `offset` left out; `dates` are days in UTC,
     the first and the last."""
-    first, end = _bounds(dates) if dates else (None, None)
-    return [_monitored(row) for row in await connection.fetch(_PAGE, application_id, offset, limit, first, end)]
+    rows = await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit)
+    return [_monitored(row) for row in rows]
 
 
-def _bounds(dates: tuple[date, date]) -> tuple[datetime, datetime | None]:
-    """The moments at which they begin and end; the last day of all ends never."""
-    first, last = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in dates)
-    return first, (last + timedelta(days=1) if dates[1] < date.max else None)
+def _bounds(dates: tuple[date, date] | None) -> tuple[datetime, datetime]:
+    """The moments at which they begin and end; the last of all days is not wholly ours."""
+    first, last = dates or (date.min, date.max)
+    end = min(last, date.max - timedelta(days=1)) + timedelta(days=1)
+    return _midnight(first), _midnight(end)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 async def _insert(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> bool:

@@ -40,41 +40,57 @@ create index monitored_rechecked on monitored_domains (rechecked_at);
 create index monitored_turned on monitored_domains (turned_missing_at) where turned_missing_at is not null;
 create index monitored_held on monitored_domains (alarm_held_at) where alarm_held_at is not null;
 
--- How many monitored domains an application added on each day, and within it in each ten seconds: a page far down a
--- list of a million is found by adding up these, not by walking a million rows.
+-- How many monitored domains an application added on each day, within it in each minute, and within that in each second:
+-- a page far down a list of a million is found by adding up these, not by walking a million rows.
 create table monitored_tallies (
     application_id          text not null,
-    span                    text not null check (span in ('day', 'moment')),
+    span                    text not null check (span in ('day', 'minute', 'second')),
     begins_at               timestamptz not null,           -- UTC
     domains                 bigint not null,
     primary key (application_id, span, begins_at)
 ) with (fillfactor = 50);
 
-create function monitored_moment(added timestamptz) returns timestamptz language sql immutable as $$
-    select date_bin('10 seconds', added, '2000-01-01 00:00:00+00')
-$$;
-
-create function monitored_day(added timestamptz) returns timestamptz language sql immutable as $$
-    select date_bin('1 day', added, '2000-01-01 00:00:00+00')
+create function monitored_span(span text, added timestamptz) returns timestamptz language sql immutable as $$
+    select date_bin(('1 ' || span)::interval, added, '2000-01-01 00:00:00+00')
 $$;
 
 -- By upsert in both directions, the one statement in which a row that comes and goes at the same time loses no count.
 create function count_monitored() returns trigger language plpgsql as $$
 begin
     insert into monitored_tallies as tally (application_id, span, begins_at, domains)
-        select application_id, 'day', monitored_day(date_added), count(*) from moved group by 1, 3
-        union all
-        select application_id, 'moment', monitored_moment(date_added), count(*) from moved group by 1, 3
-        order by 1, 2, 3
+        select application_id, span, monitored_span(span, date_added), count(*)
+        from moved, unnest(array['day', 'minute', 'second']) span group by 1, 2, 3 order by 1, 2, 3
     on conflict (application_id, span, begins_at) do update set
         domains = tally.domains + case tg_op when 'INSERT' then 1 else -1 end * excluded.domains;
     if tg_op = 'DELETE' then
-        delete from monitored_tallies tally using moved
-            where tally.application_id = moved.application_id and tally.domains = 0
-            and (tally.span, tally.begins_at) in (
-                ('day', monitored_day(moved.date_added)), ('moment', monitored_moment(moved.date_added)));
+        delete from monitored_tallies tally using moved, unnest(array['day', 'minute', 'second']) span
+            where tally.application_id = moved.application_id and tally.span = span.span and tally.domains = 0
+            and tally.begins_at = monitored_span(span.span, moved.date_added);
     end if;
     return null;
+end
+$$;
+
+-- In which second the domain was added before which `skip` others were, from `first` on and before `last`, and how
+-- many of those were added in that very second. No row if there are not so many.
+create function find_monitored(of_application text, first timestamptz, last timestamptz, skip bigint)
+    returns table (begins_at timestamptz, before bigint) language plpgsql stable as $$
+declare
+    each_span text;
+begin
+    foreach each_span in array array['day', 'minute', 'second'] loop
+        select tally.begins_at, find_monitored.skip - tally.earlier into first, skip from (
+            select t.begins_at, t.domains, sum(t.domains) over (order by t.begins_at) - t.domains as earlier
+            from monitored_tallies t where t.application_id = of_application and t.span = each_span
+                and t.begins_at >= find_monitored.first and t.begins_at < find_monitored.last
+        ) tally
+        where tally.earlier + tally.domains > find_monitored.skip order by tally.begins_at limit 1;
+        if not found then
+            return;
+        end if;
+        last := first + ('1 ' || each_span)::interval;
+    end loop;
+    return query select first, skip;
 end
 $$;
 
