@@ -100,7 +100,7 @@ class Issuer(Protocol):
         """
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
-        """None where its issuer does not say, or is no issuer of ours any more. Raises: `IssuanceFailed`."""
+        """Where its issuer is none of ours any more, that is now; None where it does not say. Raises: `IssuanceFailed`."""
 
     async def revoke(self, issued: Issued, reason: int) -> None:
         """Have its issuer revoke it (RFC 5280 §5.3.1); one that is revoked already is no failure.

@@ -18,7 +18,6 @@ from common.caa import Authorization
 from common.clock import Clock
 from common.logs import get_logger
 from monitor.certificates.acme.issuer import AcmeIssuer
-from monitor.certificates.internal import InternalIssuer
 from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 
@@ -62,13 +61,12 @@ class Issuers:
         raise _in_one(failures)
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
-        if issued.issuer == InternalIssuer.name:  # from before there was a public CA: browsers do not trust it
-            now = self._clock.now()
-            return RenewalWindow(now, now + _REPLACED_WITHIN, _REPLACED_WITHIN.total_seconds())
         for issuer in self._issuers:
             if issuer.name == issued.issuer:
                 return await issuer.renewal_window(issued)
-        return None
+        # From before there was a public CA, from one that was only tried, or from one that was taken away.
+        now = self._clock.now()
+        return RenewalWindow(now, now + _REPLACED_WITHIN, _REPLACED_WITHIN.total_seconds())
 
     async def revoke(self, issued: Issued, reason: int) -> None:
         for issuer in self._issuers:

@@ -166,7 +166,6 @@ async def test_window_is_what_the_authority_suggests(
         faulty.suggest(certificate_id(issued.chain), start, start)
         with pytest.raises(IssuanceFailed, match="renewal window that cannot be read"):
             await issuer.renewal_window(issued)
-        assert await issuer.renewal_window(Issued("https://gone.example/dir", issued.chain)) is None
 
 
 async def test_renewal_names_what_it_replaces_and_is_exempt(
