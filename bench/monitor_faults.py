@@ -213,12 +213,12 @@ async def run(*, seconds: float, domains: int, changing: int, seed: int) -> Coun
             told = Told(database)
             async with asyncio.TaskGroup() as tasks:
                 listening = tasks.create_task(told.follow_for_ever(), name="faults: follow events")
-                breaking = tasks.create_task(_break_for_ever(world), name="faults: break things")
+                breaking = tasks.create_task(_break_things(world), name="faults: break things")
                 ends_at = time.monotonic() + seconds
                 changes = [_change(world, told, _domain(number), ends_at) for number in range(changing)]
                 await asyncio.gather(*changes)
-                breaking.cancel()
                 world.has_faults = False
+                await breaking  # what it broke, it mends
                 await _settle(database)
                 listening.cancel()
             await _audit(world, database, told)
@@ -318,8 +318,8 @@ async def _change(world: World, told: Told, domain: str, ends_at: float) -> None
         await asyncio.sleep(world.random.uniform(0, 5))
 
 
-async def _break_for_ever(world: World) -> None:
-    while True:
+async def _break_things(world: World) -> None:
+    while world.has_faults:
         await asyncio.sleep(world.random.uniform(*_KILL_SECONDS))
         drawn = world.random.random()
         if drawn < 0.6:
