@@ -317,7 +317,7 @@ async def test_room_is_used_as_soon_as_it_is_free(
 ) -> None:
     for _ in range(3 * MOST_AT_ONCE):
         await record(database)
-    async with delivering(database, keyring, poll_seconds=3600):
+    async with delivering(database, keyring, hurry=False, poll_seconds=3600):
         await sink.wait_for(3 * MOST_AT_ONCE)
 
 
@@ -399,7 +399,7 @@ async def test_deliveries_wait_while_there_is_no_url(
 async def test_event_recorded_wakes_at_once_when_its_recorder_says_so(
     database: Database, keyring: Keyring, sink: WebhookSink, secret: str
 ) -> None:
-    async with delivering(database, keyring, poll_seconds=3600) as runner:
+    async with delivering(database, keyring, hurry=False, poll_seconds=3600) as runner:
         async with database.transaction() as connection:
             await events.record(connection, an_event())
         runner.wake()
