@@ -65,6 +65,16 @@ async def test_plain_http_is_redirected_before_there_is_a_certificate(tmp_path: 
         assert (await get(await proxy.connect()))[0].startswith(b"HTTP/1.1 308 ")
 
 
+async def test_a_challenge_is_answered_where_all_else_is_redirected(tmp_path: Path) -> None:
+    async with edge(tmp_path, secure=False) as proxy:
+        proxy.replica.records["acme_key", "current"] = {"thumbprint": "thumb"}
+        secure(proxy, "shop.example.com", None, redirect_to="https://www.example.net")
+        del proxy.replica.records["certificate", "shop.example.com"]
+        client = await proxy.connect()
+        assert (await get(client, b"/.well-known/acme-challenge/token"))[1] == b"token.thumb"
+        assert (await get(client, b"/.well-known/acme-challenge"))[0].startswith(b"HTTP/1.1 308 ")
+
+
 async def test_maintenance_goes_before_a_redirect(tmp_path: Path) -> None:
     async with edge(tmp_path) as proxy:
         secure(proxy, "shop.example.com", None, redirect_to="https://www.example.net")
