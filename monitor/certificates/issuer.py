@@ -100,7 +100,7 @@ class Issuer(Protocol):
         """
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
-        """Where its issuer is none of ours any more, that is now; None where it does not say. Raises: `IssuanceFailed`."""
+        """Now, where its issuer is none of ours any more; None where it does not say. Raises: `IssuanceFailed`."""
 
     async def revoke(self, issued: Issued, reason: int) -> None:
         """Have its issuer revoke it (RFC 5280 §5.3.1); one that is revoked already is no failure.
