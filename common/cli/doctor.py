@@ -172,9 +172,11 @@ async def _database(settings: Settings) -> list[Finding]:
         await looking.start()
         try:
             await _look_inside(settings, connection)
+            webhooks = await _webhooks(connection)
         finally:
             await looking.rollback()  # the first look at a new database would leave a canary
-    return [Finding("database", State.OK, f"PostgreSQL {version.major}.{version.micro}, the schema is up to date")]
+    says = f"PostgreSQL {version.major}.{version.micro}, the schema is up to date"
+    return [Finding("database", State.OK, says), *webhooks]
 
 
 async def _look_inside(settings: Settings, connection: Connection) -> None:
@@ -186,6 +188,24 @@ async def _look_inside(settings: Settings, connection: Connection) -> None:
     await check_schema(connection)
     if settings.key_file.exists():
         await ensure_canary(connection, load_keyring(settings.key_file))
+
+
+async def _webhooks(connection: Connection) -> list[Finding]:
+    """Those that are disabled, or soon will be."""
+    from common.db.webhook_endpoints import list_endpoints
+    from common.endpoint_health import disables_at
+
+    findings = []
+    for application_id, endpoint in (await list_endpoints(connection)).items():
+        if endpoint.disabled_at is not None:
+            state = f"is disabled since {endpoint.disabled_at:%Y-%m-%d}"
+        elif (at := disables_at(endpoint)) is not None:
+            state = f"will be disabled at {at:%Y-%m-%d %H:%M} UTC"
+        else:
+            continue
+        cure = f"once that is put right, `frontage app set {application_id} --webhook-url URL` begins anew"
+        findings.append(Finding("webhooks", State.NOTE, f"{application_id}'s {state} ({endpoint.last_error}): {cure}"))
+    return findings
 
 
 # The world -----------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from common.db import deliveries, events, shares
+from common.cli import doctor
+from common.db import deliveries, events, shares, webhook_endpoints
 from common.db.pool import Database
 from common.db.retention import EVENT_DAYS, erase_events
 from common.secrets import Keyring, load_keyring
@@ -121,6 +122,34 @@ async def test_events_are_forgotten_after_their_days_and_numbers_go_on(partner: 
     assert [claimed.event_id for claimed in await claim(partner)] == [young]
     await record(partner)
     assert (await listed(partner))[0].sequence == 3
+
+
+async def test_missing_superseded_under_a_lease_that_lapsed_is_settled_unsent(
+    partner: Database, keyring: Keyring
+) -> None:
+    missing = await record(partner)
+    await claim(partner)
+    await record(partner, an_event("domain.record_restored"))
+    async with partner.transaction() as connection:
+        await connection.execute("update deliveries set lease_until = now() where superseded_by is not null")
+    async with parts.delivering(partner, keyring, allowed=()):
+        await parts.until_status(partner, missing, "superseded")
+    assert (await delivery_of(partner, missing)).log == []
+
+
+async def test_doctor_notes_webhooks_that_are_disabled_or_will_be(partner: Database) -> None:
+    await record(partner)
+    async with partner.transaction() as connection:
+        assert await doctor._webhooks(connection) == []
+        await webhook_endpoints.note_failure(connection, APPLICATION, "answered 500")
+        assert await doctor._webhooks(connection) == []
+        await webhook_endpoints.warn(connection, APPLICATION)
+        [warned] = await doctor._webhooks(connection)
+        await webhook_endpoints.disable(connection, APPLICATION)
+        [disabled] = await doctor._webhooks(connection)
+    assert "will be disabled at" in warned.says
+    assert "is disabled since" in disabled.says
+    assert f"frontage app set {APPLICATION} --webhook-url" in disabled.says
 
 
 async def test_link_shows_its_records_until_it_expires(partner: Database) -> None:
