@@ -1,4 +1,4 @@
-"""The lab as one object: origin, zone and sink, started and closed together."""
+"""The lab as one object: origin, zone and its desk, and sink, started and closed together."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Self
 
+from bench.lab.desk import ZoneDesk
 from bench.lab.origin import Origin
 from bench.lab.server import NameServer
 from bench.lab.sink import WebhookSink
@@ -17,6 +18,7 @@ from bench.lab.zone import Zone
 class Lab:
     origin: Origin
     dns: NameServer
+    desk: ZoneDesk
     sink: WebhookSink
 
     @property
@@ -26,11 +28,17 @@ class Lab:
     @property
     def addresses(self) -> dict[str, str]:
         """Where everything is: the line ``python -m bench.lab`` prints."""
-        return {"origin": self.origin.url, "dns": self.dns.address, "sink": self.sink.url}
+        return {"origin": self.origin.url, "dns": self.dns.address, "zone": self.desk.url, "sink": self.sink.url}
 
     @classmethod
     @contextlib.asynccontextmanager
     async def start(cls) -> AsyncIterator[Self]:
         """Everything on free loopback ports."""
-        async with Origin.serve() as origin, NameServer.serve(Zone()) as dns, WebhookSink.serve() as sink:
-            yield cls(origin, dns, sink)
+        zone = Zone()
+        async with (
+            Origin.serve() as origin,
+            NameServer.serve(zone) as dns,
+            ZoneDesk.serve(zone) as desk,
+            WebhookSink.serve() as sink,
+        ):
+            yield cls(origin, dns, desk, sink)

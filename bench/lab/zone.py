@@ -98,6 +98,13 @@ class Zone:
         if not of_name:
             self._records.pop(owner, None)
 
+    def listed(self) -> Iterator[tuple[str, str, str]]:
+        """Every record: name, type and value."""
+        for name, of_name in self._records.items():
+            for kind, records in of_name.items():
+                for value in records.values:
+                    yield name.to_text(omit_final_dot=True), kind, value
+
     def misbehave(self, name: str, behaviour: Behaviour | None) -> None:
         """From now on questions that meet `name` end in `behaviour`; None mends it."""
         if behaviour is None:

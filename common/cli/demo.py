@@ -134,6 +134,7 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
         ("The API", f"{settings.base_url}  applicationId: {stage.application_id}"),
         ("A token for it", f"{here} {_command('frontage')} token {stage.application_id}"),
+        ("The customers' DNS zone, to change with PUT and DELETE", f"curl {stage.lab.zone}/"),
         ("The webhooks it has received", f"curl {stage.lab.sink}/"),
         ("Load", f"{here} {_command('locust')} -f bench/"),
     ):

@@ -31,10 +31,11 @@ _LAB_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class LabAddresses:
-    """`origin` and `sink` are base URLs, `dns` is host:port."""
+    """`origin`, `sink` and `zone` (where the DNS zone is changed) are base URLs, `dns` is host:port."""
 
     origin: str
     dns: str
+    zone: str
     sink: str
 
 

@@ -39,6 +39,20 @@ def values(response: dns.message.Message) -> list[str]:
     return [item.to_text() for rrset in response.answer for item in rrset]
 
 
+async def test_the_zone_is_changed_at_its_desk(lab: Lab) -> None:
+    record = 'shop.customer.example TXT "one and one"'
+    async with aiohttp.ClientSession(lab.desk.url) as session:
+        async with session.put("/", data=record + "\n") as answer:
+            assert (answer.status, await answer.text()) == (200, record + "\n")
+        assert values(await ask(lab, "shop.customer.example", "TXT")) == ['"one and one"']
+        async with session.delete("/", data=record) as answer:
+            assert (answer.status, await answer.text()) == (200, "")
+        assert values(await ask(lab, "shop.customer.example", "TXT")) == []
+        for nonsense in ("", "shop TXT", "shop.customer.example A here", "a..b A 192.0.2.1", "shop NONE 1"):
+            async with session.put("/", data=nonsense) as answer:
+                assert answer.status == 400
+
+
 @pytest.mark.parametrize("tcp", [False, True])
 async def test_zone_follows_cnames_as_a_resolver_does(lab: Lab, tcp: bool) -> None:
     lab.zone.add("shop.customer.example", "CNAME", "apps.partner.example")
@@ -182,7 +196,7 @@ def test_as_a_process_it_prints_its_addresses_and_stops_on_sigterm(tmp_path: Pat
         try:
             assert process.stdout is not None
             addresses = orjson.loads(process.stdout.readline())
-            assert set(addresses) == {"origin", "dns", "sink"}
+            assert set(addresses) == {"origin", "dns", "zone", "sink"}
             host, port = addresses["dns"].rsplit(":", 1)
             query = dns.message.make_query("shop.example", "A")
             assert values(dns.query.udp(query, host, port=int(port), timeout=2)) == ["192.0.2.1"]
