@@ -8,11 +8,14 @@ children in order. This module must not know what a role does; settings it only 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +33,13 @@ _STOP_SECONDS = 20
 _FIRST_PAUSE_SECONDS = 0.2
 _LAST_PAUSE_SECONDS = 10.0
 _STEADY_SECONDS = 30  # who lived that long did not crash at its start
+_LAST_WORDS_SECONDS = 1.0
 
-SECRET_VARIABLES = (PREFIX + "DATABASE_URL",)
+_READY = re.compile(rb"^ready[^\n]*\n", re.MULTILINE)
+_READ_BYTES = 65_536
+_STANDARD_OUTPUT = 1
+
+SECRET_VARIABLES = (PREFIX + "DATABASE_URL", PREFIX + "ACME_EAB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +169,14 @@ class ChildFailed(FrontageError):
 class Group:
     """The children of `up`: started, restarted when they crash, ended together.
 
-    Created by whoever runs them, who must call `stop` whatever happens. A child says ``ready`` on its standard
-    output when it serves.
+    Created by whoever runs them, who must call `stop` whatever happens. A child says ``ready`` in a line on its
+    standard output when it serves; what else it says there (an access log, for one) waits for `pass_output_on`.
     """
 
     def __init__(self) -> None:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._outputs: dict[str, _Output] = {}
+        self._is_passing_on = False
         self._log = logs.get_logger(__name__)
 
     async def start(self, name: str, argv: Sequence[str], env: Mapping[str, str]) -> None:
@@ -176,13 +186,25 @@ class Group:
         """
         process = spawn(argv, env=env, stdout=subprocess.PIPE)
         self._processes[name] = process
+        if (before := self._outputs.pop(name, None)) is not None:
+            before.close()
+        assert process.stdout is not None
+        output = self._outputs[name] = _Output(process.stdout)
         try:
             async with asyncio.timeout(_SERVING_SECONDS):
-                is_serving = await _says_ready(process)
+                is_serving = await output.says_ready()
         except TimeoutError:
             raise ChildFailed(f"the {name} does not serve after {_SERVING_SECONDS} seconds") from None
         if not is_serving:
             raise ChildFailed(_obituary(name, await exited(process)))
+        if self._is_passing_on:
+            output.pass_on()
+
+    def pass_output_on(self) -> None:
+        """From now on, what children say besides ``ready`` is said on our own standard output."""
+        self._is_passing_on = True
+        for output in self._outputs.values():
+            output.pass_on()
 
     async def keep(self, name: str, argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
         """Restart the child each time it ends, at growing intervals while it ends soon. Runs until cancelled."""
@@ -217,19 +239,48 @@ class Group:
             for process in running:
                 process.kill()
                 process.wait()
+            for output in self._outputs.values():
+                output.close()
 
 
-async def _says_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the child serves; False when it closes its output, as it does at its end."""
-    assert process.stdout is not None
-    said = b""
-    with process.stdout as output:
-        while b"\n" not in said:
-            await _until_readable(output.fileno())
-            if not (chunk := os.read(output.fileno(), 256)):
-                break
-            said += chunk
-    return said.startswith(b"ready")
+class _Output:
+    """What one child says on its standard output. Nobody waits for whoever reads ours: that is a thread's to do."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._said = b""
+        self._thread: threading.Thread | None = None
+
+    async def says_ready(self) -> bool:
+        """Whether the child serves; False when it closes its output, as it does at its end."""
+        while (ready := _READY.search(self._said)) is None:
+            await _until_readable(self._pipe.fileno())
+            if not (chunk := os.read(self._pipe.fileno(), _READ_BYTES)):
+                return False
+            self._said += chunk
+        self._said = self._said[: ready.start()] + self._said[ready.end() :]
+        return True
+
+    def pass_on(self) -> None:
+        os.set_blocking(self._pipe.fileno(), True)  # which loops change when they wait
+        self._thread = threading.Thread(target=self._copy, name="output", daemon=True)
+        self._thread.start()
+
+    def _copy(self) -> None:
+        with contextlib.suppress(OSError):  # nobody reads ours any more
+            while self._said:
+                self._said = self._said[os.write(_STANDARD_OUTPUT, self._said) :]
+            while chunk := os.read(self._pipe.fileno(), _READ_BYTES):
+                while chunk:
+                    chunk = chunk[os.write(_STANDARD_OUTPUT, chunk) :]
+        self._pipe.close()  # the child hears of it
+
+    def close(self) -> None:
+        """The child has ended: its last words have a moment to be passed on."""
+        if self._thread is None:
+            self._pipe.close()
+        else:
+            self._thread.join(_LAST_WORDS_SECONDS)
 
 
 async def _until_readable(descriptor: int) -> None:

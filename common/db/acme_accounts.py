@@ -35,15 +35,36 @@ async def keep_key(connection: Connection, key: SealedKey) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What CAA records may say of us at a CA: what they call it, as it last said, and our account there (RFC 8657)."""
+
+    names: tuple[str, ...]
+    account_url: str
+
+
 async def find_account(connection: Connection, directory: str) -> str | None:
-    url: str | None = await connection.fetchval("select url from acme_accounts where directory = $1", directory)
-    return url
+    """Where the account of the present key is."""
+    found = await find_identity(connection, directory)
+    return found and found.account_url
 
 
-async def keep_account(connection: Connection, directory: str, url: str) -> None:
-    await connection.execute(
-        "insert into acme_accounts (directory, url) values ($1, $2)"
-        " on conflict (directory) do update set url = excluded.url, created_at = now()",
+async def find_identity(connection: Connection, directory: str) -> Identity | None:
+    row = await connection.fetchrow(
+        "select url, caa_identities from acme_accounts join acme_key using (thumbprint) where directory = $1",
         directory,
-        url,
+    )
+    return None if row is None else Identity(tuple(row["caa_identities"]), row["url"])
+
+
+async def keep_identity(connection: Connection, directory: str, thumbprint: str, identity: Identity) -> None:
+    """`thumbprint` is that of the account's key."""
+    await connection.execute(
+        "insert into acme_accounts (directory, thumbprint, url, caa_identities) values ($1, $2, $3, $4)"
+        " on conflict (directory, thumbprint) do update"
+        " set url = excluded.url, caa_identities = excluded.caa_identities",
+        directory,
+        thumbprint,
+        identity.account_url,
+        identity.names,
     )

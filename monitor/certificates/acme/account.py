@@ -16,7 +16,7 @@ from josepy.json_util import encode_b64jose
 from josepy.jwk import JWKEC
 
 from common.db import acme_accounts
-from common.db.acme_accounts import KEY_IDENTITY, SealedKey
+from common.db.acme_accounts import KEY_IDENTITY, Identity, SealedKey
 from common.db.pool import Database
 from common.errors import OperatorError, SecretUnreadable
 from common.logs import get_logger
@@ -59,40 +59,67 @@ def _new_key(keyring: Keyring) -> SealedKey:
 
 
 class Account:
-    """Ours at one CA. One a process and CA, made by the monitor's composition."""
+    """Ours at one CA. One a process and CA, made by the monitor's composition.
+
+    Mutable state: `_identity`, as last kept; `_gone`, an account that the CA says is none.
+    """
 
     def __init__(
-        self, database: Database, transport: Transport, *, email: str | None, external: ExternalAccount | None
+        self,
+        database: Database,
+        transport: Transport,
+        *,
+        email: str | None,
+        external: ExternalAccount | None,
+        caa_identities: tuple[str, ...] = (),
     ) -> None:
+        """`caa_identities` stand in for those that the CA does not state."""
         self._database = database
         self._transport = transport
         self._email = email
         self._external = external
-        self._url: str | None = None
-        self._gone: str | None = None  # the CA says that there is no such account
+        self._caa_identities = caa_identities
+        self._identity: Identity | None = None
+        self._gone: str | None = None
         self._lock = asyncio.Lock()
 
-    async def url(self) -> str:
-        """Where it is, made now if there is none. Raises: `IssuanceFailed`, `DatabaseUnavailable`."""
+    async def identity(self) -> Identity:
+        """The account, made now if there is none, and what the CA calls itself today.
+
+        Raises: `IssuanceFailed`, `DatabaseUnavailable`.
+        """
+        transport = self._transport
+        directory = await transport.directory()
+        names = tuple(directory.meta.caa_identities or self._caa_identities)
         async with self._lock:
-            if self._url is None:
-                self._url = await self._find() or await self._register()
-            return self._url
+            known = self._identity or await self._find()
+            url = known.account_url if known is not None else await self._register(directory)
+            identity = Identity(names, url)
+            if identity != known:
+                async with self._database.transaction() as connection:
+                    await acme_accounts.keep_identity(
+                        connection, transport.directory_url, thumbprint(transport.key), identity
+                    )
+            self._identity = identity
+        return identity
+
+    async def url(self) -> str:
+        """Raises: as `identity`."""
+        return (await self.identity()).account_url
 
     def forget(self, url: str) -> None:
         """The CA knows no such account, any more: the next who needs one asks for it."""
         self._gone = url
-        if self._url == url:
-            self._url = None
+        if self._identity is not None and self._identity.account_url == url:
+            self._identity = None
 
-    async def _find(self) -> str | None:
+    async def _find(self) -> Identity | None:
         async with self._database.connection() as connection:
-            url = await acme_accounts.find_account(connection, self._transport.directory_url)
-        return None if url == self._gone else url
+            found = await acme_accounts.find_identity(connection, self._transport.directory_url)
+        return None if found is not None and found.account_url == self._gone else found
 
-    async def _register(self) -> str:
+    async def _register(self, directory: messages.Directory) -> str:
         transport = self._transport
-        directory = await transport.directory()
         try:
             answer = await transport.post(directory["newAccount"], self._registration(directory), account_url=None)
         except Problem as problem:
@@ -100,8 +127,6 @@ class Account:
             raise failure(problem, transport.authority) from problem
         if not answer.url:
             raise transport.unreadable("new account")
-        async with self._database.transaction() as connection:
-            await acme_accounts.keep_account(connection, transport.directory_url, answer.url)
         _log.info("account at a CA", authority=transport.authority, url=answer.url)
         return answer.url
 

@@ -8,7 +8,6 @@ attempt finds it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -16,6 +15,7 @@ from acme import messages
 from cryptography import x509
 
 from common.clock import Clock
+from common.db.acme_accounts import Identity
 from common.logs import get_logger
 from monitor.certificates.acme.account import Account
 from monitor.certificates.acme.orders import NewOrder, OrderCourse
@@ -33,14 +33,6 @@ _FAITHFUL_FOR: Final = timedelta(minutes=10)
 _REPLACING_REFUSED: Final = frozenset({"alreadyReplaced", "malformed", "unauthorized"})
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What CAA records may say of us at this CA: its names there, and our account (RFC 8657)."""
-
-    names: tuple[str, ...]
-    account_url: str
-
-
 class AcmeIssuer:
     """One a CA; made and closed by the monitor's composition."""
 
@@ -51,16 +43,13 @@ class AcmeIssuer:
         clock: Clock,
         *,
         before_validation: Callable[[], Awaitable[None]],
-        caa_identities: tuple[str, ...] = (),
     ) -> None:
-        """`before_validation` returns once the edges know which orders run, or it has waited long enough;
-        `caa_identities` stand in for those a CA does not state."""
+        """`before_validation` returns once the edges know which orders run, or it has waited long enough."""
         self.name = transport.directory_url
         self._transport = transport
         self._account = account
         self._clock = clock
         self._before_validation = before_validation
-        self._caa_identities = caa_identities
 
     @property
     def authority(self) -> str:
@@ -69,8 +58,7 @@ class AcmeIssuer:
 
     async def identify(self) -> Identity:
         """Raises: `IssuanceFailed`."""
-        directory = await self._transport.directory()
-        return Identity(directory.meta.caa_identities or self._caa_identities, await self._account.url())
+        return await self._account.identity()
 
     async def issue(
         self,
@@ -98,6 +86,8 @@ class AcmeIssuer:
         if issued.issuer != self.name or base is None:
             return None
         try:
+            if x509.load_pem_x509_certificate(issued.chain.encode("ascii")).not_valid_after_utc < self._clock.now():
+                return None  # RFC 9773 §4.3: of those one does not ask
             url = f"{base.rstrip('/')}/{certificate_id(issued.chain)}"
             return read_window(await self._transport.get(url))
         except Problem as problem:

@@ -62,10 +62,15 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
             issuers.append(
                 AcmeIssuer(
                     transport,
-                    Account(database, transport, email=settings.acme_email, external=external),
+                    Account(
+                        database,
+                        transport,
+                        email=settings.acme_email,
+                        external=external,
+                        caa_identities=settings.acme_caa_identities,
+                    ),
                     clock,
                     before_validation=before_validation,
-                    caa_identities=settings.acme_caa_identities,
                 )
             )
         _log.info("certificates come from", directories=list(settings.acme_directory), thumbprint=thumbprint(key))

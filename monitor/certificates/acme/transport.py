@@ -151,7 +151,10 @@ class Transport:
     async def _take_nonce(self) -> bytes:
         if not self._nonces:
             directory = await self.directory()
-            await self._send("HEAD", directory["newNonce"], None, None)
+            try:
+                await self._repeatedly("HEAD", directory["newNonce"], None)
+            except Unavailable as error:
+                raise Unavailable(str(error), was_taken=False, retry_after_seconds=error.retry_after_seconds) from error
         if not self._nonces:
             raise self.unreadable("nonce")
         return self._nonces.pop()

@@ -10,9 +10,12 @@ create table acme_key (
 
 -- Where each CA keeps our account. A row too few costs a question: the CA finds the account by its key.
 create table acme_accounts (
-    directory               text primary key,
+    directory               text not null,
+    thumbprint              text not null,                  -- of the key it was made with
     url                     text not null,
-    created_at              timestamptz not null default now()
+    caa_identities          text[] not null default '{}',   -- what CAA records call the CA, as it last said
+    created_at              timestamptz not null default now(),
+    primary key (directory, thumbprint)
 );
 
 create function routed_content(of_row acme_key) returns jsonb language sql immutable as $$
