@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -48,9 +47,7 @@ class Child:
             safe_path = ["-P"] if sys.flags.safe_path else []
             argv = [sys.executable, *safe_path, "-m", *arguments, str(theirs.fileno())]
             try:
-                self._process = spawn(
-                    argv, env=env, pass_fds=(theirs.fileno(), *descriptors), stdout=subprocess.DEVNULL
-                )
+                self._process = spawn(argv, env=env, pass_fds=(theirs.fileno(), *descriptors))
             except BaseException:
                 self._channel.close()
                 raise

@@ -19,6 +19,7 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from common.postgres import EmbeddedPostgres
     from common.postgres.locks import FileLock
+    from common.processes import Group
     from common.settings import Settings
 
 _ROLES = ("api", "monitor", "edge")
@@ -45,8 +46,9 @@ async def _until_signalled(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        async with everything(settings, os.environ):
+        async with everything(settings, os.environ) as group:
             typer.echo(ready_line(settings))
+            group.pass_output_on()  # an access log on standard output, and only behind the line above
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         return
@@ -60,7 +62,7 @@ def ready_line(settings: Settings) -> str:
 
 
 @contextlib.asynccontextmanager
-async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[None]:
+async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[Group]:
     """All roles, and the embedded Postgres unless a database is set, serving until the block is left.
 
     Raises: OperatorError, ChildFailed.
@@ -93,7 +95,7 @@ async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIte
         if postgres is not None:
             keepers.append(_keep(postgres))
         await stack.enter_async_context(_running(keepers))  # the first to end: what stops must not be restarted
-        yield
+        yield group
 
 
 def _hold_state_dir(settings: Settings) -> FileLock:

@@ -165,6 +165,35 @@ async def test_group_reports_a_child_that_ends_before_it_serves() -> None:
     await group.stop()
 
 
+TALKING = """
+import signal, sys
+print("before", flush=True)
+print("ready", flush=True)
+print("after", flush=True)
+signal.sigwait([signal.SIGTERM])
+print("last words", flush=True)
+"""
+
+
+async def test_group_passes_on_what_children_say_besides_ready_once_told_to(capfd: pytest.CaptureFixture[str]) -> None:
+    blocked = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+    group = Group()
+    await group.start("first", script(blocked + TALKING), ENVIRONMENT)
+    assert capfd.readouterr().out == ""
+    group.pass_output_on()
+    await group.start("second", script(blocked + TALKING), ENVIRONMENT)
+    await group.stop()
+    said = capfd.readouterr().out
+    assert sorted(said.splitlines()) == sorted(["before", "after", "last words"] * 2)
+
+
+async def test_group_is_not_stopped_by_a_child_that_talks_to_nobody() -> None:
+    group = Group()
+    await group.start("loud", script('print("ready"); print("x" * 1_000_000, flush=True)'), ENVIRONMENT)
+    async with asyncio.timeout(10):
+        await group.stop()
+
+
 async def test_group_kills_what_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("common.processes._STOP_SECONDS", 0.1)
     group = Group()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -118,3 +119,16 @@ def test_a_database_that_dies_comes_back(state_dir: Path, env: dict[str, str]) -
         with contextlib.suppress(ProcessLookupError):
             os.kill(postmaster, signal.SIGKILL)
         eventually(lambda: run("app", "list", env=env).returncode == 0, "the database did not come back")
+
+
+def test_an_access_log_on_standard_output_comes_behind_the_ready_line(state_dir: Path) -> None:
+    env = environment(state_dir, EDGE_ACCESS_LOG="-", EDGE_WORKERS="2")  # with the roles themselves
+    host, _, port = env["FRONTAGE_EDGE_HTTP"].partition(":")
+    with running_up(state_dir, env) as up:
+        assert up.stdout.readline().startswith("ready")
+        for path in ("/first", "/second"):
+            with socket.create_connection((host, int(port)), timeout=30) as client:
+                client.sendall(f"GET {path} HTTP/1.1\r\nHost: nobody.example\r\nConnection: close\r\n\r\n".encode())
+                assert client.recv(12) == b"HTTP/1.1 404"
+            line = json.loads(up.stdout.readline())
+            assert (line["status"], line["path"]) == (404, path)
