@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -71,7 +72,7 @@ def keyring() -> Keyring:
 
 
 class MemoryReplica:
-    """`generation` and `get` as the replica's reader has them; every change is a new generation."""
+    """`generation` and `get_raw` as the replica's reader has them; every change is a new generation."""
 
     def __init__(self) -> None:
         self._generation = 1
@@ -82,6 +83,10 @@ class MemoryReplica:
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         return self._rows.get((kind, key))
+
+    def get_raw(self, kind: str, key: str) -> bytes | None:
+        row = self.get(kind, key)
+        return None if row is None else orjson.dumps(row)
 
     def put(self, kind: str, key: str, row: dict[str, Any]) -> None:
         self._rows[kind, key] = row

@@ -51,6 +51,13 @@ class RouteRecord(_Record):
     redirect_to: str | None = None
 
 
+class CertificateRecord(_Record):
+    """The key is an envelope in base64, in lines as Postgres breaks it."""
+
+    chain: str
+    private_key: str
+
+
 class OrderRecord(_Record):
     hold_until: float  # unix seconds
 

@@ -16,11 +16,12 @@ import ssl
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from common.errors import SecretUnreadable
 from common.logs import get_logger
 from common.secrets import Keyring
+from edge.replica.records import CertificateRecord, RecordUnusable, read_record
 from edge.tls.contexts import build_context
 
 _log = get_logger(__name__)
@@ -31,7 +32,7 @@ class Reader(Protocol):
 
     def generation(self) -> int: ...
 
-    def get(self, kind: str, key: str) -> dict[str, Any] | None: ...
+    def get_raw(self, kind: str, key: str) -> bytes | None: ...
 
 
 class Missing(Enum):
@@ -66,7 +67,7 @@ class CertificateCache:
         generation = self._reader.generation()  # before the record: a change in between is seen next time
         entry = self._entries.get(domain)
         if entry is None or entry.generation != generation:
-            record = self._reader.get("certificate", domain)
+            record = self._reader.get_raw("certificate", domain)
             if record is None:
                 self.discard(domain)
                 return Missing.ABSENT
@@ -79,7 +80,7 @@ class CertificateCache:
     def build(self, domain: str) -> ssl.SSLContext | Missing:
         """Build and keep the context (about a millisecond: ask the `BuildBudget` first)."""
         generation = self._reader.generation()
-        record = self._reader.get("certificate", domain)
+        record = self._reader.get_raw("certificate", domain)
         if record is None:
             self.discard(domain)
             return Missing.ABSENT
@@ -93,13 +94,14 @@ class CertificateCache:
     def discard(self, domain: str) -> None:
         self._entries.pop(domain, None)
 
-    def _try_build(self, domain: str, record: dict[str, Any]) -> ssl.SSLContext | None:
+    def _try_build(self, domain: str, content: bytes) -> ssl.SSLContext | None:
         try:
+            record = read_record(CertificateRecord, content)
             # Postgres breaks base64 into lines, so it is not decoded strictly; the envelope proves itself.
-            envelope = base64.b64decode(record["private_key"])
+            envelope = base64.b64decode(record.private_key)
             key = self._keyring.open(envelope, f"certificate/{domain}/private-key")
-            return build_context(record["chain"], key)
-        except (SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
+            return build_context(record.chain, key)
+        except (RecordUnusable, SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
             _log.error("certificate cannot be used", domain=domain, error=type(error).__name__)
             return None
 
@@ -122,5 +124,5 @@ class BuildBudget:
         return 0.0
 
 
-def _digest(record: dict[str, Any]) -> bytes:
-    return hashlib.sha256(f"{record['chain']}\n{record['private_key']}".encode()).digest()
+def _digest(record: bytes) -> bytes:
+    return hashlib.sha256(record).digest()

@@ -15,8 +15,10 @@ from typing import Protocol
 from common.clock import Clock
 from common.secrets import Keyring
 from edge.admission import Admission
+from edge.replica.records import OrderRecord, RecordUnusable, read_record
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
 from edge.tls.contexts import holds_too_many_sessions
+from edge.tls.deadlines import Deadlines
 from edge.tls.failures import Failure
 from edge.tls.holding import Held, Holdable, HoldCaps
 
@@ -73,6 +75,7 @@ class TlsShared:
         self.loop = loop
         self.limits = limits or Limits()
         self.counters = Counters()
+        self.deadlines = Deadlines(loop, self.limits.handshake_seconds)
         self.admission = admission or Admission()
         self._clock = clock
         self._reader = reader
@@ -163,11 +166,14 @@ class TlsShared:
 
     def _hold_seconds(self, domain: str) -> float:
         """How long a handshake for this name may still be held; not above 0 when no order runs."""
-        order = self._reader.get("order", domain)
+        order = self._reader.get_raw("order", domain)
         if order is None:
             return 0.0
-        remaining = float(order["hold_until"]) - self._clock.now().timestamp()
-        return min(remaining, self.limits.hold_seconds)
+        try:
+            hold_until = read_record(OrderRecord, order).hold_until
+        except RecordUnusable:
+            return 0.0
+        return min(hold_until - self._clock.now().timestamp(), self.limits.hold_seconds)
 
     # The queue ---------------------------------------------------------------------------------------------
 

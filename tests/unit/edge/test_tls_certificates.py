@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import os
 import ssl
+from typing import Any
+
+import pytest
 
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing
 from edge.tls.failures import Failure, answer_to
@@ -72,6 +75,13 @@ def test_a_key_sealed_for_another_name_does_not_open() -> None:
     replica.put_certificate("b.example")
     row = replica.get("certificate", "b.example")
     assert row is not None
+    replica.put("certificate", "a.example", row)
+    assert cache_over(replica).build("a.example") is Missing.UNUSABLE
+
+
+@pytest.mark.parametrize("row", [{}, {"chain": 1, "private_key": "eA=="}, {"chain": "", "private_key": None}])
+def test_a_record_of_another_shape_is_one_that_cannot_be_used(row: dict[str, Any]) -> None:
+    replica = MemoryReplica()
     replica.put("certificate", "a.example", row)
     assert cache_over(replica).build("a.example") is Missing.UNUSABLE
 
