@@ -85,7 +85,7 @@ class Authority:
             zone, servers = referral.zone, await self._addresses(referral, resolve)
         return heard
 
-    async def ask(self, server: HostPort, name: str, kind: RecordType, *, over_tcp: bool = False) -> Reply:
+    async def ask(self, server: HostPort, name: str, kind: RecordType) -> Reply:
         """Directly, without recursion; by TCP where the answer does not fit. It ends within seconds."""
         try:
             query = dns.message.make_query(name, kind, flags=0, use_edns=0, payload=_PAYLOAD_BYTES)
@@ -94,7 +94,7 @@ class Authority:
         for seconds in _TRIES_SECONDS:
             try:
                 async with asyncio.timeout(2 * seconds):
-                    return read_reply(await _exchange(query, server, seconds, over_tcp=over_tcp), name, kind)
+                    return read_reply(await _exchange(query, server, seconds), name, kind)
             except (dns.exception.Timeout, TimeoutError):
                 continue
             except (dns.exception.DNSException, OSError, EOFError):
@@ -128,11 +128,7 @@ async def _resolve_address(name: str, resolve: Resolve) -> tuple[str, ...]:
     return await resolve(name, "A") or await resolve(name, "AAAA")
 
 
-async def _exchange(
-    query: dns.message.Message, server: HostPort, seconds: float, *, over_tcp: bool
-) -> dns.message.Message:
-    if over_tcp:
-        return await dns.asyncquery.tcp(query, server.host, timeout=seconds, port=server.port)
+async def _exchange(query: dns.message.Message, server: HostPort, seconds: float) -> dns.message.Message:
     reply, _ = await dns.asyncquery.udp_with_fallback(
         query, server.host, timeout=seconds, port=server.port, ignore_unexpected=True
     )

@@ -147,11 +147,8 @@ class _Look:
 
     async def _ask_stand_in(self, record: Record, subject: Subject, server: HostPort) -> Verdict:
         """A server of ours may have authority itself, as in a network of one's own. It has to say so twice."""
-        said = [
-            await self._look(record, subject, partial(self._ask_authority, server, over_tcp=over_tcp))
-            for over_tcp in (False, True)
-        ]
-        return said[0] if said[0] is said[1] else Verdict.UNKNOWN
+        said = {await self._look(record, subject, partial(self._ask_authority, server)) for _ in range(_REPEATS)}
+        return said.pop() if len(said) == 1 else Verdict.UNKNOWN
 
     async def _look(self, record: Record, subject: Subject, ask: Ask) -> Verdict:
         """What one speaker says of a record; of an apex that cannot have its CNAME, in a question or two more."""
@@ -211,10 +208,10 @@ class _Look:
             self._note("authority", each.server, subject, each.answer)
         return [each.server for each in heard]
 
-    async def _ask_authority(self, server: HostPort, name: str, kind: RecordType, *, over_tcp: bool = False) -> Answer:
+    async def _ask_authority(self, server: HostPort, name: str, kind: RecordType) -> Answer:
         if (server, name, kind) in self._heard:
             return self._heard[server, name, kind]
-        reply = await self._authority.ask(server, name, kind, over_tcp=over_tcp)
+        reply = await self._authority.ask(server, name, kind)
         self._note("authority", server, (name, kind), reply.answer)
         return reply.answer
 

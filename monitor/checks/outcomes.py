@@ -17,7 +17,7 @@ from common.db import checks, events, shares
 from common.db.checks import Check, Outcome
 from common.db.events import NewEvent
 from common.db.pool import Connection, Database
-from common.errors import FenceLost
+from common.errors import DatabaseUnavailable, FenceLost
 from common.logs import get_logger
 from common.records import as_json
 from monitor.checks.mass import FEWEST_DOMAINS, WINDOW_SECONDS, Tally
@@ -38,6 +38,10 @@ class Finished:
     due_at: datetime
 
 
+Waiting = tuple[Finished, asyncio.Future[bool]]
+"""An outcome, and where to say whether it counted."""
+
+
 class Outcomes:
     """Made by `Checking`, which runs `run` as a task. Mutable state: those handed in and not yet taken."""
 
@@ -46,7 +50,7 @@ class Outcomes:
         self._database = database
         self._base_url = base_url
         self._on_events = on_events
-        self._handed_in: list[tuple[Finished, asyncio.Future[bool]]] = []
+        self._handed_in: list[Waiting] = []
         self._is_work = asyncio.Event()
 
     async def write(self, finished: Finished) -> None:
@@ -73,21 +77,27 @@ class Outcomes:
             for _, written in self._handed_in:
                 written.cancel()
 
-    async def _write_all(self, taken: Sequence[tuple[Finished, asyncio.Future[bool]]]) -> None:
+    async def _write_all(self, taken: Sequence[Waiting]) -> None:
+        """Tell each who waits whether it counted, or what went wrong. A row that Postgres will not have spoils its own
+        outcome only."""
         try:
             kept = await outlast_outage(lambda: self._record([finished for finished, _ in taken]))
+        except DatabaseUnavailable as error:
+            _fail(taken, error)
         except Exception as error:  # noqa: BLE001 - each who waits deals with it as with its own
-            for _, written in taken:
-                if not written.done():
-                    written.set_exception(error)
-            return
+            if len(taken) == 1:
+                _fail(taken, error)
+            else:
+                for each in taken:
+                    await self._write_all([each])
         except BaseException:
             for _, written in taken:
                 written.cancel()
             raise
-        for finished, written in taken:
-            if not written.done():
-                written.set_result(finished.check.id in kept)
+        else:
+            for finished, written in taken:
+                if not written.done():
+                    written.set_result(finished.check.id in kept)
 
     async def _record(self, batch: Sequence[Finished]) -> set[str]:
         """One transaction. Returns the ids of the checks that counted."""
@@ -146,6 +156,12 @@ class Outcomes:
         }
         event = NewEvent(check.application_id, of_it.event, check.domain, check.subdomain, fields)
         await events.record(connection, event)
+
+
+def _fail(taken: Sequence[Waiting], error: Exception) -> None:
+    for _, written in taken:
+        if not written.done():
+            written.set_exception(error)
 
 
 def _outcome(finished: Finished, of_it: News) -> Outcome:

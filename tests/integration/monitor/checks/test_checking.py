@@ -272,3 +272,23 @@ async def test_deliveries_of_an_alarm_are_superseded_by_the_return(
 
     rows = await parts.fetch(shop, "select status from deliveries order by event_id")
     assert [row["status"] for row in rows] == ["superseded", "pending"]
+
+
+async def test_a_row_that_postgres_will_not_have_spoils_nobody_elses(
+    shop: Database, server: NameServer, checking: Checking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_outcomes = checks.record_outcomes
+
+    async def refuse_one(connection: Any, outcomes: list[checks.Outcome]) -> set[str]:
+        if any(outcome.check.domain == "bad.example" for outcome in outcomes):
+            raise ValueError("a value that is none")
+        return await record_outcomes(connection, outcomes)
+
+    monkeypatch.setattr(checks, "record_outcomes", refuse_one)
+    await watch(shop, "bad.example", [a()])
+    for number in range(20):
+        server.zone.add(f"c{number}.example", "A", "192.0.2.1")
+        await watch(shop, f"c{number}.example", [a()])
+    await check_now(shop, checking, *(f"c{number}.example" for number in range(20)))
+
+    assert (await row_of(shop, "bad.example"))["last_checked_at"] is None

@@ -36,9 +36,11 @@ class World:
         for server in (self.first, self.second):
             server.zone.remove(name)
 
-    def checking(self, *servers: NameServer, authority_port: int = 1) -> Checking:
+    def checking(self, *servers: NameServer, authority_port: int | None = None) -> Checking:
+        """Without a port, the zone's own servers are where nobody may ask."""
+        self.add(f"ns.{DOMAIN}", "A", "127.0.0.1" if authority_port else "10.0.0.53")
         chosen = servers or (self.first, self.second)
-        return parts.make_checking(self.database, *map(address_of, chosen), authority_port=authority_port)
+        return parts.make_checking(self.database, *map(address_of, chosen), authority_port=authority_port or 53)
 
 
 @pytest.fixture
@@ -50,7 +52,6 @@ async def world(database: Database) -> AsyncIterator[World]:
     ):
         world = World(database, first, second)
         world.add(DOMAIN, "NS", f"ns.{DOMAIN}")
-        world.add(f"ns.{DOMAIN}", "A", "127.0.0.1")
         yield world
 
 
@@ -67,8 +68,11 @@ async def test_one_resolver_alone_is_not_believed(world: World) -> None:
     assert await told(world.database) == []
 
 
-async def test_two_resolvers_that_agree_are_believed_where_nobody_else_can_be_asked(world: World) -> None:
-    checking = world.checking()
+@pytest.mark.parametrize("port", [None, 1])
+async def test_two_resolvers_that_agree_are_believed_where_nobody_else_can_be_asked(
+    world: World, port: int | None
+) -> None:
+    checking = world.checking(authority_port=port)  # refused, or silent
     async with parts.running(checking):
         await watch(world.database, DOMAIN, [a("www")])
         assert await state(world, checking) == "missing"
