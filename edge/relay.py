@@ -280,8 +280,8 @@ class Exchange:
             raw, data = data[:end], data[end:]
             for_head = self.head.method == b"HEAD"
             last = upstream.last_answer
-            if last is not None and last[0] == raw and last[1] is for_head and self._is_plain:
-                answer, sent = last[2], last[3]
+            if last is not None and last[0] == raw and last[1] is for_head and self.head.minor == 1:
+                answer, framed = last[2], last[3]
             else:
                 answer = response.parse(raw, self.head.method)
                 if answer.status < 200 and answer.status != 101:
@@ -297,17 +297,11 @@ class Exchange:
                     answer = answer._replace(
                         kept=mapping.map_back(self.route, answer.kept, self.client.scheme, self.head.host_as_received)
                     )
-                sent = self._compose(answer)
-                if self._is_plain and answer.status != 101 and is_lasting and not has_addresses:
-                    upstream.last_answer = (raw, for_head, answer, sent)
-            self._answer(answer, sent, data)
+                framed = self._frame(answer)
+                if self.head.minor == 1 and is_lasting and not has_addresses:  # it depends on the origin's head alone
+                    upstream.last_answer = (raw, for_head, answer, framed)
+            self._answer(answer, framed + self._last_lines(answer), data)
             return
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the head sent down depends on the origin's head alone."""
-        may_stay = self._client_keeps_alive and not self.client.is_draining
-        return self.head.minor == 1 and may_stay and self.request_is_complete
 
     def _relay_interim(self, answer: ResponseHead) -> None:
         self._interim_count += 1
@@ -317,11 +311,11 @@ class Exchange:
         if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
             self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
 
-    def _compose(self, answer: ResponseHead) -> bytes:
-        """The response's head as the client gets it, its framing stated by us."""
+    def _frame(self, answer: ResponseHead) -> bytes:
+        """The response's head as the client gets it, but for its last lines; its framing stated by us."""
         head = answer.status_line + answer.kept
         if answer.status == 101:
-            return head + b"\r\nConnection: Upgrade\r\nUpgrade: " + answer.upgrade + b"\r\n\r\n"
+            return head
         if answer.stated_length:
             head += b"\r\nContent-Length: " + answer.stated_length
         elif answer.body > 0 or (answer.body == 0 and self.head.method != b"HEAD" and answer.status not in (204, 304)):
@@ -331,19 +325,23 @@ class Exchange:
                 head += b"\r\nTransfer-Encoding: chunked"
             else:
                 self._client_keeps_alive = False
+        return head
+
+    def _last_lines(self, answer: ResponseHead) -> bytes:
+        """What the head says of this connection, and its end."""
+        if answer.status == 101:
+            return b"\r\nConnection: Upgrade\r\nUpgrade: " + answer.upgrade + b"\r\n\r\n"
         if not self.request_is_complete:
             # An answer before the request was read to its end: whoever still sends it may not be read further.
             self._client_keeps_alive = False
         if self.client.is_draining:
             self._client_keeps_alive = False
         if answer.status == 426 and answer.upgrade:  # RFC 9110 §15.5.22: it says what to switch to
-            head += b"\r\nUpgrade: " + answer.upgrade
-            head += b"\r\nConnection: upgrade" if self._client_keeps_alive else b"\r\nConnection: upgrade, close"
-        elif not self._client_keeps_alive:
-            head += b"\r\nConnection: close"
-        elif self.head.minor == 0:
-            head += b"\r\nConnection: keep-alive"
-        return head + b"\r\n\r\n"
+            ending = b"" if self._client_keeps_alive else b", close"
+            return b"\r\nUpgrade: %b\r\nConnection: upgrade%b\r\n\r\n" % (answer.upgrade, ending)
+        if not self._client_keeps_alive:
+            return b"\r\nConnection: close\r\n\r\n"
+        return b"\r\n\r\n" if self.head.minor == 1 else b"\r\nConnection: keep-alive\r\n\r\n"
 
     def _answer(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """The final head is known and `data` follows it."""

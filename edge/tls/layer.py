@@ -33,10 +33,9 @@ class TlsLayer(asyncio.Protocol):
     """One a connection. Bytes read before (a PROXY header's rest) may be fed through `data_received` first."""
 
     __slots__ = (
-        "_deadline",
+        "_hold",
         "_incoming",
         "_inner_factory",
-        "_is_held",
         "_is_over",
         "_outgoing",
         "_peek",
@@ -54,8 +53,7 @@ class TlsLayer(asyncio.Protocol):
         self._peek: ClientHelloPeek | None = ClientHelloPeek()  # none: the hello is known
         self._received = b""  # what OpenSSL is yet to see
         self._sslobj: ssl.SSLObject | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        self._is_held = False
+        self._hold: asyncio.TimerHandle | None = None  # while held: its end
         self._is_over = False
         self._place: str | None = None  # among the worker's connections
         self.server_name = ""
@@ -74,7 +72,7 @@ class TlsLayer(asyncio.Protocol):
             self._raw.abort()
             return
         self._tls.counters.handshaking += 1
-        self._set_deadline(self._tls.limits.handshake_seconds)
+        self._tls.deadlines.add(self)
 
     def data_received(self, data: bytes) -> None:
         if self._sslobj is not None:
@@ -114,14 +112,15 @@ class TlsLayer(asyncio.Protocol):
             self._tls.arrive(self)
 
     def wait(self, seconds: float) -> None:
-        self._is_held = True
-        self._set_deadline(seconds)
+        self._tls.deadlines.discard(self)
+        self._end_hold()
+        self._hold = self._tls.loop.call_later(seconds, self.refuse, Failure.HOLD_TIMEOUT)
 
     def start(self, context: ssl.SSLContext) -> None:
         self._tls.leave(self)
-        if self._is_held:
-            self._is_held = False
-            self._set_deadline(self._tls.limits.handshake_seconds)
+        if self._hold is not None:
+            self._end_hold()
+            self._tls.deadlines.add(self)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._sslobj = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -176,20 +175,19 @@ class TlsLayer(asyncio.Protocol):
     def _finish(self, failure: Failure | None) -> None:
         """The handshake is over, with a stream or a failure; every path comes through here once."""
         self._is_over = True
-        self._cancel_deadline()
-        self._tls.leave(self)
+        self._tls.deadlines.discard(self)
+        self._end_hold()
+        if self._sslobj is None:  # still among those that are told what to do
+            self._tls.leave(self)
         counters = self._tls.counters
         counters.handshaking -= 1
         if failure is not None:
             counters.failed[failure] += 1
 
-    def _set_deadline(self, seconds: float) -> None:
-        self._cancel_deadline()
-        self._deadline = self._tls.loop.call_later(seconds, self._on_deadline)
+    def _end_hold(self) -> None:
+        if self._hold is not None:
+            self._hold.cancel()
+            self._hold = None
 
-    def _cancel_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-
-    def _on_deadline(self) -> None:
-        self.refuse(Failure.HOLD_TIMEOUT if self._is_held else Failure.TIMEOUT)
+    def on_deadline(self) -> None:
+        self.refuse(Failure.TIMEOUT)
