@@ -2,7 +2,9 @@
 
 An envelope is ``version (1 byte) | key id (4 bytes) | nonce (12) | ciphertext and tag``. The identity of the
 row it belongs to is its associated data, so that an envelope copied into another row does not open.
-The key file holds one key a line, ``<key id in hex> <key in base64>``; the first seals, all open (rotation).
+The key file holds one key a line, ``<key id in hex> <key in base64>``; the first seals, all open. A file that is
+replaced while a role runs (rotation: `common.cli.master_key`) is read again: before anything is sealed, and when an
+envelope's key is not known yet.
 This module must not log, cache or print what it opens.
 """
 
@@ -10,8 +12,12 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -26,28 +32,65 @@ _NONCE_BYTES = 12
 _HEADER_BYTES = 1 + _KEY_ID_BYTES + _NONCE_BYTES
 CANARY_IDENTITY = "canary"
 CANARY_TEXT = b"frontage"
+SEALED_FILES: Mapping[str, str] = MappingProxyType({"ca/root.key": "ca/root-key"})
+"""Envelopes in a state directory, by their identity: the internal issuer's key (`monitor.certificates.internal`)."""
+
+
+_Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Keyring:
-    """Master keys by id; `current` seals. Created by `load_keyring`, held by a role for its life."""
+class MasterKey:
+    """A line of the key file."""
 
-    current: bytes
-    keys: dict[bytes, AESGCM]
-    current_key: bytes = field(repr=False)
+    id: bytes
+    key: bytes = field(repr=False)
+
+    @property
+    def line(self) -> str:
+        return f"{self.id.hex()} {base64.b64encode(self.key).decode()}\n"
+
+
+def new_master_key() -> MasterKey:
+    return MasterKey(os.urandom(_KEY_ID_BYTES), os.urandom(32))
+
+
+class Keyring:
+    """Master keys by id; `current` seals. Created by `load_keyring`, held by a role for its life.
+
+    Mutable state: the keys, as the file last had them. A file that is gone or damaged meanwhile changes nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises: `OperatorError`."""
+        self._path = path
+        self._stamp = _stamp(path)
+        self._take(read_key_file(path))
+
+    def __repr__(self) -> str:
+        return f"<Keyring {self._current.hex()} of {len(self._keys)}>"
+
+    @property
+    def current(self) -> bytes:
+        self._follow_file()
+        return self._current
 
     def derive(self, purpose: str) -> bytes:
         """32 bytes for one purpose, the same in every process that has this key (HKDF, RFC 5869)."""
-        return HKDF(SHA256(), 32, salt=None, info=purpose.encode()).derive(self.current_key)
+        self._follow_file()
+        return HKDF(SHA256(), 32, salt=None, info=purpose.encode()).derive(self._current_key)
 
     def seal(self, secret: bytes, identity: str) -> bytes:
         """An envelope that opens only with the same `identity`, e.g. ``"application/ab12/client-secret"``."""
-        nonce = os.urandom(_NONCE_BYTES)
-        return _VERSION + self.current + nonce + self.keys[self.current].encrypt(nonce, secret, identity.encode())
+        current, nonce = self.current, os.urandom(_NONCE_BYTES)
+        return _VERSION + current + nonce + self._keys[current].encrypt(nonce, secret, identity.encode())
 
     def open(self, envelope: bytes, identity: str) -> bytes:
         """Raises: `SecretUnreadable` when the key, the identity or the bytes are not the ones sealed."""
-        key = self.keys.get(envelope[1 : 1 + _KEY_ID_BYTES])
+        key_id = key_id_of(envelope)
+        if key_id not in self._keys:
+            self._follow_file()
+        key = self._keys.get(key_id)
         if envelope[:1] != _VERSION or key is None:
             raise SecretUnreadable("the master key file does not hold the key this secret was sealed with")
         nonce = envelope[1 + _KEY_ID_BYTES : _HEADER_BYTES]
@@ -55,6 +98,32 @@ class Keyring:
             return key.decrypt(nonce, envelope[_HEADER_BYTES:], identity.encode())
         except InvalidTag as error:
             raise SecretUnreadable("a stored secret is damaged or belongs to another row") from error
+
+    def _follow_file(self) -> None:
+        stamp = _stamp(self._path)
+        if stamp in (None, self._stamp):
+            return
+        with suppress(OperatorError):
+            self._take(read_key_file(self._path))
+            self._stamp = stamp
+
+    def _take(self, keys: tuple[MasterKey, ...]) -> None:
+        self._current, self._current_key = keys[0].id, keys[0].key
+        self._keys: Mapping[bytes, AESGCM] = {each.id: AESGCM(each.key) for each in keys}
+
+
+def key_id_of(envelope: bytes) -> bytes:
+    """Of the master key it was sealed under."""
+    return envelope[1 : 1 + _KEY_ID_BYTES]
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """Another for each file that takes the path's place."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def load_keyring(path: Path, *, create: bool = False) -> Keyring:
@@ -64,6 +133,11 @@ def load_keyring(path: Path, *, create: bool = False) -> Keyring:
     """
     if create and not path.exists():
         _create_key_file(path)
+    return Keyring(path)
+
+
+def read_key_file(path: Path) -> tuple[MasterKey, ...]:
+    """Its keys, one at least; the first seals. Raises: `OperatorError`."""
     try:
         lines = path.read_text("ascii").split("\n")
     except FileNotFoundError as error:
@@ -78,13 +152,43 @@ def load_keyring(path: Path, *, create: bool = False) -> Keyring:
         for line in filter(None, map(str.strip, lines)):
             key_id, key = line.split()
             keys[_parse_key_id(key_id)] = base64.b64decode(key, validate=True)
-        ciphers = {key_id: AESGCM(key) for key_id, key in keys.items()}
+        for key_bytes in keys.values():
+            AESGCM(key_bytes)
     except ValueError as error:
         raise OperatorError(f"the master key file {path} is damaged: restore it from your backup") from error
     if not keys:
         raise OperatorError(f"the master key file {path} is empty: restore it from your backup")
-    current, current_key = next(iter(keys.items()))
-    return Keyring(current, ciphers, current_key)
+    return tuple(MasterKey(key_id, key_bytes) for key_id, key_bytes in keys.items())
+
+
+def write_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
+    """Raises: `OperatorError`."""
+    replace_file(path, "".join(each.line for each in keys).encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put another file in the place of the one that is there, at once and durably; it keeps its owner, and is for its
+    owner alone.
+
+    Raises: `OperatorError`.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        owner = target.stat()
+        try:
+            _write_draft(draft, content)
+            os.chown(draft, owner.st_uid, owner.st_gid)
+            draft.rename(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise OperatorError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _parse_key_id(text: str) -> bytes:
@@ -96,15 +200,10 @@ def _parse_key_id(text: str) -> bytes:
 
 def _create_key_file(path: Path) -> None:
     """Write a fresh key; whoever comes second keeps the first one's file."""
-    line = f"{os.urandom(_KEY_ID_BYTES).hex()} {base64.b64encode(os.urandom(32)).decode()}\n"
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_draft(draft, new_master_key().line.encode())
         try:
             os.link(draft, path)
         except FileExistsError:
@@ -113,3 +212,11 @@ def _create_key_file(path: Path) -> None:
             draft.unlink()
     except OSError as error:
         raise OperatorError(f"cannot write the master key file {path}: {error.strerror or error}") from error
+
+
+def _write_draft(draft: Path, content: bytes) -> None:
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from common.cli import alarms, applications, certificates, database, demo, doctor, roles, up
+from common.cli import alarms, applications, certificates, database, demo, doctor, master_key, roles, up
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
@@ -26,6 +26,7 @@ app.command("token")(applications.token)
 app.add_typer(applications.app, name="app")
 app.add_typer(alarms.app, name="alarms")
 app.add_typer(certificates.app, name="certificate")
+app.add_typer(master_key.app, name="master-key")
 
 
 def main() -> None:

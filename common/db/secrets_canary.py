@@ -10,22 +10,36 @@ _WRONG_KEY = "the master key file does not belong to this database: point FRONTA
 
 
 async def ensure_canary(connection: Connection, keyring: Keyring) -> None:
-    """Every canary must open: each key that ever sealed here is still needed. A database without one gets the first;
-    a new current key beside old ones that still open gets its own.
+    """Every canary must open: each key that ever sealed here is still needed, until it is retired. A database without
+    one gets the first; a new current key beside old ones that still open gets its own.
 
     Raises: `OperatorError`.
     """
     async with connection.transaction():
         await connection.execute("lock table canary in exclusive mode")  # of several first starts, one is first
-        rows = await connection.fetch("select key_id, envelope from canary")
+        rows = await connection.fetch("select key_id, envelope from canary where retired_at is null")
         for row in rows:
             _open(keyring, row["envelope"])
         if keyring.current.hex() not in {row["key_id"] for row in rows}:
             await connection.execute(
-                "insert into canary (key_id, envelope) values ($1, $2)",
+                "insert into canary (key_id, envelope) values ($1, $2)"
+                " on conflict (key_id) do update set envelope = excluded.envelope, retired_at = null",
                 keyring.current.hex(),
                 keyring.seal(CANARY_TEXT, CANARY_IDENTITY),
             )
+
+
+async def known_keys(connection: Connection) -> dict[bytes, bool]:
+    """The ids of the keys that ever sealed here, and whether each is still needed."""
+    rows = await connection.fetch("select key_id, retired_at is null as is_needed from canary")
+    return {bytes.fromhex(row["key_id"]): row["is_needed"] for row in rows}
+
+
+async def retire_all_but(connection: Connection, key_id: bytes) -> None:
+    """No envelope is sealed under any other key: roles start without them."""
+    await connection.execute(
+        "update canary set retired_at = now() where key_id <> $1 and retired_at is null", key_id.hex()
+    )
 
 
 def _open(keyring: Keyring, envelope: bytes) -> None:

@@ -33,7 +33,7 @@ from common.db.pool import Connection, Database
 from common.errors import SecretUnreadable
 from common.liveness import await_edges
 from common.logs import get_logger
-from common.secrets import Keyring
+from common.secrets import Keyring, key_id_of
 from monitor.certificates import renewal
 from monitor.certificates.departure import DEPARTED, LeadsToUs
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
@@ -122,7 +122,7 @@ class Issuance:
         certificate = Certificate(
             issuer=issued.issuer,
             chain=issued.chain,
-            private_key=sealed,
+            private_key=self._sealed_anew(order.domain, sealed),
             not_before=leaf.not_valid_before_utc,
             not_after=leaf.not_valid_after_utc,
         )
@@ -147,6 +147,13 @@ class Issuance:
         key = ec.generate_private_key(ec.SECP256R1())
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return key, self._keyring.seal(secret, identity), None
+
+    def _sealed_anew(self, domain: str, sealed: bytes) -> bytes:
+        """Under the master key as it is by now: an order may take longer than a rotation waits."""
+        if key_id_of(sealed) == self._keyring.current:
+            return sealed
+        identity = certificates.key_identity(domain)
+        return self._keyring.seal(self._keyring.open(sealed, identity), identity)
 
     async def _in_service(self, order: Order) -> Issued | None:
         if order.in_service is None:

@@ -56,3 +56,6 @@ create table revocations (
 );
 create index revocations_due on revocations (due_at) where due_at is not null;
 create index revocations_of_domain on revocations (domain) where due_at is not null;
+
+alter table canary
+    add column retired_at       timestamptz;            -- a master key that nothing is sealed under any more

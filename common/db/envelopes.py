@@ -1,0 +1,118 @@
+"""Envelopes wherever they lie in the database, for the one who seals all of them anew (`common.cli.master_key`).
+
+Owns which columns hold envelopes and under which identity each is sealed. Nothing here opens one.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import starmap
+
+from common.db import acme_accounts, applications, certificates
+from common.db.session import Connection
+
+_OLD = "substring({column} from 2 for 4) <> $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of envelopes. Rows are told apart by `key`, whose first column the identity is made from."""
+
+    table: str
+    column: str
+    key: tuple[str, ...]
+    identity: Callable[[str], str]
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """One envelope: `key` is its row's."""
+
+    key: tuple[str, ...]
+    envelope: bytes
+
+
+def _account(_: str) -> str:
+    return acme_accounts.KEY_IDENTITY
+
+
+PLACES: tuple[Place, ...] = tuple(
+    starmap(
+        Place,
+        (
+            ("applications", "client_secret", ("id",), applications.client_secret_identity),
+            ("applications", "previous_client_secret", ("id",), applications.client_secret_identity),
+            ("applications", "webhook_secret", ("id",), applications.webhook_secret_identity),
+            ("applications", "previous_webhook_secret", ("id",), applications.webhook_secret_identity),
+            ("applications", "service_auth", ("id",), applications.service_auth_identity),
+            ("applications", "signature_key", ("id",), applications.signature_key_identity),
+            ("applications", "previous_signature_key", ("id",), applications.signature_key_identity),
+            ("acme_key", "private_key", ("thumbprint",), _account),
+            ("orders", "placed_key", ("domain",), certificates.key_identity),
+            ("certificates", "private_key", ("domain", "application_id"), certificates.key_identity),
+        ),
+    )
+)
+"""Every one but the canary, which has one row a key."""
+
+
+async def count_old(connection: Connection, place: Place, key_id: bytes) -> int:
+    """How many are sealed under another key."""
+    count: int = await connection.fetchval(
+        f"select count(*) from {place.table} where {_OLD.format(column=place.column)}", key_id
+    )
+    return count
+
+
+async def take_old(
+    connection: Connection, place: Place, key_id: bytes, after: tuple[str, ...] | None, *, most: int
+) -> list[Sealed]:
+    """The next ones sealed under another key, in the order of their keys; their rows are locked."""
+    columns = ", ".join(place.key)
+    later = f"and ({columns}) > ({', '.join(f'${number + 3}' for number in range(len(place.key)))})" if after else ""
+    rows = await connection.fetch(
+        f"select {columns}, {place.column} as envelope from {place.table}"
+        f" where {_OLD.format(column=place.column)} {later} order by {columns} limit $2 for update",
+        key_id,
+        most,
+        *(after or ()),
+    )
+    return [Sealed(tuple(row[column] for column in place.key), row["envelope"]) for row in rows]
+
+
+async def put(connection: Connection, place: Place, sealed: list[Sealed]) -> None:
+    """Replace what `take_old` found, in its transaction."""
+    matches = " and ".join(f"{column} = ${number + 2}" for number, column in enumerate(place.key))
+    await connection.executemany(
+        f"update {place.table} set {place.column} = $1 where {matches}",
+        [(each.envelope, *each.key) for each in sealed],
+    )
+
+
+async def count(connection: Connection, key_id: bytes) -> int:
+    """How many are sealed under this key."""
+    under = "substring({column} from 2 for 4) = $1"
+    every = " union all ".join(
+        f"select count(*) as n from {place.table} where {under.format(column=place.column)}" for place in PLACES
+    )
+    total: int = await connection.fetchval(f"select sum(n)::bigint from ({every}) counts", key_id)
+    return total
+
+
+@asynccontextmanager
+async def rotating(connection: Connection) -> AsyncIterator[bool]:
+    """Whether nobody else rotates the master key, until the end of the block or of this session."""
+    key = "hashtextextended('frontage master key rotation', 0)"
+    is_alone: bool = await connection.fetchval(f"select pg_try_advisory_lock({key})")
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            await connection.execute(f"select pg_advisory_unlock({key})")

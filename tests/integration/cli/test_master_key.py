@@ -1,0 +1,254 @@
+"""`frontage master-key …`: another master key under a system that runs, whatever happens to the command."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from common.clock import SystemClock
+from common.db import acme_accounts, applications, certificates, envelopes
+from common.db.pool import Database
+from common.db.secrets_canary import ensure_canary
+from common.errors import OperatorError, SecretUnreadable
+from common.secrets import Keyring, key_id_of, load_keyring, read_key_file
+from monitor.certificates.internal import open_internal
+from tests.integration.cli import frontage
+from tests.integration.monitor import parts
+
+NO_GRACE = ("--grace", "0")
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    return tmp_path / "master.key"
+
+
+@pytest.fixture
+async def keyring(database: Database, key_file: Path) -> Keyring:
+    keyring = load_keyring(key_file, create=True)
+    async with database.connection() as connection:
+        await ensure_canary(connection, keyring)
+    return keyring
+
+
+@pytest.fixture
+def env(dsn: str, tmp_path: Path, keyring: Keyring) -> dict[str, str]:
+    return frontage.environment(tmp_path, DATABASE_URL=dsn)
+
+
+def said(env: dict[str, str], *arguments: str) -> str:
+    done = frontage.run("master-key", *arguments, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def fill(database: Database, keyring: Keyring, *, domains: int = 3) -> None:
+    """Something sealed in every place."""
+    now = datetime.now(UTC)
+    secret = {
+        identity: keyring.seal(b"of an application", identity)
+        for identity in (
+            applications.client_secret_identity("app"),
+            applications.webhook_secret_identity("app"),
+            applications.service_auth_identity("app"),
+            applications.signature_key_identity("app"),
+        )
+    }
+    client, webhook, service_auth, signature = secret.values()
+    names = [f"shop{number:05d}.customer.example" for number in range(domains)]
+    keys = [keyring.seal(name.encode(), certificates.key_identity(name)) for name in names]
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, previous_client_secret, webhook_secret,"
+            " previous_webhook_secret, service_auth, signature_key, previous_signature_key)"
+            " values ('app', 'app', 'app', $1, $1, $2, $2, $3, $4, $4)",
+            *(client, webhook, service_auth, signature),
+        )
+        await acme_accounts.keep_key(
+            connection, acme_accounts.SealedKey(keyring.seal(b"account", acme_accounts.KEY_IDENTITY), "thumbprint")
+        )
+        await connection.execute(
+            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+            " select domain, 'app', 'ca', 'chain', key, $3, $4 from unnest($1::text[], $2::bytea[]) as t (domain, key)",
+            *(names, keys, now, now + timedelta(days=90)),
+        )
+        await connection.execute(
+            "insert into orders (domain, application_id, hold_until, placed_issuer, placed_url, placed_at, placed_key)"
+            " values ($1, 'app', now(), 'ca', 'url', now(), $2)",
+            *(names[0], keys[0]),
+        )
+
+
+async def opened(database: Database, keyring: Keyring) -> dict[str, list[bytes]]:
+    """All that is sealed, by its place. Raises: `SecretUnreadable`."""
+    found: dict[str, list[bytes]] = {}
+    for place in envelopes.PLACES:
+        columns = ", ".join(place.key)
+        rows = await parts.fetch(
+            database,
+            f"select {columns}, {place.column} as envelope from {place.table}"
+            f" where {place.column} is not null order by {columns}",
+        )
+        found[str(place)] = [keyring.open(row["envelope"], place.identity(row[place.key[0]])) for row in rows]
+    return found
+
+
+async def test_every_column_of_envelopes_is_known(database: Database) -> None:
+    rows = await parts.fetch(
+        database,
+        "select table_name || '.' || column_name as place from information_schema.columns"
+        " where table_schema = 'public' and data_type = 'bytea'",
+    )
+    assert {row["place"] for row in rows} == {*map(str, envelopes.PLACES), "canary.envelope"}
+
+
+async def test_everything_is_sealed_anew_and_the_old_key_is_gone(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, tmp_path: Path
+) -> None:
+    issuer = open_internal(tmp_path, keyring, SystemClock())
+    await fill(database, keyring, domains=450)
+    before = await opened(database, keyring)
+    [old] = read_key_file(key_file)
+    owner = key_file.stat()
+    out = said(env, "rotate", *NO_GRACE)
+    [new] = read_key_file(key_file)
+    assert new.id != old.id
+    assert new.id.hex() in out
+    assert old.line.split()[1] not in out
+    assert (key_file.stat().st_mode & 0o777, key_file.stat().st_uid) == (0o600, owner.st_uid)
+    for still_running_or_new in (keyring, load_keyring(key_file)):
+        assert await opened(database, still_running_or_new) == before
+        assert key_id_of(still_running_or_new.seal(b"", "")) == new.id
+    async with database.connection() as connection:
+        await ensure_canary(connection, load_keyring(key_file))
+        assert await envelopes.count(connection, old.id) == 0
+    assert open_internal(tmp_path, load_keyring(key_file), SystemClock())._root == issuer._root
+    key_file.write_text(old.line)
+    with pytest.raises(OperatorError, match="does not belong to this database"):
+        async with database.connection() as connection:
+            await ensure_canary(connection, load_keyring(key_file))
+
+
+async def test_rotation_killed_at_any_moment_is_gone_on_with(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path
+) -> None:
+    await fill(database, keyring, domains=3000)
+    before = await opened(database, keyring)
+    [old] = read_key_file(key_file)
+    for share in (1.0, 0.7, 0.3):
+        process = subprocess.Popen(
+            frontage.argv("master-key", "rotate", *NO_GRACE), env=env, stdout=subprocess.DEVNULL, cwd="/"
+        )
+        try:
+            await parts.until(lambda share=share: has_left(database, old.id, int(3000 * share)), seconds=30)
+            process.send_signal(signal.SIGKILL)
+        finally:
+            process.kill()
+            process.wait()
+        assert await opened(database, keyring) == before
+        load_keyring(key_file)
+    said(env, "rotate", *NO_GRACE)
+    [new] = read_key_file(key_file)
+    assert new.id != old.id
+    assert await opened(database, load_keyring(key_file)) == before
+
+
+async def has_left(database: Database, key_id: bytes, most: int) -> bool:
+    async with database.connection() as connection:
+        return await envelopes.count(connection, key_id) <= most
+
+
+async def test_what_is_sealed_meanwhile_is_sealed_under_the_new_key(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path
+) -> None:
+    """By a role that knows nothing of the rotation."""
+    await fill(database, keyring, domains=1000)
+    stop = asyncio.Event()
+
+    async def renew_all_the_time() -> int:
+        number = 0
+        while not stop.is_set():
+            domain = f"shop{number % 1000:05d}.customer.example"
+            sealed = keyring.seal(b"renewed", certificates.key_identity(domain))
+            async with database.transaction() as connection:
+                await connection.execute("update certificates set private_key = $2 where domain = $1", domain, sealed)
+            number += 1
+        return number
+
+    renewing = asyncio.create_task(renew_all_the_time())
+    await asyncio.to_thread(said, env, "rotate", *NO_GRACE)
+    stop.set()
+    assert await renewing > 10
+    await opened(database, load_keyring(key_file))
+
+
+async def test_key_can_be_added_first_and_the_old_one_kept(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path
+) -> None:
+    await fill(database, keyring)
+    [old] = read_key_file(key_file)
+    said(env, "add")
+    assert frontage.run("master-key", "add", env=env).returncode == 1
+    first, second = read_key_file(key_file)
+    assert first == old
+    assert key_id_of(keyring.seal(b"", "")) == old.id  # it opens, and seals nothing yet
+    said(env, "rotate", "--keep-old", *NO_GRACE)
+    assert read_key_file(key_file) == (second, old)
+    shown = said(env, "show").split()
+    assert shown.index(second.id.hex()) < shown.index(old.id.hex())
+    said(env, "rotate", *NO_GRACE)
+    assert read_key_file(key_file) == (second,)
+
+
+async def test_old_key_stays_while_something_is_damaged(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path
+) -> None:
+    await fill(database, keyring)
+    async with database.transaction() as connection:
+        await connection.execute("update applications set service_auth = client_secret")  # another row's words
+    done = frontage.run("master-key", "rotate", *NO_GRACE, env=env)
+    assert done.returncode == 1
+    assert "1 in applications.service_auth" in done.stderr
+    assert len(read_key_file(key_file)) == 2
+    async with database.transaction() as connection:
+        await connection.execute("update applications set service_auth = null")
+    said(env, "rotate", *NO_GRACE)
+    assert len(read_key_file(key_file)) == 1
+
+
+async def test_edge_that_has_not_applied_it_keeps_the_old_key(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from common.cli import master_key
+
+    await fill(database, keyring)
+    monkeypatch.setattr(master_key, "_EDGES_SECONDS", 0.1)
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into edge_nodes (node_id, feed_identity, version, lease_until)"
+            " values ('edge-1', '', 0, now() + interval '1 minute')"
+        )
+    with pytest.raises(OperatorError, match="edge-1"):
+        await master_key._await_edges(database)
+
+
+def test_keyring_follows_its_file_and_outlives_it(tmp_path: Path) -> None:
+    path, other = tmp_path / "master.key", tmp_path / "other.key"
+    keyring, others = load_keyring(path, create=True), load_keyring(other, create=True)
+    sealed = others.seal(b"secret", "row")
+    with pytest.raises(SecretUnreadable):
+        keyring.open(sealed, "row")
+    both = other.read_text() + path.read_text()
+    (tmp_path / "draft").write_text(both)
+    (tmp_path / "draft").rename(path)
+    assert keyring.open(sealed, "row") == b"secret"
+    assert keyring.derive("probe") == others.derive("probe")
+    path.write_text("damaged")
+    assert keyring.open(keyring.seal(b"kept", "row"), "row") == b"kept"
+    path.unlink()
+    assert keyring.open(keyring.seal(b"kept", "row"), "row") == b"kept"
