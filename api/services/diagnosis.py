@@ -102,10 +102,10 @@ class DiagnosisService:
         return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding)
 
     async def _look_at_dns(self, application: Application, name: DomainName) -> Dns:
-        target = await self._target(application, name)
+        targets = await self._targets(application, name)
         async with self.enrolment.resolver.open_pass() as questions:
             reached = await self.probe.find(questions, name.text)
-            findings = await self.enrolment.look(name, target, within=questions)
+            target, findings = await self._best(questions, name, targets)
             return Dns(
                 findings,
                 self._expected(name, target),
@@ -115,11 +115,20 @@ class DiagnosisService:
                 reached,
             )
 
-    async def _target(self, application: Application, name: DomainName) -> str:
-        """Secure's own counts where only Secure has the name."""
+    async def _targets(self, application: Application, name: DomainName) -> list[str]:
+        """What the domain may lead to: Power's where Power has it, Secure's own where only Secure has, else either."""
         held = await self.enrolment.held(name)
         products = {domain.product for domain in held if domain.application_id == application.id}
-        return cname_target_of(application) if products == {"secure"} else application.cname_target
+        if "power" in products:
+            return [application.cname_target]
+        if "secure" in products:
+            return [cname_target_of(application)]
+        return list(dict.fromkeys([application.cname_target, cname_target_of(application)]))
+
+    async def _best(self, questions: Pass, name: DomainName, targets: list[str]) -> tuple[str, Findings]:
+        """The target that the domain leads to; the first where it leads to none."""
+        looks = [(target, await self.enrolment.look(name, target, within=questions)) for target in targets]
+        return next((look for look in looks if look[1].is_pointed), looks[0])
 
     def _expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
         if not name.is_root:

@@ -81,6 +81,10 @@ def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
     if diagnosis.dns is None or holding is None or not _is_live(holding, now):
         return None
+    if any(domain.departed_at is not None for domain in holding.domains):
+        due_at = holding.order.due_at if holding.order is not None else None
+        again = f"it is looked at again {_when(due_at, now)}"
+        return NextStep("waiting", f"Wait: the DNS had led elsewhere, and leads here again; {again}.")
     renewal = holding.order.renew_at if holding.order is not None else None
     when = f" from {_time(renewal)} on" if renewal is not None and renewal > now else ""
     return NextStep("ok", f"Nothing to do: the domain is served, and its certificate renews itself{when}.")
@@ -134,7 +138,7 @@ def _leads(dns: Dns) -> str:
 
 
 def _when(at: datetime | None, now: datetime) -> str:
-    return "under way" if at is None or at <= now else f"at {_time(at)}"
+    return "in a moment" if at is None or at <= now else f"at {_time(at)}"
 
 
 def _time(at: datetime) -> str:

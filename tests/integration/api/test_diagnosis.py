@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench.lab.zone import Behaviour
+from common.db import applications
 from common.db.session import Patience
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
@@ -84,6 +85,18 @@ async def test_step_one_is_named(service: Service) -> None:
 
     assert found["next_step"].startswith("Point the cname target target-1.partner.test to power.frontage.test or ")
     assert found["dns"]["cname_target"]["status"] == "wrong"
+
+
+async def test_either_target_will_do_for_a_domain_that_nobody_has(service: Service) -> None:
+    partner = await service.partner()
+    async with service.database.transaction() as connection:
+        await applications.update_application(connection, partner.id, secure_cname_target="ssl.partner.test")
+    service.zone.add("ssl.partner.test", "CNAME", "secure.frontage.localhost")
+    service.zone.add(DOMAIN, "CNAME", "ssl.partner.test")
+
+    found = await diagnose(partner)
+
+    assert (found["dns"]["status"], found["dns"]["expected"][0]["value"]) == ("ok", "ssl.partner.test")
 
 
 async def test_a_root_is_told_its_addresses(service: Service) -> None:

@@ -120,6 +120,14 @@ def test_a_challenge_path_that_leads_elsewhere_is_named() -> None:
     assert "(port 80) reach us: they reach another server" in told(failing(dns=replace(DNS, reached=Reached.ANOTHER)))
 
 
+def test_a_domain_that_is_back_is_waited_for_until_it_is_noticed() -> None:
+    departed = replace(DOMAIN, departed_at=NOW, status="inactive")
+    order = replace(ORDER, due_at=NOW + timedelta(hours=1))
+    assert told(replace(WELL, holding=Holding((departed,), CERTIFICATE, order, None))) == (
+        "waiting: Wait: the DNS had led elsewhere, and leads here again; it is looked at again at 2026-11-21 13:00 UTC."
+    )
+
+
 def test_a_limit_of_the_authority_is_waited_for() -> None:
     full = Full("certificates_per_exact_set", 5, NOW + timedelta(hours=2))
     holding = Holding((DOMAIN,), None, FAILED, full)
