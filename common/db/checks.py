@@ -7,6 +7,7 @@ Rules
     a domain added or changed since its last check goes before everything else that is due
     an outcome is written only under the claim's own fence and for the very records it looked at (``records_version``);
     an edit ends the lease and moves the version, so that a check of what was is forgotten
+    ``last_checked_at`` is when the last check began, whatever it could find out; the rest is what is known
     whoever is about to raise alarms holds the guard's row until the transaction ends, so that they are counted in turn
 """
 

@@ -16,10 +16,10 @@ create table monitored_domains (
     dns_records             jsonb not null,                 -- array of SPEC 2.1; hosts relative to the apex
     records_version         bigint not null default 1,      -- moves whenever dns_records change
     state                   text not null default 'unchecked' check (state in ('unchecked', 'present', 'missing')),
-    records_present         jsonb,                          -- these four: as of the last check that came to a verdict
+    records_present         jsonb,                          -- as far as is known from the last check and those before
     records_missing         jsonb,
     missing_records_last_detected timestamptz,
-    last_checked_at         timestamptz,
+    last_checked_at         timestamptz,                    -- when the last check began, whatever it could find out
     evidence                jsonb,                          -- of the last check: who answered what, when
     reported_missing        jsonb,                          -- what its partner was last told of; none: nothing is missing
     alarm_held_at           timestamptz,                    -- since when its partner should have been told of more
