@@ -147,11 +147,13 @@ async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 20
             await asyncio.sleep(0.01)
 
 
-async def until_status(database: Database, event_id: str, status: str, *, application_id: str = APPLICATION) -> None:
+async def until_status(
+    database: Database, event_id: str, status: str, *, application_id: str = APPLICATION, seconds: float = 20.0
+) -> None:
     async def has_status() -> bool:
         return (await delivery_of(database, event_id, application_id)).status == status
 
-    await until(has_status)
+    await until(has_status, seconds=seconds)
 
 
 async def until_failures(database: Database, event_id: str, count: int) -> None:
