@@ -234,6 +234,9 @@ async def test_the_applications_origin_is_the_default(service: Service, ssl_part
     assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter")
     assert "application has none" in answer.body["hint"]
 
+    await set_application(service, ssl_partner.id, application_url="http://127.0.0.1:1")
+    assert refusal(await ssl_partner.post(DOMAIN, applicationUrl=None)) == (502, UNREACHABLE)
+
     await set_application(service, ssl_partner.id, application_url=ssl_partner.origin)
     assert (await ssl_partner.post(DOMAIN, applicationUrl=None)).status == 200
     assert (await ssl_partner.get(domain=DOMAIN)).body["applicationUrl"] == ssl_partner.origin
@@ -457,6 +460,18 @@ async def test_a_departed_domain_is_not_renewed_until_it_is_back(service: Servic
     assert (await ssl_partner.get(domain=DOMAIN)).body["sslStatus"] == "active"
 
 
+async def test_what_cannot_be_renewed_says_why(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    await ssl_partner.post(DOMAIN)
+    async with service.database.connection() as connection:
+        await connection.execute("delete from orders")
+
+    answer = await ssl_partner.put(DOMAIN)
+
+    assert answer.status == 502
+    assert answer.message.startswith("The certificate cannot be renewed: ")
+
+
 async def test_after_a_failed_order_post_tries_at_once(service: Service, ssl_partner: Ssl) -> None:
     service.point(DOMAIN)
     await ssl_partner.post(DOMAIN)
@@ -578,6 +593,17 @@ async def test_both_products_share_one_certificate(service: Service, ssl_partner
     assert (await power.delete(DOMAIN)).status == 200
     async with service.database.connection() as connection:
         assert await connection.fetchval("select released_at is not null from certificates")
+
+
+async def test_both_products_at_once_order_one_certificate(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+
+    answers = await asyncio.gather(ssl_partner.post(DOMAIN), ssl_partner.partner.post(DOMAIN))
+
+    statuses = {answer.status for answer in answers}
+    assert statuses == {200} or (answers[1].status, refusal(answers[0])) == (200, (502, REVIEW))
+    async with service.database.connection() as connection:
+        assert await connection.fetchval("select count(*) from orders") == 1
 
 
 # What is sent -------------------------------------------------------------------------------------------------
