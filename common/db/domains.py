@@ -56,8 +56,8 @@ _DOMAINS = f"""
         {_STATUS} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
-_MATCHING = f"""from ({_DOMAINS}) every
-    where application_id = $1 and product = $2 and ($3::text is null or status = $3)"""
+_MATCHING = f"""from domains d
+    where application_id = $1 and product = $2 and ($3::text is null or {_STATUS} = $3)"""
 
 
 class AlreadyEnrolled(FrontageError):
@@ -223,8 +223,10 @@ async def list_page(
     """The application's domains by name, and how many there are, as of one moment."""
     rows = await connection.fetch(
         f"""
-        select (select count(*) {_MATCHING}) as total, page.*
-        from (select) one left join (select * {_MATCHING} order by domain offset $4 limit $5) page on true
+        select (select count(*) {_MATCHING}) as total, page.* from (select) one left join (
+            {_DOMAINS} where d.product = $2 and d.domain in (
+                select domain {_MATCHING} order by domain offset $4 limit $5)
+        ) page on true order by page.domain
         """,
         application_id,
         product,
