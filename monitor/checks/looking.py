@@ -26,6 +26,7 @@ from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
 
 _CHECK_SECONDS = 20.0
 _REPEATS = 2
+_AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
 _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 Ask = Callable[[str, RecordType], Awaitable[Answer]]
@@ -86,16 +87,23 @@ class _Look:
                 task.cancel()
 
     async def _run(self) -> None:
-        for name, kind in self._subjects:
-            self._begin(self._servers[0], name, kind)
-        doubted = []
-        for number, (name, kind) in enumerate(self._subjects):
-            answer = await self._ask_resolver(self._servers[0], name, kind)
-            self._verdicts[number] = judge(self._records[number], answer)
-            if self._verdicts[number] is not Verdict.PRESENT:
-                self._verdicts[number] = Verdict.UNKNOWN
+        for first in range(0, len(self._records), _AT_ONCE):
+            numbers = range(first, min(first + _AT_ONCE, len(self._records)))
+            doubted = await self._ask_first(numbers)
+            await asyncio.gather(*map(self._settle, doubted))
+
+    async def _ask_first(self, numbers: range) -> list[int]:
+        """What the first resolver finds is present. Returns what it does not find, or cannot be asked about."""
+        server, doubted = self._servers[0], []
+        for number in numbers:
+            self._begin(server, *self._subjects[number])
+        for number in numbers:
+            answer = await self._begin(server, *self._subjects[number])
+            if judge(self._records[number], answer) is Verdict.PRESENT:
+                self._verdicts[number] = Verdict.PRESENT
+            else:
                 doubted.append(number)
-        await asyncio.gather(*map(self._settle, doubted))
+        return doubted
 
     def findings(self) -> Findings:
         doubted = {

@@ -13,6 +13,7 @@ from common.db import checks, shares
 from common.db.pool import Database
 from common.records import RECORD_TYPES
 from monitor.checks.checking import Checking
+from monitor.checks.evidence import MOST_STATEMENTS
 
 from . import parts
 from .parts import a, check_now, events_of, record, row_of, told, watch
@@ -292,3 +293,15 @@ async def test_a_row_that_postgres_will_not_have_spoils_nobody_elses(
     await check_now(shop, checking, *(f"c{number}.example" for number in range(20)))
 
     assert (await row_of(shop, "bad.example"))["last_checked_at"] is None
+
+
+async def test_a_domain_may_have_very_many_records(shop: Database, server: NameServer, checking: Checking) -> None:
+    for number in range(0, 120, 2):
+        server.zone.add(f"h{number}.{DOMAIN}", "A", "192.0.2.1")
+    await watch(shop, DOMAIN, [a(f"h{number}") for number in range(120)])
+    await check_now(shop, checking)
+
+    row = await row_of(shop, DOMAIN)
+    assert row["records_present"] == [a(f"h{number}") for number in range(0, 120, 2)]
+    assert row["records_missing"] == [a(f"h{number}") for number in range(1, 120, 2)]
+    assert len(row["evidence"]) == MOST_STATEMENTS
