@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import ssl
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -76,13 +77,14 @@ class Fault:
 
 
 class FaultyCa:
-    """Made by `faulty_ca`. `seen` counts what Pebble was asked, by step; `orders` are the new orders it was sent."""
+    """Made by `faulty_ca`. `seen` counts what Pebble was asked, by step; `orders` are those it has made."""
 
     def __init__(self, pebble: Pebble) -> None:
         self.pebble = pebble
         self.directory = ""
         self.faults: list[Fault] = []
         self.seen: Counter[str] = Counter()
+        self.busy_seconds = 0.0
         self.orders: list[dict[str, Any]] = []
         self.windows: dict[str, tuple[datetime, datetime]] = {}
         self.offers_renewal_information = False
@@ -132,14 +134,16 @@ class FaultyCa:
 
     async def _forward(self, request: web.BaseRequest, step: Step, body: bytes) -> web.Response:
         self.seen[step] += 1
-        if step == "new order":
-            self.orders.append(_payload(body))
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_FIELDS}
         url = self.pebble.directory.removesuffix("/dir") + request.path_qs
+        asked_at = time.perf_counter()
         async with self._session.request(
             request.method, url, data=body, headers=headers, ssl=self.pebble.trust, allow_redirects=False
         ) as answer:
             content = await answer.read()
+            self.busy_seconds += time.perf_counter() - asked_at
+            if step == "new order" and answer.status == 201:
+                self.orders.append(_payload(body))
             if step == "directory" and answer.status == 200:
                 content = self._directory(content)
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in _HOP_FIELDS}
