@@ -482,7 +482,7 @@ class Downstream(asyncio.Protocol):
         if self.exchange is not None:
             if self._reading_ended:
                 self._tell_end(self.exchange)
-        elif self._reading_ended and not self._is_full:
+        elif self._reading_ended and not (self._is_full or self._is_advancing):  # then more is to be begun
             self._transport.close()
         elif self._buffer and not (self._is_full or self._is_lingering):
             self.set_deadline(self._serving.head_seconds)
@@ -564,7 +564,7 @@ class Downstream(asyncio.Protocol):
             head is not None
             and head.keep_alive
             and head.minor == 1
-            and not self._reading_ended
+            and (not self._reading_ended or bool(self._buffer))
             and not self._serving.is_draining
         )
 

@@ -1,0 +1,48 @@
+"""The saved requests against a running edge: each is refused, or reaches the origin as one message (RFC 9112 §11.2).
+
+`tests.unit.edge.test_oracle` replays them without sockets, in every split, and compares what they mean; here the bytes
+an origin received over real connections, which it keeps for several clients, are counted and read strictly.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.component.peers import Wire, edge, origin
+from tests.unit.edge.corpus import REQUESTS
+from tests.unit.edge.oracle import AskingOrigin, check_spelling, read_requests
+
+
+async def test_saved_requests_are_refused_or_reach_the_origin_as_one_message(tmp_path: Path) -> None:
+    machines: list[AskingOrigin] = []
+
+    async def script(wire: Wire) -> None:
+        machines.append(machine := AskingOrigin(len(machines)))
+        while data := await wire.reader.read(65536):
+            for answer in machine.receive(data):
+                assert isinstance(answer, bytes)
+                await wire.send(answer)
+
+    def arrived() -> int:
+        return sum(machine._served for machine in machines)
+
+    before, wrong = 0, {}
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        for name, (stream, forwarded) in REQUESTS.items():
+            client = await proxy.connect()
+            client.writer.write(stream)
+            client.writer.write_eof()
+            answers = await client.rest()
+            count = arrived() - before
+            before += count
+            if count != forwarded or answers.count(b"x-origin: ") != forwarded:
+                wrong[name] = (forwarded, count, answers)
+    assert not wrong
+    for machine in machines:
+        requests, _, problem = read_requests(machine.received)
+        assert not problem
+        assert sum(request.is_complete for request in requests) == machine._served
+        for request in requests:
+            check_spelling(request)
