@@ -46,7 +46,7 @@ class Identity:
 async def find_account(connection: Connection, directory: str) -> str | None:
     """Where the account of the present key is."""
     found = await find_identity(connection, directory)
-    return found and found.account_url
+    return None if found is None else found.account_url
 
 
 async def find_identity(connection: Connection, directory: str) -> Identity | None:

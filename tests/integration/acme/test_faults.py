@@ -40,8 +40,8 @@ async def test_a_failure_at_any_step_but_the_order_itself_is_met_by_asking_again
     steps = (*BEFORE_PLACING, *AFTER_PLACING)
     for number, step in enumerate(steps):
         await forget_accounts(database)
+        faulty.fail(step, **fault)
         async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
-            faulty.fail(step, **fault)
             attempts = Attempts(f"shop{number}.customer.example")
             await attempts.by(issuer)
             assert [name for name, _ in attempts.journal.entries] == ["reserve", "placed"], step
@@ -121,12 +121,12 @@ async def test_retry_after_of_an_order_in_the_works_is_honoured(
 async def test_unreadable_answers_are_failures_in_plain_words(
     faulty: FaultyCa, pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
 ) -> None:
-    async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
-        for step in ("directory", "new order"):
-            faulty.fail(step, body=b"<html>Welcome</html>", times=9)
+    for step in ("directory", "new order"):
+        faulty.fail(step, body=b"<html>Welcome</html>", times=9)
+        async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
             with pytest.raises(IssuanceFailed, match="cannot be read"):
                 await Attempts().by(issuer)
-            faulty.faults.clear()
+        faulty.faults.clear()
 
 
 async def test_authority_nobody_can_connect_to_takes_no_reservation(

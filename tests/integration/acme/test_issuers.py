@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +10,7 @@ import pytest
 
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.pebble import Pebble
+from common.db import acme_accounts
 from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed
@@ -149,6 +151,18 @@ async def test_caa_record_that_names_others_only_is_obeyed(
     assert failed.value.kind == "caa"
     assert attempts.journal.entries == []
     assert faulty.orders == second.orders == []
+
+
+async def test_names_of_authorities_are_kept_for_those_who_do_not_ask_them(
+    issuer: Issuer, database: Database, faulty: FaultyCa, second: FaultyCa
+) -> None:
+    await Attempts().by(issuer)
+    async with database.connection() as connection:
+        for ca, name in ((faulty, "first.example"), (second, "second.example")):
+            async with asyncio.timeout(10):
+                while (identity := await acme_accounts.find_identity(connection, ca.directory)) is None:
+                    await asyncio.sleep(0.02)
+            assert identity.names == (name,)
 
 
 async def test_caa_record_binds_to_our_account(issuer: Issuer, pebble: Pebble, database: Database) -> None:
