@@ -56,7 +56,8 @@ class MonitorHandlers:
         return answers.respond(schemas.last_check(key, await self._service.find_last_check(key)))
 
     async def get_records(self, request: web.Request) -> web.Response:
-        return answers.respond((await self._service.find(_key_of_path(request))).dns_records)
+        found = await self._service.find(_key_of_path(request))
+        return answers.respond(schemas.dns_records(found.dns_records))
 
     async def post_records(self, request: web.Request) -> web.Response:
         body = await read_body(request, RecordsBody)

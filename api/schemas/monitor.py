@@ -32,6 +32,8 @@ DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 200
 MOST_RECORDS = 500
 """Under one name: far more than a zone's worth, and a bound on what one check may ask."""
+_RECORD_FIELDS = ("type", "host", "value", "ttl", "priority")
+_STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values")
 _LARGEST_OFFSET = 10**15
 _MOST_LABEL_CHARACTERS = 1024
 _MOST_NAME_CHARACTERS = 1024
@@ -214,9 +216,9 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
         "domain": domain.key.domain,
         "subdomain": domain.key.subdomain,
         "date_added": domain.date_added.date(),
-        "dns_records": domain.dns_records,
-        "records_present": domain.records_present,
-        "records_missing": domain.records_missing,
+        "dns_records": dns_records(domain.dns_records),
+        "records_present": None if domain.records_present is None else dns_records(domain.records_present),
+        "records_missing": None if domain.records_missing is None else dns_records(domain.records_missing),
         "missing_records_last_detected": domain.missing_records_last_detected,
         "last_checked_at": domain.last_checked_at,
         "is_active": True,
@@ -225,6 +227,11 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
         "source": domain.source,
         "application_id": domain.key.application_id,
     }
+
+
+def dns_records(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """SPEC 2.1, its fields in its order, which Postgres does not keep."""
+    return [{field: record[field] for field in _RECORD_FIELDS if field in record} for record in stored]
 
 
 def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
@@ -247,7 +254,8 @@ def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if not is_public(ip_address(parse_host_port(server).host)):
             number = 1 + sum(of_role == role for of_role, _ in hidden)
             server = hidden.setdefault((role, server), f"{role} {number}")
-        shown.append({**statement, "server": server})
+        fields = {**statement, "server": server}
+        shown.append({field: fields[field] for field in _STATEMENT_FIELDS if field in fields})
     return shown
 
 

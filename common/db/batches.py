@@ -264,5 +264,5 @@ def _request(kind: Kind, row: asyncpg.Record) -> Watch | Unwatch:
     domain, subdomain, stored = row["domain"], row["subdomain"], row["request"]
     if kind == "delete":
         return Unwatch(domain, subdomain, stored["only_if_empty"])
-    watched = tuple(map(records.parse_record, stored["records"]))
+    watched = tuple(map(records.from_json, stored["records"]))
     return Watch(domain, subdomain, watched, Labels(**stored["labels"]))

@@ -229,7 +229,7 @@ def _as_json(records: Iterable[dns.Record]) -> list[dict[str, Any]]:
 
 
 def _records(stored: list[dict[str, Any]]) -> Records:
-    return tuple(map(dns.parse_record, stored))
+    return tuple(map(dns.from_json, stored))
 
 
 def _maybe_records(stored: list[dict[str, Any]] | None) -> Records | None:
