@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from common.addresses import AddressPolicy
-from common.claims import Runner
+from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
 from common.db import checks
 from common.db.checks import Check
@@ -60,6 +60,7 @@ class Checking:
         on_events: Callable[[], None],
         authority_port: int = DNS_PORT,
         most_a_second: float = _MOST_A_SECOND,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         """Raises: `OperatorError` for a server that the policy refuses."""
         self._interval_seconds = interval_seconds
@@ -74,6 +75,7 @@ class Checking:
             concurrency=_AT_ONCE,
             refill=_REFILL,
             random=random,
+            poll_seconds=poll_seconds,
         )
 
     def wake(self) -> None:

@@ -64,6 +64,7 @@ def make_checking(
     interval_seconds: float = HOUR,
     authority_port: int = 53,
     most_a_second: float = 1000.0,
+    poll_seconds: float = 5.0,
 ) -> Checking:
     return Checking(
         database,
@@ -76,6 +77,7 @@ def make_checking(
         on_events=lambda: None,
         authority_port=authority_port,
         most_a_second=most_a_second,
+        poll_seconds=poll_seconds,
     )
 
 
