@@ -1,7 +1,7 @@
 import pytest
 
 from common.errors import InvalidName
-from common.names import parse_domain, parse_host_name
+from common.names import parse_domain, parse_host_name, parse_subdomain
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,27 @@ def test_a_name_knows_its_registrable_part(text: str, registrable: str, subdomai
 
 def test_host_names_may_be_single_labels() -> None:
     assert parse_host_name("LOCALHOST") == "localhost"
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [("www", "www"), ("A.B", "a.b"), ("_dmarc", "_dmarc"), ("sel._domainkey.Bücher", "sel._domainkey.xn--bcher-kva")],
+)
+def test_places_before_a_domain_have_one_spelling(text: str, canonical: str) -> None:
+    assert parse_subdomain(text, "customer.example") == canonical
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "www.", ".www", "a..b", "-a", "a-", "a b", "*", "@", "a/b", "x" * 64, "ü" * 300]
+)
+def test_what_is_no_place_before_a_domain_is_refused(text: str) -> None:
+    with pytest.raises(InvalidName):
+        parse_subdomain(text, "customer.example")
+
+
+def test_a_place_leaves_room_for_its_domain() -> None:
+    place = ".".join(["x" * 60] * 3) + ".y"
+    domain = f"{'z' * (253 - len(place) - len('..example'))}.example"
+    assert len(f"{parse_subdomain(place, domain)}.{domain}") == 253
+    with pytest.raises(InvalidName):
+        parse_subdomain(f"{place}y", domain)
