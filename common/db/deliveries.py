@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias
 from asyncpg import Record
 
 from common.db import webhook_endpoints
-from common.db.narrowing import narrow
+from common.db.paging import find_page
 from common.db.session import Connection
 from common.errors import FenceLost
 
@@ -326,16 +326,15 @@ async def list_deliveries(
     event_id: str | None = None,
 ) -> list[Delivery]:
     """The application's, newest event first; those of events older than the event `before`."""
-    values: list[object] = [application_id, before, limit]
-    narrowed = narrow(values, status=status, event_id=event_id)
+    key = {"deliveries.application_id": application_id} | ({"status": status} if status else {})
+    page = find_page(key, "event_id", before=before, limit=limit, filters={"event_id": event_id})
     rows = await connection.fetch(
         f"""
         select event_id, type, domain, subdomain, status, superseded_by, failures, last_error, log,
             events.created_at, due_at as next_attempt_at, settled_at
         from deliveries join events on events.id = event_id
-        where deliveries.application_id = $1 and event_id < coalesce($2, 'evt_g') {narrowed}
-        order by event_id desc limit $3
+        {page.clause}
         """,
-        *values,
+        *page.values,
     )
     return [Delivery(**row) for row in rows]

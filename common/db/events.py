@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 from asyncpg import Record
 
 from common.db import deliveries
-from common.db.narrowing import narrow
+from common.db.paging import find_page
 from common.db.session import Connection
 
 EventType: TypeAlias = Literal[
@@ -128,16 +128,15 @@ async def list_events(
     domain: str | None = None,
 ) -> list[Event]:
     """The application's, newest first; those older than the event `before`."""
-    values: list[object] = [application_id, before, limit]
-    narrowed = narrow(values, type=event_type, domain=domain)
+    key = {"events.application_id": application_id} | ({"domain": domain} if domain else {})
+    page = find_page(key, "events.id", before=before, limit=limit, filters={"type": event_type})
     rows = await connection.fetch(
         f"""
         select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery
         from events left join deliveries on event_id = events.id
-        where events.application_id = $1 and events.id < coalesce($2, 'evt_g') {narrowed}
-        order by events.id desc limit $3
-        """,  # noqa: S608 - `narrow` has our own column names
-        *values,
+        {page.clause}
+        """,  # noqa: S608 - our own column names
+        *page.values,
     )
     return [_event(row) for row in rows]
 

@@ -1,0 +1,46 @@
+"""Pages of a list that goes back in time, found where its index has them.
+
+The key of the list and of its index are the same columns. They are compared as one row, because of a plain equality
+the planner concludes that the ids alone will do, and walks past everybody else's rows to reach old ones (seen: 60 ms
+in place of 0.3 among 200,000).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_AFTER_ALL = "evt_g"  # ids go on in hexadecimal
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`clause` is SQL from ``where`` on; `values` are its parameters, beginning with $1."""
+
+    clause: str
+    values: tuple[object, ...]
+
+
+def find_page(
+    key: Mapping[str, str],
+    id_column: str,
+    *,
+    before: str | None,
+    limit: int,
+    filters: Mapping[str, str | None],
+) -> Page:
+    """Newest first, of those whose `key` columns have these values: what comes before the event `before`. `filters`
+    are columns beside the key, left out where they are none. Columns are the caller's constants, never from outside.
+    """
+    columns = (*key, id_column)
+    row = ", ".join(columns)
+    ours = ", ".join(f"${place}" for place in range(1, len(key) + 1))
+    conditions = [f"({row}) < ({ours}, ${len(key) + 1})", f"({row}) > ({ours}, '')"]
+    values = [*key.values(), before or _AFTER_ALL]
+    for column, value in filters.items():
+        if value is not None:
+            values.append(value)
+            conditions.append(f"{column} = ${len(values)}")
+    order = ", ".join(f"{column} desc" for column in columns)
+    clause = f"where {' and '.join(conditions)} order by {order} limit ${len(values) + 1}"
+    return Page(clause, (*values, limit))
