@@ -78,7 +78,7 @@ class AcmeIssuer:
         except IssuanceFailed as error:
             if error.kind in ("validation", "caa"):
                 await journal.record_failed_validation(placed)
-            error.is_open = error.kind == "unavailable" and self._is_kept_to(placed)
+            error.is_open = error.kind in ("unavailable", "rate_limited") and self._is_kept_to(placed)
             raise
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:

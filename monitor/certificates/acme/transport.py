@@ -84,11 +84,12 @@ class Transport:
         """What the CA offers and where, read again each hour. Raises: `IssuanceFailed`."""
         now = self._clock.monotonic()
         if self._directory is None or now - self._directory[0] > _DIRECTORY_SECONDS:
-            answer = await self.get(self.directory_url)
             try:
-                directory = messages.Directory.from_json(answer.json())
+                directory = messages.Directory.from_json((await self.get(self.directory_url)).json())
                 for needed in ("newNonce", "newAccount", "newOrder"):
                     directory[needed]
+            except Problem as problem:
+                raise failure(problem, self.authority) from problem
             except (ValueError, KeyError, DeserializationError) as error:
                 raise self.unreadable("directory") from error
             self._directory = now, directory

@@ -28,7 +28,9 @@ async def forget_accounts(database: Database) -> None:
         await connection.execute("delete from acme_accounts")
 
 
-@pytest.mark.parametrize("fault", [{"drop": "before"}, {"drop": "after"}, {"status": 503}], ids=str)
+@pytest.mark.parametrize(
+    "fault", [{"drop": "before"}, {"drop": "after"}, {"status": 503}, {"delay_seconds": 0.3}], ids=str
+)
 async def test_a_failure_at_any_step_but_the_order_itself_is_met_by_asking_again(
     faulty: FaultyCa,
     pebble: Pebble,
@@ -101,6 +103,28 @@ async def test_an_authority_that_fails_for_long_in_the_middle_is_left_and_its_or
             assert await attempts.by(issuer) == first
             assert [name for name, _ in attempts.journal.entries] == ["reserve", "placed"]
     assert pebble.count("Issued certificate serial") == len(AFTER_PLACING)
+
+
+async def test_an_authority_that_has_had_enough_in_the_middle_keeps_the_order(
+    faulty: FaultyCa, pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    attempts = Attempts()
+    async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
+        faulty.fail("order", status=429, problem="rateLimited", headers={"Retry-After": "60"})
+        with pytest.raises(IssuanceFailed) as failed:
+            await attempts.by(issuer)
+        assert (failed.value.kind, failed.value.is_open) == ("rate_limited", True)
+        assert failed.value.retry_after_seconds == 60
+        await attempts.by(issuer)
+    assert len(faulty.orders) == 1
+
+
+async def test_address_that_is_no_directory_is_told(
+    pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    async with opened(pebble, database, keyring, answering, pebble.directory + "ectory") as issuer:
+        with pytest.raises(IssuanceFailed, match="refused"):
+            await Attempts().by(issuer)
 
 
 async def test_retry_after_of_an_order_in_the_works_is_honoured(
