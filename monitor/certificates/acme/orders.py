@@ -121,13 +121,18 @@ class OrderCourse:
         raise IssuanceFailed(f"{self._transport.authority} does not offer to validate {self._domain} over HTTP")
 
     async def _finalize(self, order: messages.Order, request: x509.CertificateSigningRequest) -> messages.Order:
-        try:
-            body = messages.CertificateRequest(csr=request)
-            return self.read(await self._transport.post(order.finalize, body, account_url=self._account_url))
-        except Problem as problem:
-            if problem.code != "orderNotReady":
-                raise
-            return await self.look()  # finalized already, and only the answer was lost
+        """Raises: `Problem`, `IssuanceFailed`."""
+        body = messages.CertificateRequest(csr=request)
+        while True:
+            try:
+                return self.read(await self._transport.post(order.finalize, body, account_url=self._account_url))
+            except Problem as problem:
+                if problem.code != "orderNotReady":
+                    raise
+            # Finalized already, and only the answer was lost; or the CA's left hand does not know yet.
+            order = await self._look_while(messages.STATUS_PENDING)
+            if order.status != messages.STATUS_READY:
+                return order
 
     async def _look_while(self, status: messages.Status) -> messages.Order:
         """Look until the order has another status than this."""
