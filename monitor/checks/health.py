@@ -19,6 +19,7 @@ from monitor.checks.verdicts import Verdict
 _log = get_logger("monitor.checks.health")
 
 PERIOD_SECONDS = 10.0
+HELD = "too many alarms at once, so they are held back"
 _PERIODS = 6
 _FEWEST_VERDICTS = 20
 _MOST_UNKNOWN = 0.5
@@ -29,7 +30,7 @@ _LATE_AT_LEAST_SECONDS = 60.0
 def diagnose(backlog: Backlog, verdicts: int, unknown: int, interval_seconds: float) -> str | None:
     """What is wrong, in words for the operator; none when all is well."""
     if backlog.held:
-        return f"too many alarms at once: those of {backlog.held} domains are held back"
+        return f"{HELD}: {backlog.held} domains"
     if backlog.overdue_seconds > max(_LATE_AT_LEAST_SECONDS, _LATE_FRACTION * interval_seconds):
         return f"checks are {backlog.overdue_seconds:.0f} seconds late"
     if verdicts >= _FEWEST_VERDICTS and unknown > _MOST_UNKNOWN * verdicts:

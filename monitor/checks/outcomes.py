@@ -13,13 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from common.claims import outlast_outage
-from common.db import checks, events, shares
+from common.db import checks, events, monitor_health, shares
 from common.db.checks import Check, Outcome
 from common.db.events import NewEvent
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost
 from common.logs import get_logger
 from common.records import as_json
+from monitor.checks.health import HELD
 from monitor.checks.mass import FEWEST_DOMAINS, WINDOW_SECONDS, Tally
 from monitor.checks.transitions import News, Transition, news
 
@@ -113,6 +114,8 @@ class Outcomes:
             ]
             for each, of_it in eventful:
                 await self._record_event(connection, each, of_it)
+            if any(of_it.held_at == each.check.claimed_at for each, of_it in zip(batch, told, strict=True)):
+                await monitor_health.record(connection, is_healthy=False, reason=HELD)  # not only when next measured
         if eventful:
             self._on_events()
         return kept

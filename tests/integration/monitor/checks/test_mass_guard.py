@@ -89,6 +89,8 @@ async def test_a_mass_of_alarms_is_held_and_the_service_says_it_is_not_well(
     assert told < 50, "the first of them could not be known for what they are"
     rows = await fetch(shop, "select records_missing from monitored_domains")
     assert all(row["records_missing"] == [a()] for row in rows), "what was found is shown all the same"
+    async with shop.connection() as connection:
+        assert not (await monitor_health.read(connection)).is_healthy, "at once"
     assert not (await health(shop)).is_healthy
 
     await check_now(shop, checking)
