@@ -1,6 +1,7 @@
 """A monitor that kills itself, as kill -9 would, at one step of its first order: arguments dsn, state directory, step.
 
-Steps are the transactions of an order, each just before and just after its commit, and the issuer's work.
+Steps are the transactions of an order, each just before and just after its commit, and the issuer's work: at an
+authority that counts orders, and so reserves and keeps each.
 """
 
 from __future__ import annotations
@@ -18,9 +19,16 @@ from common.db.pool import Connection, Database, open_pool
 
 from . import parts
 
-STEPS = ("claim", "claimed", "issue", "store", "stored", "record live", "live")
-_BEFORE_COMMIT = {"claim": 1, "store": 2, "record live": 3}
-_AFTER_COMMIT = {"claimed": 1, "stored": 2, "live": 3}
+TRANSACTIONS = {  # before and after the commit of each
+    "claim": "claimed",
+    "reserve": "reserved",
+    "record placed": "placed",
+    "store": "stored",
+    "record live": "live",
+}
+STEPS = (*TRANSACTIONS, *TRANSACTIONS.values(), "issue")
+_BEFORE_COMMIT = {step: number for number, step in enumerate(TRANSACTIONS, 1)}
+_AFTER_COMMIT = {step: number for number, step in enumerate(TRANSACTIONS.values(), 1)}
 
 
 def die() -> None:
@@ -36,6 +44,11 @@ class DyingDatabase:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "claims: extend leases":  # no step of the order
+            async with self._database.transaction() as connection:
+                yield connection
+            return
         self._transactions += 1
         number = self._transactions
         async with self._database.transaction() as connection:
@@ -50,7 +63,7 @@ async def run(dsn: str, state_dir: Path, step: str) -> None:
     async def die_while_issuing() -> None:
         die()
 
-    issuer = parts.CountingIssuer(state_dir)
+    issuer = parts.LimitedIssuer(state_dir)
     issuer.before = die_while_issuing if step == "issue" else None
     async with open_pool(dsn, size=4, application_name="dying") as database:
         dying = cast("Database", DyingDatabase(database, step))

@@ -18,7 +18,7 @@ from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import Keyring
 
 from . import dying, parts
-from .parts import DOMAIN, CountingIssuer
+from .parts import DOMAIN, CountingIssuer, LimitedIssuer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -36,7 +36,7 @@ async def claim_one(database: Database, *, lease_seconds: float = 10.0) -> order
 
 @pytest.mark.parametrize("step", dying.STEPS)
 async def test_killed_monitor_leaves_nothing_stuck_and_nothing_twice(
-    shop: Database, dsn: str, issuer: CountingIssuer, keys: Keyring, tmp_path: Path, step: str
+    shop: Database, dsn: str, keys: Keyring, tmp_path: Path, step: str
 ) -> None:
     await parts.power(shop)
     process = await asyncio.create_subprocess_exec(
@@ -48,11 +48,20 @@ async def test_killed_monitor_leaves_nothing_stuck_and_nothing_twice(
         if process.returncode is None:
             process.kill()
             await process.wait()
-    async with parts.running(parts.make_runner(shop, issuer, keys), parts.make_runner(shop, issuer, keys)):
+    placed_before = await parts.fetch(shop, "select placed_url, placed_key from orders where placed_url is not null")
+    limited = LimitedIssuer(tmp_path)
+    async with parts.running(parts.make_runner(shop, limited, keys), parts.make_runner(shop, limited, keys)):
         await parts.until_live(shop)
-    assert len(await parts.certificates_of(shop)) == 1
+    [certificate] = await parts.certificates_of(shop)
     stored_before = step in ("stored", "record live", "live")
-    assert issuer.issued == ([] if stored_before else [DOMAIN])
+    assert limited.issued == ([] if stored_before else [DOMAIN])
+    assert bool(placed_before) is (step in ("placed", "issue", "store"))
+    if placed_before:  # the very order is carried on
+        assert limited.placed == []
+        assert certificate["private_key"] == placed_before[0]["placed_key"]
+    counted = await parts.fetch(shop, "select state, count(*)::int as n from ca_ledger group by state order by state")
+    perhaps_sent = [{"state": "reserved", "n": 1}] if step in ("reserved", "record placed") else []
+    assert counted == [{"state": "placed", "n": 1}, *perhaps_sent]
 
 
 async def test_two_monitors_issue_each_of_many_domains_once(

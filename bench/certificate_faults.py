@@ -1,0 +1,250 @@
+"""``python -m bench.certificate_faults``: certificates while everything goes wrong, for as long as you like.
+
+Domains are secured, renewed, deleted and secured again through the API, while monitors die by SIGKILL, Postgres dies
+and comes back, an edge dies and comes back, and the authority refuses, delays and drops requests at every step, all
+at random. Then it becomes quiet, and must come to this: for each domain one valid certificate, served by every edge;
+no order stuck; a ledger that agrees with what Pebble saw. ``--seed`` repeats a run's choices, though not its timing.
+Needs Debian's ``pebble``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench import output
+from bench.certificate_world import World, certificate_world
+from bench.certificates import pebble_orders
+from bench.lab.pebble import is_installed
+from common.cli.walk import NoAnswer
+from common.errors import DatabaseUnavailable, FrontageError, OperatorError
+from common.processes import loop_factory
+
+_DOMAINS = 60
+_CHANGE_SECONDS = 0.2
+_FAULT_SECONDS = 0.3
+_DEATH_SECONDS = 8.0
+_QUIET_SECONDS = 240.0
+_STEPS = (
+    "directory",
+    "nonce",
+    "account",
+    "new order",
+    "authorization",
+    "challenge",
+    "order",
+    "finalize",
+    "certificate",
+)
+
+
+@dataclass(slots=True)
+class Storm:
+    """What was done, by its name."""
+
+    chance: random.Random
+    done: Counter[str] = field(default_factory=Counter)
+    enrolled: set[str] = field(default_factory=set)
+
+    def domain(self) -> str:
+        return f"shop.storm{self.chance.randrange(_DOMAINS)}.example"
+
+
+def main() -> None:
+    arguments = _parse()
+    console = Console(soft_wrap=True)
+    if not is_installed():
+        sys.exit("bench.certificate_faults: pebble is not installed: `apt-get install pebble`")
+    storm = Storm(random.Random(arguments.seed))
+    console.print(f"seed {arguments.seed}")
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            found = runner.run(_measure(console, storm, arguments))
+    except FrontageError as error:
+        sys.exit(f"bench.certificate_faults: {error}")
+    except KeyboardInterrupt:
+        sys.exit(1)
+    console.print(_table(storm, found))
+    path = output.write("certificate_faults", {"seed": arguments.seed, "done": dict(storm.done), "found": found})
+    console.print(f"written to {path}")
+    sys.exit(0 if all(is_right for _, is_right in found.values()) else 1)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.certificate_faults",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--minutes", type=float, default=5, help="how long things go wrong (5)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="for the same choices")
+    parser.add_argument(
+        "--directory", type=Path, default=Path("/var/tmp"), help="where the database is made (/var/tmp)"
+    )
+    return parser.parse_args()
+
+
+async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace) -> dict[str, tuple[str, bool]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with (
+        tempfile.TemporaryDirectory(
+            prefix="frontage-faults-", dir=arguments.directory, ignore_cleanup_errors=True
+        ) as name,
+        Progress(*columns, console=console, transient=True) as progress,
+    ):
+        async with certificate_world(Path(name)) as world:
+            until = time.monotonic() + arguments.minutes * 60
+            task = progress.add_task("everything goes wrong", total=arguments.minutes * 60)
+            async with asyncio.TaskGroup() as work:
+                work.create_task(_change(world, storm, until))
+                work.create_task(_refuse(world, storm, until))
+                work.create_task(_kill(world, storm, until))
+                while time.monotonic() < until:
+                    progress.update(task, completed=arguments.minutes * 60 - (until - time.monotonic()))
+                    await asyncio.sleep(0.5)
+            progress.update(task, description="it becomes quiet", total=None)
+            world.ca.faults.clear()
+            for monitor in world.monitors:
+                await monitor.kill()
+                await monitor.start()
+            await _until_quiet(world)
+            return await _judge(world)
+
+
+# The storm -------------------------------------------------------------------------------------------------
+
+
+async def _change(world: World, storm: Storm, until: float) -> None:
+    """What partners do; the API may be refused by a database that is away, and says so."""
+    while time.monotonic() < until:
+        domain, what = storm.domain(), storm.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
+        body = {"domain": domain} | ({"applicationUrl": world.partner.origin} if what == "POST" else {})
+        with suppress(aiohttp.ClientError, TimeoutError):
+            status, _ = await world.partner.ask(what, "/ssl", body)
+            storm.done[f"{what} /ssl, {'accepted' if status == 200 else 'refused'}"] += 1
+        await asyncio.sleep(_CHANGE_SECONDS * storm.chance.random())
+
+
+async def _refuse(world: World, storm: Storm, until: float) -> None:
+    faults: tuple[dict[str, Any], ...] = (
+        {"status": 503},
+        {"status": 500},
+        {"status": 429, "problem": "rateLimited", "headers": {"Retry-After": "1"}},
+        {"drop": "before"},
+        {"drop": "after"},
+        {"delay_seconds": 2.0},
+    )
+    while time.monotonic() < until:
+        step, fault = storm.chance.choice(_STEPS), storm.chance.choice(faults)
+        world.ca.faults[:] = [each for each in world.ca.faults if each.times]
+        world.ca.fail(step, **fault)  # type: ignore[arg-type]
+        storm.done["faults of the authority"] += 1
+        await asyncio.sleep(_FAULT_SECONDS * storm.chance.random())
+
+
+async def _kill(world: World, storm: Storm, until: float) -> None:
+    while time.monotonic() < until:
+        await asyncio.sleep(_DEATH_SECONDS * storm.chance.random())
+        victim = storm.chance.choices(("monitor", "edge", "Postgres"), (6, 1, 1))[0]
+        storm.done[f"deaths of a {victim}" if victim != "Postgres" else "deaths of Postgres"] += 1
+        if victim == "Postgres":
+            await world.restart_postgres()
+            continue
+        process = storm.chance.choice(world.monitors) if victim == "monitor" else world.edges[1]
+        await process.kill()
+        while True:  # Postgres may be away just then
+            try:
+                await process.start()
+                break
+            except OperatorError:
+                await process.kill()
+                await asyncio.sleep(0.5)
+
+
+# What came of it -------------------------------------------------------------------------------------------
+
+
+async def _until_quiet(world: World) -> None:
+    """Raises: `OperatorError` when orders are stuck."""
+    deadline = time.monotonic() + _QUIET_SECONDS
+    busy = 0
+    while time.monotonic() < deadline:
+        with suppress(DatabaseUnavailable):
+            async with world.database.transaction() as connection:
+                await connection.execute(
+                    "update orders set due_at = now()"
+                    " where state <> 'issued' and lease_until is null and due_at > now()"
+                )
+                busy = await connection.fetchval(
+                    "select count(*) from orders left join certificates"
+                    " on certificates.domain = orders.domain and released_at is null"
+                    " where state <> 'issued' or lease_until is not null or live_at is null or live_at < issued_at"
+                )
+            if not busy:
+                return
+        await asyncio.sleep(1)
+    raise OperatorError(f"{busy} orders are not at rest after {_QUIET_SECONDS:g} seconds")
+
+
+async def _judge(world: World) -> dict[str, tuple[str, bool]]:
+    """By what was asked: what was found, and whether it is right."""
+    async with world.database.connection() as connection:
+        enrolled = {row["domain"] for row in await connection.fetch("select domain from domains")}
+        valid = [
+            row["domain"]
+            for row in await connection.fetch(
+                "select domain from certificates where released_at is null and not_after > now()"
+            )
+        ]
+        rows = await connection.fetch("select state, count(*) as n from ca_ledger where kind = 'order' group by state")
+        states = {row["state"]: row["n"] for row in rows}
+    served = 0
+    for domain in sorted(enrolled):
+        for edge in range(len(world.edges)):
+            with suppress(NoAnswer):
+                served += (await world.visitor(edge).get(domain)).status == 200
+    made, counted, placed = pebble_orders(world), sum(states.values()), states.get("placed", 0)
+    return {
+        "domains enrolled, and valid certificates": (
+            f"{len(enrolled)} and {len(valid)}",
+            sorted(valid) == sorted(enrolled),
+        ),
+        "… served by each of the edges": (
+            f"{served} of {len(enrolled) * len(world.edges)}",
+            served == len(enrolled) * len(world.edges),
+        ),
+        "orders Pebble made; the ledger: placed, and in all": (
+            f"{made}; {placed}, and {counted}",
+            placed <= made <= counted,
+        ),
+    }
+
+
+def _table(storm: Storm, found: dict[str, tuple[str, bool]]) -> Table:
+    table = Table(title="Certificates while everything goes wrong", box=box.SIMPLE_HEAD)
+    for title in ("", "", ""):
+        table.add_column(title)
+    for what, times in sorted(storm.done.items()):
+        table.add_row(what, f"{times:,}", "")
+    for what, (seen, is_right) in found.items():
+        table.add_row(what, seen, "[green]right[/]" if is_right else "[red]wrong[/]")
+    return table
+
+
+if __name__ == "__main__":
+    main()
