@@ -105,6 +105,15 @@ async def test_an_authority_that_fails_for_long_in_the_middle_is_left_and_its_or
     assert pebble.count("Issued certificate serial") == len(AFTER_PLACING)
 
 
+async def test_authority_that_is_not_ready_to_finalize_is_asked_again(
+    faulty: FaultyCa, pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
+) -> None:
+    async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
+        faulty.fail("finalize", status=403, problem="orderNotReady", times=2)
+        await Attempts().by(issuer)
+    assert pebble.count("Issued certificate serial") == 1
+
+
 async def test_an_authority_that_has_had_enough_in_the_middle_keeps_the_order(
     faulty: FaultyCa, pebble: Pebble, database: Database, keyring: Keyring, answering: Answering
 ) -> None:
