@@ -8,6 +8,8 @@ other, so that it is logged once.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from common.errors import InvalidName
@@ -20,7 +22,7 @@ from edge.replica.applications import Application, ApplicationTable
 from edge.replica.records import ErrorPageRecord, Reader, RecordUnusable, RouteRecord, read_record
 from edge.routing.route import Origin, Product, RedirectTo, Route
 
-_MAX_REMEMBERED = 65_536
+_MAX_REMEMBERED = 32_768  # some 550 bytes each
 _PRODUCTS: tuple[Product, ...] = ("power", "secure")  # Power's route wins
 _NOWHERE = Origin("http", "", 0, "")
 
@@ -53,7 +55,7 @@ class RouteTable:
             self._routes.pop(domain, None)
             return None
         if known is None and len(self._routes) >= _MAX_REMEMBERED:
-            self._routes.pop(next(iter(self._routes)))
+            self._forget_some()
         self._routes[domain] = current
         return current.route
 
@@ -67,6 +69,11 @@ class RouteTable:
             return None if content is None else read_record(ErrorPageRecord, content).html
         except RecordUnusable:
             return None  # ours will do
+
+    def _forget_some(self) -> None:
+        """Those remembered longest; many at once, for a dictionary's first is hard to find once others were taken."""
+        for domain in list(islice(self._routes, 1 + _MAX_REMEMBERED // 16)):
+            del self._routes[domain]
 
     def _read(self, domain: str, known: _Remembered | None) -> _Remembered | None:
         for product in _PRODUCTS:
@@ -108,22 +115,32 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
     if product == "secure" and record.redirect_to:
         onward, nowhere = _redirect_to(record.redirect_to), (_NOWHERE, b"", (), b"", b"")
         return Route(domain, product, application.id, *nowhere, redirect_to=onward, refusal=refusal)
-    url = parse_application_url(record.application_url or options.application_url or "")
-    server_name = parse_host_name(options.origin_server_name) if options.origin_server_name else url.host
-    origin = Origin(url.scheme, url.host, url.port, server_name, options.origin_verify)
+    url = record.application_url or options.application_url or ""
+    origin, authority, base_path = _origin(url, options.origin_server_name, options.origin_verify)
     root_paths = options.root_path_access if record.root_path_access is None else record.root_path_access
     return Route(
         domain=domain,
         product=product,
         application_id=application.id,
         origin=origin,
-        base_path=url.path.encode() if product == "power" else b"",
+        base_path=base_path if product == "power" else b"",
         root_paths=tuple("/".join(["", *filter(None, path.split("/"))]).encode() for path in root_paths),
         service_auth=application.service_auth,
-        origin_host=b"" if options.send_host == "customer" else origin.authority,
+        origin_host=b"" if options.send_host == "customer" else authority,
         signing=application.signing,
         refusal=refusal,
     )
+
+
+@lru_cache(maxsize=1024)
+def _origin(application_url: str, server_name: str | None, verify: bool) -> tuple[Origin, bytes, bytes]:
+    """The origin, its authority and its path; the very same for the many domains of one application.
+
+    Raises: `InvalidUrl`, `InvalidName`.
+    """
+    url = parse_application_url(application_url)
+    origin = Origin(url.scheme, url.host, url.port, parse_host_name(server_name) if server_name else url.host, verify)
+    return origin, origin.authority, url.path.encode()
 
 
 def _redirect_to(text: str) -> RedirectTo:
