@@ -40,7 +40,7 @@ from edge.http.refusals import (
 from edge.http.request import Limits, RequestHead
 from edge.relay import Exchange, Phase
 from edge.routing.challenge import is_challenge
-from edge.routing.decide import PROBE_PREFIX, Redirect, decide
+from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Redirect, decide
 from edge.routing.onward import compose, sign
 from edge.routing.route import Route
 from edge.serving import Serving
@@ -342,17 +342,8 @@ class Downstream(asyncio.Protocol):
         Raises: `Refused` for names that are not enrolled, or not this connection's.
         """
         serving = self._serving
-        if not self._secure and head.target.startswith(PROBE_PREFIX):
-            nonce = head.path[len(PROBE_PREFIX) :].decode("ascii")
-            answer = probe_answer(serving.keyring, head.host, nonce)
-            if answer is not None:
-                self._answer(b"200 OK\r\nContent-Type: text/plain", answer, head)
-                return None
-        if is_challenge(head):
-            answer = serving.challenge_answer(head)
-            if answer is not None:
-                self._answer(b"200 OK\r\nContent-Type: application/octet-stream", answer, head)
-                return None
+        if head.target.startswith(WELL_KNOWN) and self._answers_well_known(head):
+            return None
         route = serving.routes.find(head.host)
         if route is None:
             raise Refused(NOT_ENROLLED)
@@ -362,6 +353,19 @@ class Downstream(asyncio.Protocol):
             if shown is None or shown.application_id != route.application_id:
                 raise Refused(MISDIRECTED)
         return route
+
+    def _answers_well_known(self, head: RequestHead) -> bool:
+        """Answer the API's probe, and challenges that are ours; whether it was one of them."""
+        answer: bytes | None = None
+        if is_challenge(head):
+            answer = self._serving.challenge_answer(head)
+        elif not self._secure and head.target.startswith(PROBE_PREFIX):
+            nonce = head.path[len(PROBE_PREFIX) :].decode("ascii")
+            answer = probe_answer(self._serving.keyring, head.host, nonce)
+        if answer is None:
+            return False
+        self._answer(b"200 OK\r\nContent-Type: text/plain", answer, head)
+        return True
 
     def _start(self, head: RequestHead, route: Route, upstream_head: bytes) -> None:
         serving = self._serving

@@ -16,7 +16,8 @@ PSEUDONYM: Final = b"frontage"
 # An application may itself live on a customer's domain of another application; three times through us is no design.
 MAX_PASSES: Final = 3
 
-PROBE_PREFIX: Final = b"/.well-known/frontage-probe/"
+WELL_KNOWN: Final = b"/.well-known/"  # RFC 8615; what we answer ourselves lies below it
+PROBE_PREFIX: Final = WELL_KNOWN + b"frontage-probe/"
 
 
 class Redirect(NamedTuple):
