@@ -22,7 +22,7 @@ from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import Places
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
-from common.processes import announce_ready, run_role
+from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
 from monitor.batches.processing import Processing
@@ -85,6 +85,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 ),
                 tasks.create_task(sweep_for_ever(database, random), name="retention"),
             ]
+            settle_garbage_collector()
             announce_ready()
             await stop.wait()
             for root in roots:
