@@ -55,11 +55,12 @@ class Outcome(StrEnum):
     NO_NAME = "nxdomain"
     SERVER_FAILURE = "servfail"
     TIMEOUT = "timeout"  # or nobody there to ask
+    CHAIN = "cname_chain"  # CNAMEs in a circle, or too many of them: nobody can say where they end
 
     @property
     def is_known(self) -> bool:
-        """Whether the DNS was asked at all."""
-        return self not in (Outcome.SERVER_FAILURE, Outcome.TIMEOUT)
+        """Whether the DNS has given an answer at all."""
+        return self not in (Outcome.SERVER_FAILURE, Outcome.TIMEOUT, Outcome.CHAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Pass:
     async def follow(self, name: str, until: Collection[str]) -> Chain:
         """Follow CNAMEs from `name` to one of `until`, or to their end.
 
-        A loop, or more than `MAX_CHAIN_HOPS`, ends as a resolver would end it: in a server failure.
+        A loop, or more than `MAX_CHAIN_HOPS`, ends in CHAIN: resolvers give up on them too.
         """
         names: list[str] = []
         while name not in until:
@@ -146,7 +147,7 @@ class Pass:
                 return Chain(tuple(names), answer.outcome)
             name = answer.values[0]
             if name in names or len(names) == MAX_CHAIN_HOPS:
-                return Chain(tuple(names), Outcome.SERVER_FAILURE)
+                return Chain(tuple(names), Outcome.CHAIN)
             names.append(name)
         return Chain(tuple(names), Outcome.RECORDS)
 

@@ -63,6 +63,8 @@ def _dns_status(dns: Dns) -> str:
     findings = dns.findings
     if findings.unresolved is Outcome.NO_NAME:
         return "missing"
+    if findings.unresolved is Outcome.CHAIN:
+        return "wrong"
     if findings.unresolved is not None:
         return "unknown"
     if not findings.is_pointed:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
-from common.dns import Outcome
+from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 
 Verdict: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
@@ -36,6 +36,9 @@ def _dns(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     findings = dns.findings
     if findings.unresolved is Outcome.NO_NAME:
         return NextStep("action needed", f"Create {_wanted(dns)}: {domain} has no DNS record yet.")
+    if findings.unresolved is Outcome.CHAIN:
+        words = f"The CNAMEs of {domain} lead in a circle, or over more than {MAX_CHAIN_HOPS} names"
+        return NextStep("action needed", f"{words}: create {_wanted(dns)} instead.")
     if findings.unresolved is not None:
         words = f"The DNS of {domain} could not be asked ({findings.unresolved})"
         return NextStep("unknown", f"{words}: check its name servers, and ask again.")

@@ -88,6 +88,16 @@ async def test_could_not_ask_is_never_absent(service: Service) -> None:
     assert (answer.status, answer.body["code"]) == (400, "servfail")
 
 
+async def test_cnames_without_an_end_have_a_code_of_their_own(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add(DOMAIN, "CNAME", "b.customer.test")
+    service.zone.add("b.customer.test", "CNAME", DOMAIN)
+
+    answer = await partner.get(domain=DOMAIN)
+
+    assert (answer.status, answer.message, answer.body["code"]) == (400, UNRESOLVED, "cname_chain")
+
+
 async def test_a_record_added_after_a_look_is_seen_at_the_next(service: Service) -> None:
     partner = await service.partner()
     assert (await partner.get(domain=DOMAIN)).body["code"] == "nxdomain"
