@@ -2,7 +2,8 @@
 
 Released certificates go 7 days after their release (`common.db.certificates`), enrolments and the CA ledger's
 entries once no limit counts them, batches 7 days after they were submitted, events and their deliveries after 30,
-sharing links when they expire, the change feed's tombstones when every edge has long seen them (`common.db.feed`).
+sharing links when they expire, edges a day after they fell silent, the change feed's tombstones when every edge has
+long seen them (`common.db.feed`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from common.db import ca_ledger, certificates, feed, retention, revocations, shares
+from common.db import ca_ledger, certificates, edge_nodes, feed, retention, revocations, shares
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -40,6 +41,7 @@ async def sweep(database: Database) -> None:
         shares.erase_expired,
         ca_ledger.erase_old,
         revocations.erase_done,
+        edge_nodes.erase_departed,
     ):
         erased = _MOST_AT_ONCE
         while erased == _MOST_AT_ONCE:  # small transactions: each holds the change feed only for a moment

@@ -9,6 +9,8 @@ from __future__ import annotations
 from common.db.session import Connection
 
 LEASE_SECONDS = 3.0
+DEPARTED_DAYS = 1
+"""A lapsed lease counts nowhere; for a day, an operator sees who has gone."""
 
 
 async def report(connection: Connection, node_id: str, identity: str, version: int) -> None:
@@ -28,6 +30,20 @@ async def report(connection: Connection, node_id: str, identity: str, version: i
 async def end_lease(connection: Connection, node_id: str) -> None:
     """This node serves no more."""
     await connection.execute("delete from edge_nodes where node_id = $1", node_id)
+
+
+async def erase_departed(connection: Connection, *, most: int = 1000) -> int:
+    """Forget nodes that left without a word: a node under way says so every second. Returns how many."""
+    rows = await connection.fetch(
+        """
+        delete from edge_nodes where node_id in (
+            select node_id from edge_nodes where lease_until < now() - make_interval(days => $1) limit $2)
+        returning node_id
+        """,
+        DEPARTED_DAYS,
+        most,
+    )
+    return len(rows)
 
 
 async def nodes_behind(connection: Connection, identity: str, version: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from common.db import edge_nodes
 from common.db.pool import Database
+from monitor.retention import sweep
 
 
 async def test_a_version_is_live_when_no_leased_edge_is_behind(database: Database) -> None:
@@ -25,3 +26,19 @@ async def test_a_lapsed_lease_counts_no_more(database: Database) -> None:
         await edge_nodes.report(connection, "gone", "one", 1)
         await connection.execute("update edge_nodes set lease_until = clock_timestamp()")
         assert await edge_nodes.nodes_behind(connection, "one", 5) == []
+
+
+async def test_nodes_that_fell_silent_are_forgotten_after_a_day(database: Database) -> None:
+    async with database.connection() as connection:
+        for node in ("gone", "late", "serving"):
+            await edge_nodes.report(connection, node, "one", 1)
+        await connection.execute(
+            "update edge_nodes set lease_until = now() - interval '25 hours' where node_id = 'gone'"
+        )
+        await connection.execute(
+            "update edge_nodes set lease_until = now() - interval '23 hours' where node_id = 'late'"
+        )
+    await sweep(database)
+    async with database.connection() as connection:
+        rows = await connection.fetch("select node_id from edge_nodes order by node_id")
+    assert [row["node_id"] for row in rows] == ["late", "serving"]
