@@ -67,12 +67,15 @@ def cname_target(text: str | None) -> str | None:
 
 
 def web_address(text: str | None) -> str | None:
-    from common.applications import parse_web_address
+    """As written, if it is one that an edge, or a delivery, can ask."""
+    from common.urls import InvalidUrl, parse_application_url
 
     try:
-        return parse_web_address(text) if text is not None else None
-    except ValueError as error:
+        if text is not None:
+            parse_application_url(text)
+    except InvalidUrl as error:
         raise typer.BadParameter(str(error)) from None
+    return text
 
 
 def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:

@@ -1,4 +1,4 @@
-"""Minting is unpredictable and of the promised form; web addresses are parsed strictly."""
+"""Minting is unpredictable and of the promised form; web addresses given on the command line are parsed strictly."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 
 import jwt
 import pytest
+import typer
 
 from common.applications import (
     mint_client_secret,
     mint_service_auth,
     mint_token,
     mint_webhook_secret,
-    parse_web_address,
 )
+from common.cli.application_options import web_address
 
 
 def test_secrets_differ_each_time_and_carry_256_bits() -> None:
@@ -30,9 +31,11 @@ def test_token_names_the_application_and_ends_after_an_hour() -> None:
     assert claims["exp"] - now.timestamp() == 3600
 
 
-@pytest.mark.parametrize("url", ["http://a.example", "https://a.example:8443/shop/", "http://[::1]:80/%2e"])
-def test_web_addresses_are_kept_as_written(url: str) -> None:
-    assert parse_web_address(url) == url
+@pytest.mark.parametrize(
+    "url", ["http://a.example", "https://a.example:8443/shop/", "http://[::1]:80/%2e", "HTTP://LOCALHOST:80", None]
+)
+def test_web_addresses_are_kept_as_written(url: str | None) -> None:
+    assert web_address(url) == url
 
 
 @pytest.mark.parametrize(
@@ -44,5 +47,5 @@ def test_web_addresses_are_kept_as_written(url: str) -> None:
     ],
 )  # fmt: skip
 def test_other_web_addresses_are_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        parse_web_address(url)
+    with pytest.raises(typer.BadParameter, match=r"."):
+        web_address(url)
