@@ -15,12 +15,10 @@ from common.db import batches, monitored_domains, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.listener import Listener
 from common.db.pool import Database, open_pool, resolve_dsn
-from common.db.schema import check_schema
-from common.db.secrets_canary import ensure_canary
+from common.db.start import check_start
 from common.dns import Resolver
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import Places
-from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
@@ -62,7 +60,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         open_pool(dsn, size=_CONNECTIONS, application_name="frontage monitor") as database,
         AsyncExitStack() as opened,
     ):
-        await _check(database, keyring)
+        await check_start(database, keyring)
         issuer = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
         deliveries = _deliveries(settings, database, keyring, clock, random)
         certificates = _certificates(settings, database, issuer, keyring, clock, random, on_event=deliveries.wake)
@@ -172,15 +170,6 @@ def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:
             runner.wake()
 
     return wake
-
-
-async def _check(database: Database, keyring: Keyring) -> None:
-    try:
-        async with database.transaction() as connection:
-            await check_schema(connection)
-            await ensure_canary(connection, keyring)
-    except DatabaseUnavailable as error:
-        raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
 
 
 @asynccontextmanager

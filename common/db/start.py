@@ -1,0 +1,19 @@
+"""What must be right in a database before anything is done with it: its schema, and keys that open what it holds."""
+
+from __future__ import annotations
+
+from common.db.pool import Database
+from common.db.schema import check_schema
+from common.db.secrets_canary import ensure_canary
+from common.errors import DatabaseUnavailable, OperatorError
+from common.secrets import Keyring
+
+
+async def check_start(database: Database, keyring: Keyring) -> None:
+    """Raises: `OperatorError`, also when nobody answers: a role begins with a database at hand."""
+    try:
+        async with database.transaction() as connection:
+            await check_schema(connection)
+            await ensure_canary(connection, keyring)
+    except DatabaseUnavailable as error:
+        raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
