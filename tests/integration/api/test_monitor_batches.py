@@ -210,22 +210,21 @@ async def test_a_batch_has_a_largest_size(service: Service, call: Any, most: int
     assert (await call(mine, *map(entry, range(most)))).status == 201
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", b'{"domains": []}', b'{"domains": null}', b"[]", b"{", b'{"domain": "d0.test"}']
-)
-async def test_a_batch_of_nothing_is_400(service: Service, method: str, body: bytes) -> None:
+async def test_a_batch_of_nothing_is_400(service: Service) -> None:
     mine = await service.partner()
-    answer = await mine.call(method, BATCH, data=body, headers=mine.headers | JSON)
-    assert (answer.status, answer.message) == (400, "Missing domains in the request body.")
+    nothing = (b"", b"{}", b'{"domains": []}', b'{"domains": null}', b"[]", b"{", b'{"domain": "d0.test"}')
+    for method in ("POST", "DELETE"):
+        for body in nothing:
+            answer = await mine.call(method, BATCH, data=body, headers=mine.headers | JSON)
+            assert (answer.status, answer.message) == (400, "Missing domains in the request body."), body
 
 
-@pytest.mark.parametrize("domains", ["d0.test", {"domain": "d0.test"}, 7, True])
-async def test_domains_are_a_list(service: Service, domains: Any) -> None:
+async def test_domains_are_a_list(service: Service) -> None:
     mine = await service.partner()
     for method in ("POST", "DELETE"):
-        answer = await mine.call(method, BATCH, json={"domains": domains})
-        assert (answer.status, answer.message) == (400, "Invalid 'domains' parameter")
+        for domains in ("d0.test", {"domain": "d0.test"}, 7, True):
+            answer = await mine.call(method, BATCH, json={"domains": domains})
+            assert (answer.status, answer.message) == (400, "Invalid 'domains' parameter"), domains
 
 
 async def test_a_status_nobody_knows_is_404(service: Service) -> None:
