@@ -18,7 +18,7 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -107,25 +107,32 @@ async def reserve(
 
     Raises: `FenceLost`.
     """
-    await _lock(connection, issuer)
-    fenced = await connection.fetchval(
-        "select exists (select from orders where domain = $1 and fence = $2)", order.domain, order.fence
-    )
-    if not fenced:
-        raise FenceLost(f"the order of {order.domain} is another's now")
+    await _lock(connection, issuer)  # a statement of its own: what it waited for, the next one sees
     counted = ("failed_validations",) if is_exempt else tuple(_SCOPES)
-    full = await next_slot(connection, issuer, order.domain, limits, urgency, counted=counted)
-    if full is not None:
-        return full
-    reservation: int = await connection.fetchval(
-        "insert into ca_ledger (issuer, kind, domain, registered_domain, is_exempt)"
-        " values ($1, 'order', $2, $3, $4) returning id",
-        issuer,
-        order.domain,
-        parse_domain(order.domain).registrable,
+    limited, arguments = _limited(issuer, order.domain, limits, urgency, counted)
+    row = await connection.fetchrow(
+        f"""
+        with limited as materialized ({limited}),
+        held as (
+            select exists (select from orders where domain = $2 and fence = ${len(arguments) + 1}) as is_ours
+        ), taken as (
+            insert into ca_ledger (issuer, kind, domain, registered_domain, is_exempt)
+            select $1, 'order', $2, $3, ${len(arguments) + 2} from held
+            where is_ours and not exists (select from limited where free_at is not null)
+            returning id
+        )
+        select is_ours, (select id from taken) as reservation, limited.*
+        from held, limited order by free_at desc nulls last limit 1
+        """,
+        *arguments,
+        order.fence,
         is_exempt,
     )
-    return reservation
+    assert row is not None, "every order is counted by one limit at least"
+    if not row["is_ours"]:
+        raise FenceLost(f"the order of {order.domain} is another's now")
+    reservation: int | None = row["reservation"]
+    return Full(row["name"], row["most"], row["free_at"]) if reservation is None else reservation
 
 
 async def record_placed(connection: Connection, reservation: int, order_url: str) -> None:
@@ -161,41 +168,41 @@ async def record_failed_validation(connection: Connection, issuer: str, domain: 
 
 
 async def next_slot(
-    connection: Connection,
-    issuer: str,
-    domain: str,
-    limits: Limits,
-    urgency: Urgency = "new",
-    *,
-    counted: Collection[str] = tuple(_SCOPES),
+    connection: Connection, issuer: str, domain: str, limits: Limits, urgency: Urgency = "new"
 ) -> Full | None:
     """The limit that keeps an order for the domain waiting longest; none when one could be sent now."""
-    subjects = {"domain": domain, "registered_domain": parse_domain(domain).registrable}
-    full = []
-    for limit in counted:
-        scope, most = _SCOPES[limit], share_of(limit, limits, urgency)
-        free_at = await connection.fetchval(
-            f"select taken_at + make_interval(secs => $2) from ca_ledger where issuer = $1 and {scope.condition}"
-            f" and taken_at > clock_timestamp() - make_interval(secs => $2) {_only(scope, 4)}"
-            " order by taken_at desc offset $3 limit 1",
-            issuer,
-            scope.seconds,
-            most - 1,
-            *([subjects[scope.column]] if scope.column else []),
+    limited, arguments = _limited(issuer, domain, limits, urgency, tuple(_SCOPES))
+    row = await connection.fetchrow(
+        f"select * from ({limited}) limited where free_at is not null order by free_at desc limit 1", *arguments
+    )
+    return None if row is None else Full(row["name"], row["most"], row["free_at"])
+
+
+def _limited(
+    issuer: str, domain: str, limits: Limits, urgency: Urgency, counted: Sequence[str]
+) -> tuple[str, list[object]]:
+    """A query for each limit's name, how many it allows, and, when so many are taken, when the first of them leaves the
+    window; and its arguments, of which the first three are issuer, domain and registered domain."""
+    columns = {"domain": "and domain = $2", "registered_domain": "and registered_domain = $3", None: ""}
+    arguments: list[object] = [issuer, domain, parse_domain(domain).registrable]
+    selects = []
+    for name in counted:
+        scope, most = _SCOPES[name], len(arguments) + 1
+        arguments.append(share_of(name, limits, urgency))
+        selects.append(
+            f"select '{name}' as name, ${most}::bigint as most, (select taken_at + interval '{scope.seconds} seconds'"
+            f" from ca_ledger where issuer = $1 and {scope.condition} {columns[scope.column]}"
+            f" and taken_at > clock_timestamp() - interval '{scope.seconds} seconds'"
+            f" order by taken_at desc offset ${most}::bigint - 1 limit 1) as free_at"
         )
-        if free_at is not None:
-            full.append(Full(limit, most, free_at))
-    return max(full, key=lambda each: each.free_at, default=None)
+    known = "select $1::text, $2::text, $3::text"  # so that each argument has its type, used or not
+    return f"with known as ({known}) " + " union all ".join(selects), arguments
 
 
 def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:
     """How much of a limit an urgency may use up; one at least."""
     most: int = getattr(limits, limit)
     return most if limit == "failed_validations" else max(1, int(most * SHARES[urgency]))
-
-
-def _only(scope: _Scope, argument: int) -> str:
-    return f"and {scope.column} = ${argument}" if scope.column else ""
 
 
 @dataclass(frozen=True, slots=True)

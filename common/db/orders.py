@@ -13,7 +13,7 @@ A certificate in service stays there whatever becomes of its order. A row disapp
 fence its old holder knows.
 
 Work is claimed in two lanes, so that no wave of renewals keeps a new domain waiting: what somebody waits for, and
-what is due by itself.
+what is due by itself, of that the renewals longest due first.
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -230,7 +230,7 @@ async def claim(
         with due as materialized (
             select domain from orders
             where due_at <= now() and (lease_until is null or lease_until <= now()) and kind = any($3)
-            order by due_at limit $1
+            order by case when kind = 'renewal' then coalesce(renew_at, due_at) else due_at end limit $1
             for update skip locked
         ), claimed as (
             update orders set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
