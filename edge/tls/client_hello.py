@@ -23,10 +23,12 @@ _HANDSHAKE_RECORD = 22
 _CLIENT_HELLO = 1
 _RECORD_HEADER_BYTES = 5
 _MESSAGE_HEADER_BYTES = 4
-_TLS12 = 0x0303
-_TLS13 = 0x0304
+_VERSION_AND_RANDOM_BYTES = 2 + 32
+_TLS12 = b"\x03\x03"
+_TLS13 = b"\x03\x04"
 _read_extension_header = struct.Struct(">HH").unpack_from  # type, length
 _EXTENSION_HEADER_BYTES = 4
+_NAME_HEADER = struct.Struct(">HBH")  # length of the list, type, length of its one name
 _SERVER_NAME, _ALPN, _SUPPORTED_VERSIONS = 0, 16, 43
 
 _HTTP_METHOD = re.compile(rb"[A-Z]{3,8} ")
@@ -84,7 +86,7 @@ class ClientHelloPeek:
         """Judge a record header as far as it is there; NOT_TLS can only be said of the very first bytes."""
         if start[0] != _HANDSHAKE_RECORD:
             return Failure.MALFORMED if self._seen_bytes else _judge_foreign(start)
-        if len(start) > 1 and start[1] != _TLS12 >> 8:
+        if len(start) > 1 and start[1] != _TLS12[0]:
             return Failure.MALFORMED if self._seen_bytes else Failure.NOT_TLS
         if len(start) >= _RECORD_HEADER_BYTES:
             length = int.from_bytes(start[3:5])
@@ -109,7 +111,7 @@ class ClientHelloPeek:
             return Failure.MALFORMED
         try:
             return _parse(message)
-        except _Malformed:
+        except (_Malformed, IndexError):
             return Failure.MALFORMED
 
 
@@ -126,23 +128,24 @@ def _judge_foreign(start: bytes) -> Failure | None:
 
 
 def _parse(message: bytes) -> ClientHello | Failure:
-    at = _MESSAGE_HEADER_BYTES
-    legacy_version = int.from_bytes(message[at : at + 2])
-    at += 2 + 32  # the version and the random
-    session_id, at = _vector(message, at, 1)
-    ciphers, at = _vector(message, at, 2)
-    compressions, at = _vector(message, at, 1)
-    if len(session_id) > 32 or not ciphers or len(ciphers) % 2 or not compressions:
+    """Raises: `_Malformed`, and IndexError for what ends too early."""
+    version_at = _MESSAGE_HEADER_BYTES
+    session_at = version_at + _VERSION_AND_RANDOM_BYTES
+    ciphers_at = session_at + 1 + message[session_at]
+    cipher_bytes = int.from_bytes(message[ciphers_at : ciphers_at + 2])
+    compressions_at = ciphers_at + 2 + cipher_bytes
+    end = compressions_at + 1 + message[compressions_at]
+    if message[session_at] > 32 or not cipher_bytes or cipher_bytes % 2 or not message[compressions_at]:
         raise _Malformed
-    if at == len(message):  # RFC 5246 §7.4.1.2: a hello may end here
+    legacy_version = message[version_at : version_at + 2]
+    if end == len(message):  # RFC 5246 §7.4.1.2: a hello may end here
         return _summarise(legacy_version, {})
-    block, at = _vector(message, at, 2)
-    if at != len(message):
+    if end + 2 + int.from_bytes(message[end : end + 2]) != len(message):
         raise _Malformed
-    return _summarise(legacy_version, _extensions(block))
+    return _summarise(legacy_version, _extensions(message, end + 2))
 
 
-def _summarise(legacy_version: int, extensions: dict[int, bytes]) -> ClientHello | Failure:
+def _summarise(legacy_version: bytes, extensions: dict[int, bytes]) -> ClientHello | Failure:
     alpn = _parse_alpn(extensions[_ALPN]) if _ALPN in extensions else ()
     name = _parse_server_name(extensions[_SERVER_NAME]) if _SERVER_NAME in extensions else None
     if _SUPPORTED_VERSIONS in extensions:
@@ -185,29 +188,30 @@ def _only_vector(data: bytes, prefix_bytes: int) -> bytes:
     return body
 
 
-def _extensions(block: bytes) -> dict[int, bytes]:
-    """By type. Written out flat: a browser sends some fifteen of them with every connection."""
+def _extensions(message: bytes, at: int) -> dict[int, bytes]:
+    """From there to its end, by type. Written out flat: a browser sends some fifteen of them with every connection."""
     extensions: dict[int, bytes] = {}
-    at, size = 0, len(block)
+    size = len(message)
     while at < size:
         start = at + _EXTENSION_HEADER_BYTES
         if start > size:
             raise _Malformed
-        kind, length = _read_extension_header(block, at)
+        kind, length = _read_extension_header(message, at)
         at = start + length
         if at > size or kind in extensions:
             raise _Malformed
-        extensions[kind] = block[start:at]
+        extensions[kind] = message[start:at]
     return extensions
 
 
 def _parse_server_name(body: bytes) -> bytes:
     """RFC 6066 §3: a list of names, never two of one type; host_name (0) is the only type there is."""
-    names = _only_vector(body, 2)
-    name = _only_vector(names[1:], 2)
-    if names[0] != 0:
+    if len(body) <= _NAME_HEADER.size:
         raise _Malformed
-    return name
+    list_bytes, kind, name_bytes = _NAME_HEADER.unpack_from(body)
+    if kind != 0 or list_bytes != len(body) - 2 or name_bytes != len(body) - _NAME_HEADER.size:
+        raise _Malformed
+    return body[_NAME_HEADER.size :]
 
 
 def _parse_alpn(body: bytes) -> tuple[bytes, ...]:
@@ -222,8 +226,8 @@ def _parse_alpn(body: bytes) -> tuple[bytes, ...]:
     return tuple(protocols)
 
 
-def _parse_versions(body: bytes) -> set[int]:
+def _parse_versions(body: bytes) -> set[bytes]:
     versions = _only_vector(body, 1)
     if len(versions) % 2:
         raise _Malformed
-    return {int.from_bytes(versions[at : at + 2]) for at in range(0, len(versions), 2)}
+    return {versions[at : at + 2] for at in range(0, len(versions), 2)}
