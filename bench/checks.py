@@ -39,7 +39,7 @@ from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
-from common.processes import loop_factory
+from common.processes import loop_factory, settle_garbage_collector
 from common.settings import HostPort, parse_host_port
 from monitor.checks.checking import Checking
 
@@ -227,6 +227,7 @@ async def _work(dsn: str, server: str) -> dict[str, float]:
             authority_port=address.port,
             most_a_second=_UNPACED,
         )
+        settle_garbage_collector()  # as the role does
         began, cpu = time.perf_counter(), time.process_time()
         task = asyncio.create_task(checking.run(), name="checks")
         try:

@@ -30,6 +30,7 @@ from common.settings import HostPort
 
 DNS_PORT = 53
 
+_MOST_AT_ONCE = 256  # each is a socket
 _MOST_SERVERS = 4  # of a zone
 _MOST_NAMES = 6
 _MOST_REFERRALS = 8
@@ -66,11 +67,13 @@ class Heard:
 
 
 class Authority:
-    """Holds no socket and no answer. `port` is another than 53 only where tests and benchmarks say so."""
+    """Holds no answer, and no more sockets at once than there is room for. `port` is another than 53 only where tests
+    and benchmarks say so."""
 
     def __init__(self, policy: AddressPolicy, *, port: int = DNS_PORT) -> None:
         self._policy = policy
         self._port = port
+        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def consult(self, name: str, kind: RecordType, resolve: Resolve) -> list[Heard]:
         """What the servers of the zone that `name` is in say, those that could not be asked included."""
@@ -93,7 +96,7 @@ class Authority:
             return Reply(Answer(Outcome.NO_NAME))  # such a name cannot be
         for seconds in _TRIES_SECONDS:
             try:
-                async with asyncio.timeout(2 * seconds):
+                async with self._room, asyncio.timeout(2 * seconds):
                     return read_reply(await _exchange(query, server, seconds), name, kind)
             except (dns.exception.Timeout, TimeoutError):
                 continue
