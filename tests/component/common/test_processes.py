@@ -27,7 +27,7 @@ from common.processes import announce_ready, run_role
 async def serve(settings, stop):
     if "REFUSE" in os.environ:
         raise OperatorError("put it right")
-    assert "FRONTAGE_DATABASE_URL" not in os.environ
+    assert not {"FRONTAGE_DATABASE_URL", "FRONTAGE_ACME_EAB"} & set(os.environ)
     announce_ready()
     print(settings.database_url, flush=True)
     await stop.wait()
@@ -78,7 +78,8 @@ def is_gone(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_role_says_ready_and_stops_cleanly_on_a_signal(number: signal.Signals) -> None:
-    with start(ROLE, FRONTAGE_DATABASE_URL="postgresql://there") as role:
+    secrets = {"FRONTAGE_DATABASE_URL": "postgresql://there", "FRONTAGE_ACME_EAB": f"ca.example=kid:{'k' * 32}"}
+    with start(ROLE, **secrets) as role:
         assert role.stdout.readline() == "ready\n"
         assert role.stdout.readline() == "postgresql://there\n"  # handed over, no longer in the environment
         role.send_signal(number)
