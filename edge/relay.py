@@ -127,6 +127,7 @@ class Exchange:
         "failure",
         "head",
         "phase",
+        "request_is_complete",
         "reused",
         "route",
         "started_at",
@@ -159,6 +160,7 @@ class Exchange:
         self._waiting = b""  # body, framed, that came before the lease
         self._request_left = head.body if head.body > 0 else 0
         self._request_chunks = chunks.ChunkReader(relay.max_body_bytes) if head.body == CHUNKED else None
+        self.request_is_complete = head.body == 0
         self._body_consumed = False
         self.reused = False
         self._retried = False
@@ -171,10 +173,6 @@ class Exchange:
 
     def __repr__(self) -> str:
         return f"<Exchange {self.head.method.decode()} {self.head.host} {self.phase.name}>"
-
-    @property
-    def request_is_complete(self) -> bool:
-        return self._request_left == 0 and self._request_chunks is None
 
     @property
     def missing_bytes(self) -> int:
@@ -225,12 +223,14 @@ class Exchange:
         if self._request_chunks is None:
             piece, rest = data[: self._request_left], data[self._request_left :]
             self._request_left -= len(piece)
+            self.request_is_complete = not self._request_left
             self._pass_up(piece)
             return rest
         reader = self._request_chunks
         framed = b"".join(map(chunks.encode, reader.feed(data)))
         if reader.is_done:
             self._request_chunks = None
+            self.request_is_complete = True
             framed += chunks.LAST_CHUNK
         if framed:
             self._pass_up(framed)
