@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -53,7 +54,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         keepalive_timeout=_IDLE_SECONDS,
         resolver=aiohttp.ThreadedResolver(),
     )
-    headers = {"User-Agent": "frontage"}
+    headers = {"User-Agent": f"frontage/{importlib.metadata.version('frontage')}"}  # RFC 8555 §6.1
     async with aiohttp.ClientSession(connector=connector, timeout=session_timeout(), headers=headers) as session:
         issuers = []
         for directory in settings.acme_directory:

@@ -194,7 +194,8 @@ class Transport:
             why = "cannot be connected to"
         else:
             why = "broke off the connection"
-        return Unavailable(f"{self.authority} {why}", was_taken=not isinstance(error, aiohttp.ClientConnectorError))
+        never_connected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        return Unavailable(f"{self.authority} {why}", was_taken=not never_connected)
 
 
 class _Signed(NamedTuple):
