@@ -31,7 +31,7 @@ from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import exited, role_argv, spawn
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring
 from common.settings import Settings, load
 
 ZONE = "example"
@@ -200,8 +200,7 @@ async def certificate_world(
             return process
 
         api = role("api", 0)
-        keyring = load_keyring(api.settings.key_file, create=True)
-        await prepare(api.settings, keyring)
+        keyring = await prepare(api.settings)
         _write_zone(lab.zone, api.settings)
         database = await stack.enter_async_context(open_pool(dsn, size=4, application_name="frontage bench"))
         application_id, secret = await _make_application(database, keyring)

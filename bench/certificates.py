@@ -45,7 +45,6 @@ from common.db.pool import open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
-from common.secrets import load_keyring
 
 _ZONE = "scale.localhost"
 _AT_ONCE = 32
@@ -245,7 +244,6 @@ async def _edge_with_many(directory: Path, progress: Progress, count: int) -> li
     """All under one wildcard certificate, each with its own row, its own sealed key and its own context."""
     environ = private_environment(directory, EDGE_WORKERS="1", ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
     edge, postgres = LoneEdge(environ, directory / "edge.log"), EmbeddedPostgres(directory)
-    keyring = load_keyring(edge.settings.key_file, create=True)
     key, chain = make_certificate(f"*.{_ZONE}")
     (directory / "wildcard.pem").write_text(chain)
     (origin,) = free_ports(1)
@@ -253,7 +251,7 @@ async def _edge_with_many(directory: Path, progress: Progress, count: int) -> li
     argv = module("bench.quick_origin", str(origin))
     try:
         async with server(argv, core=0, log=directory / "quick_origin.log", port=origin):
-            await prepare(edge.settings, keyring)
+            keyring = await prepare(edge.settings)
             await _make_application(dsn)
 
             def enrolments() -> Iterator[Enrolment]:

@@ -41,7 +41,7 @@ from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory, role_argv, spawn
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring
 from common.settings import Settings, load
 
 DOMAINS = 1_000_000
@@ -117,11 +117,10 @@ async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
         async with NameServer.serve(Zone()) as server:
             environ = private_environment(state_dir, ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8", DNS_SERVERS=server.address)
             settings = load(environ)
-            keyring = load_keyring(settings.key_file, create=True)
             postgres = EmbeddedPostgres(state_dir)
             try:
                 dsn = postgres.start()  # from this thread: the server ends with it
-                await prepare(settings, keyring)
+                keyring = await prepare(settings)
                 application_id, secret = await _make_application(dsn, keyring)
                 log = state_dir / "roles.log"
                 yield World(dsn, environ, settings, log, server.zone, application_id, secret, count)

@@ -50,8 +50,7 @@ from common.db.pool import Database, open_pool, resolve_dsn
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
-from common.secrets import Keyring, load_keyring
-from common.settings import load
+from common.secrets import Keyring
 
 DOMAINS = 1_000_000
 HOT = 4096
@@ -165,7 +164,6 @@ async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
     with tempfile.TemporaryDirectory(prefix="frontage-scale-", dir=directory, ignore_cleanup_errors=True) as name:
         state_dir = Path(name)
         environ = private_environment(state_dir, EDGE_WORKERS="1", ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
-        keyring = load_keyring(load(environ).key_file, create=True)
         certificate = make_certificate(f"*.{_ZONE}")
         (origin_port,) = free_ports(1)
         argv = module("bench.quick_origin", str(origin_port))
@@ -173,7 +171,7 @@ async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
         async with server(argv, core=LOAD_CORE, log=state_dir / "quick_origin.log", port=origin_port):
             try:
                 dsn = postgres.start()  # from this thread: the server ends with it
-                await prepare(edge.settings, keyring)
+                keyring = await prepare(edge.settings)
                 application_id = await _make_application(dsn, keyring)
                 world = World(state_dir, postgres, edge, keyring, origin_port, application_id, certificate, count)
                 world.ca_file.write_text(certificate[1])

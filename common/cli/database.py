@@ -19,30 +19,39 @@ T = TypeVar("T")
 
 def migrate() -> None:
     """Bring the database's schema up to date; makes the master key when there is none."""
-    from common.secrets import load_keyring
     from common.settings import load
 
-    settings = load(os.environ)
-    asyncio.run(prepare(settings, load_keyring(settings.key_file, create=True)))
+    asyncio.run(prepare(load(os.environ)))
     typer.echo("the database is up to date")
 
 
-async def prepare(settings: Settings, keyring: Keyring) -> None:
-    """The newest schema, and proof that `keyring` opens what is sealed in it.
+async def prepare(settings: Settings) -> Keyring:
+    """The newest schema, and keys that open what is sealed in it; the first key is made where nothing is sealed yet.
 
     Raises: OperatorError, DatabaseUnavailable.
     """
     from common.db.migrate import migrate as bring_up_to_date
     from common.db.pool import open_pool, resolve_dsn
-    from common.db.secrets_canary import ensure_canary
+    from common.db.secrets_canary import ensure_canary, known_keys
+    from common.errors import OperatorError
+    from common.secrets import load_keyring
 
+    if settings.key_file.exists():
+        load_keyring(settings.key_file)  # one that is damaged is told before the database is touched
     dsn = resolve_dsn(settings)
     await bring_up_to_date(dsn)
     async with (
         open_pool(dsn, size=1, application_name="frontage migrate") as database,
         database.transaction() as connection,
     ):
+        if await known_keys(connection) and not settings.key_file.exists():
+            raise OperatorError(
+                f"no master key at {settings.key_file}, and this database holds secrets sealed under one: "
+                "point FRONTAGE_MASTER_KEY_FILE at it, or restore it from your backup"
+            )
+        keyring = load_keyring(settings.key_file, create=True)
         await ensure_canary(connection, keyring)
+    return keyring
 
 
 def run_in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:

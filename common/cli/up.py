@@ -72,19 +72,17 @@ async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIte
     from common.postgres import EmbeddedPostgres
     from common.postgres.layout import ensure_state_dir
     from common.processes import Group, role_argv
-    from common.secrets import load_keyring
 
     ensure_state_dir(settings.state_dir)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_hold_state_dir(settings).release)
         ports.require_free(settings)
-        keyring = load_keyring(settings.key_file, create=True)
         postgres = None
         if settings.database_url is None:
             postgres = EmbeddedPostgres(settings.state_dir)
             stack.callback(postgres.stop)
             postgres.start()
-        await prepare(settings, keyring)
+        await prepare(settings)
         group = Group()
         stack.push_async_callback(group.stop)
         argvs = {role: role_argv(role) for role in _ROLES}

@@ -154,7 +154,7 @@ def test_token_is_signed_with_the_secret_for_an_hour_and_follows_a_rotation(
         ("--cname-target", "127.0.0.1"),
         ("--cname-target", "a.partner.example", "--application-url", "ftp://origin.example"),
         ("--cname-target", "a.partner.example", "--application-url", "https://user@origin.example"),
-        ("--cname-target", "a.partner.example", "--webhook-url", "https://hooks.example/?key=1"),
+        ("--cname-target", "a.partner.example", "--webhook-url", "https://hooks.example/#part"),
         ("--cname-target", "a.partner.example", "--name", " "),
     ],
 )
@@ -202,6 +202,10 @@ def test_a_wrong_master_key_is_refused(env: dict[str, str], tmp_path: Path) -> N
     other.write_text("00000000 " + "A" * 43 + "=\n")
     assert_one_line(run("app", "list", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
     assert_one_line(run("migrate", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
+    mistyped = tmp_path / "mistyped.key"
+    # Which makes the first key, but no second one.
+    assert_one_line(run("migrate", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(mistyped)}), str(mistyped), "restore")
+    assert not mistyped.exists()
     assert "does not belong to this database" in run(
         "doctor", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}
     ).stdout.replace("\n", " ")
@@ -222,7 +226,7 @@ def test_master_key_is_readable_by_its_owner_alone(env: dict[str, str]) -> None:
 
 
 def test_webhook_secret_is_rotated_and_the_old_one_signs_for_a_day(env: dict[str, str], frontage: Frontage) -> None:
-    made = create(frontage, "webhook-secret.partner.example", "--webhook-url", "https://hooks.example/a")
+    made = create(frontage, "webhook-secret.partner.example", "--webhook-url", "https://hooks.example/a?key=1")
     assert frontage("app", "show", made["applicationId"])["webhookUrl"] == "https://hooks.example/a"
     rotated = frontage("app", "rotate-webhook-secret", made["applicationId"])
     assert rotated["webhookSecret"].startswith("whsec_")
