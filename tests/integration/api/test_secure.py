@@ -357,11 +357,11 @@ async def test_an_https_origin_is_verified_as_the_application_says(
         assert (await partner.post("other.customer.test")).status == 200
 
 
-@pytest.mark.parametrize("url", ["http://10.0.0.1", "http://[::1]:8080", "ftp://a.example", "http://a@b.example", 1])
-async def test_urls_that_are_none_or_private_are_refused(service: Service, ssl_partner: Ssl, url: Any) -> None:
+async def test_urls_that_are_none_or_private_are_refused(service: Service, ssl_partner: Ssl) -> None:
     service.point(DOMAIN)
-
-    assert refusal(await ssl_partner.post(DOMAIN, applicationUrl=url)) == (502, "Invalid 'applicationUrl' parameter")
+    for url in ("http://10.0.0.1", "http://[::1]:8080", "ftp://a.example", "http://a@b.example", "", 1, ["a"], {}):
+        answer = await ssl_partner.post(DOMAIN, applicationUrl=url)
+        assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter"), url
 
 
 # redirectTo ---------------------------------------------------------------------------------------------------
@@ -386,11 +386,11 @@ async def test_a_redirect_needs_no_origin(service: Service, ssl_partner: Ssl, se
     assert (await ssl_partner.get()).body["items"][0]["applicationUrl"] == ""
 
 
-@pytest.mark.parametrize("redirect", ["", "192.0.2.1", "/path", "com", "a.example?x", "javascript:alert(1)", ["a.b"]])
-async def test_redirects_that_are_none_are_refused(service: Service, ssl_partner: Ssl, redirect: Any) -> None:
+async def test_redirects_that_are_none_are_refused(service: Service, ssl_partner: Ssl) -> None:
     service.point(DOMAIN)
-
-    assert refusal(await ssl_partner.post(DOMAIN, redirectTo=redirect)) == (502, "Invalid 'redirectTo' parameter")
+    for redirect in ("", "192.0.2.1", "/path", "com", "a.example?x", "javascript:alert(1)", "x" * 3000, 1, ["a.b"]):
+        answer = await ssl_partner.post(DOMAIN, redirectTo=redirect)
+        assert refusal(answer) == (502, "Invalid 'redirectTo' parameter"), redirect
     assert (await ssl_partner.get()).body["total"] == 0
 
 
@@ -609,61 +609,60 @@ async def test_both_products_at_once_order_one_certificate(service: Service, ssl
 # What is sent -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "customer",
-        "com",
-        "a..customer.test",
-        "*.customer.test",
-        "shop.customer.test:443",
-        "127.0.0.1",
-        "[::1]",
-        "shop\x00.customer.test",
-        "shop.customer.test/",
-        "a." * 125 + "abcd",
-        "ü" * 30_000,
-        "\u202eshop.customer.test",
-        "https://shop.customer.test",
-        None,
-        True,
-        1,
-        1.5,
-        [],
-        ["shop.customer.test"],
-        {"a": 1},
-    ],
-)
-async def test_names_that_are_none_change_nothing(service: Service, ssl_partner: Ssl, name: Any) -> None:
-    for answer in (await ssl_partner.post(name), await ssl_partner.put(name), await ssl_partner.delete(name)):
-        assert refusal(answer) == (502, NOT_VALID)
-    if isinstance(name, str) and len(name) < 1000:
-        answer = await ssl_partner.get(domain=name)
-        assert (*refusal(answer), answer.body["code"]) == (400, UNRESOLVED, "invalid")
+NAMES_THAT_ARE_NONE: list[Any] = [
+    "",
+    "customer",
+    "com",
+    "a..customer.test",
+    "*.customer.test",
+    "shop.customer.test:443",
+    "127.0.0.1",
+    "[::1]",
+    "shop\x00.customer.test",
+    "shop.customer.test/",
+    "a." * 125 + "abcd",
+    "ü" * 30_000,
+    "\u202eshop.customer.test",
+    "https://shop.customer.test",
+    None,
+    True,
+    1,
+    1.5,
+    [],
+    ["shop.customer.test"],
+    {"a": 1},
+]
 
 
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ("page=-1", "page"),
-        ("page=", "page"),
-        ("page=%00", "page"),
-        ("page=1&page=1", "page"),
-        ("size=0", "size"),
-        ("size=201", "size"),
-        ("size=1e2", "size"),
-        ("status=Active", "status"),
-        ("status=active&status=active", "status"),
-        ("domain=a.customer.test&domain=a.customer.test", "domain"),
-        ("domain=a.customer.test&rootDomain=1", "rootDomain"),
-        ("domain=a.customer.test&rootDomain=true&rootDomain=true", "rootDomain"),
-    ],
-)
-async def test_a_bad_parameter_is_named(service: Service, ssl_partner: Ssl, query: str, named: str) -> None:
-    answer = await ssl_partner.partner.call("GET", f"/ssl?{query}")
+async def test_names_that_are_none_change_nothing(ssl_partner: Ssl) -> None:
+    for name in NAMES_THAT_ARE_NONE:
+        for answer in (await ssl_partner.post(name), await ssl_partner.put(name), await ssl_partner.delete(name)):
+            assert refusal(answer) == (502, NOT_VALID), name
+        if isinstance(name, str) and len(name) < 1000:
+            answer = await ssl_partner.get(domain=name)
+            assert (*refusal(answer), answer.body["code"]) == (400, UNRESOLVED, "invalid"), name
 
-    assert refusal(answer) == (400, f"Invalid '{named}' parameter")
+
+BAD_QUERIES = [
+    ("page=-1", "page"),
+    ("page=", "page"),
+    ("page=%00", "page"),
+    ("page=1&page=1", "page"),
+    ("size=0", "size"),
+    ("size=201", "size"),
+    ("size=1e2", "size"),
+    ("status=Active", "status"),
+    ("status=active&status=active", "status"),
+    ("domain=a.customer.test&domain=a.customer.test", "domain"),
+    ("domain=a.customer.test&rootDomain=1", "rootDomain"),
+    ("domain=a.customer.test&rootDomain=true&rootDomain=true", "rootDomain"),
+]
+
+
+async def test_a_bad_parameter_is_named(ssl_partner: Ssl) -> None:
+    for query, named in BAD_QUERIES:
+        answer = await ssl_partner.partner.call("GET", f"/ssl?{query}")
+        assert refusal(answer) == (400, f"Invalid '{named}' parameter"), query
 
 
 async def test_lists_come_in_pages_and_by_status(service: Service, ssl_partner: Ssl) -> None:
