@@ -27,8 +27,11 @@ _URL = re.compile(
 )
 
 
+_QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
+
+
 class InvalidUrl(FrontageError):
-    """Text that is no applicationUrl."""
+    """Text that is no URL of the kind expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,17 @@ def parse_redirect_target(text: str) -> ApplicationUrl:
     except InvalidName as error:
         raise InvalidUrl(f"expected another domain: {error}") from error
     return url
+
+
+def check_webhook_url(text: str) -> None:
+    """Where events are delivered: as an applicationUrl, and a query may follow, where many receivers have their key.
+
+    Raises: `InvalidUrl`.
+    """
+    address, _, query = text.partition("?")
+    if len(text) > MAX_URL_CHARACTERS or not _QUERY.fullmatch(query):
+        raise InvalidUrl("expected http:// or https://, a host, perhaps a query, and no userinfo or fragment")
+    parse_application_url(address)
 
 
 def _parse_host(text: str) -> str:

@@ -66,13 +66,26 @@ def cname_target(text: str | None) -> str | None:
     return name
 
 
-def web_address(text: str | None) -> str | None:
-    """As written, if it is one that an edge, or a delivery, can ask."""
-    from common.urls import InvalidUrl, parse_application_url
+def application_url(text: str | None) -> str | None:
+    """As written, if it is one that an edge can ask."""
+    from common.urls import parse_application_url
+
+    return _url(text, parse_application_url)
+
+
+def webhook_url(text: str | None) -> str | None:
+    """As written, if it is one that a delivery can ask."""
+    from common.urls import check_webhook_url
+
+    return _url(text, check_webhook_url)
+
+
+def _url(text: str | None, check: Callable[[str], object]) -> str | None:
+    from common.urls import InvalidUrl
 
     try:
         if text is not None:
-            parse_application_url(text)
+            check(text)
     except InvalidUrl as error:
         raise typer.BadParameter(str(error)) from None
     return text

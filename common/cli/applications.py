@@ -42,8 +42,8 @@ def create(
     name: Name,
     cname_target: CnameTarget,
     secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.cname_target)] = None,
-    application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.web_address)] = None,
-    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.web_address)] = None,
+    application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.application_url)] = None,
+    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.webhook_url)] = None,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
     from common import applications as minting
@@ -112,10 +112,11 @@ def set_(
         str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=options.or_empty(options.cname_target))
     ] = None,
     application_url: Annotated[
-        str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.web_address))
+        str | None,
+        typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.application_url)),
     ] = None,
     webhook_url: Annotated[
-        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.web_address))
+        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.webhook_url))
     ] = None,
     root_path_access: Annotated[
         list[str] | None,

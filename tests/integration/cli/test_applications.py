@@ -227,7 +227,7 @@ def test_master_key_is_readable_by_its_owner_alone(env: dict[str, str]) -> None:
 
 def test_webhook_secret_is_rotated_and_the_old_one_signs_for_a_day(env: dict[str, str], frontage: Frontage) -> None:
     made = create(frontage, "webhook-secret.partner.example", "--webhook-url", "https://hooks.example/a?key=1")
-    assert frontage("app", "show", made["applicationId"])["webhookUrl"] == "https://hooks.example/a"
+    assert frontage("app", "show", made["applicationId"])["webhookUrl"] == "https://hooks.example/a?key=1"
     rotated = frontage("app", "rotate-webhook-secret", made["applicationId"])
     assert rotated["webhookSecret"].startswith("whsec_")
     assert rotated["webhookSecret"] != made["webhookSecret"]

@@ -15,7 +15,7 @@ from common.applications import (
     mint_token,
     mint_webhook_secret,
 )
-from common.cli.application_options import web_address
+from common.cli.application_options import application_url
 
 
 def test_secrets_differ_each_time_and_carry_256_bits() -> None:
@@ -34,8 +34,8 @@ def test_token_names_the_application_and_ends_after_an_hour() -> None:
 @pytest.mark.parametrize(
     "url", ["http://a.example", "https://a.example:8443/shop/", "http://[::1]:80/%2e", "HTTP://LOCALHOST:80", None]
 )
-def test_web_addresses_are_kept_as_written(url: str | None) -> None:
-    assert web_address(url) == url
+def test_application_urles_are_kept_as_written(url: str | None) -> None:
+    assert application_url(url) == url
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,6 @@ def test_web_addresses_are_kept_as_written(url: str | None) -> None:
         "http://a.example:99999", "http://a.example:x", "http://a.example/\r\nHost: b", "http://[::1",
     ],
 )  # fmt: skip
-def test_other_web_addresses_are_refused(url: str) -> None:
+def test_other_application_urles_are_refused(url: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"."):
-        web_address(url)
+        application_url(url)

@@ -1,6 +1,6 @@
 import pytest
 
-from common.urls import ApplicationUrl, InvalidUrl, parse_application_url, parse_redirect_target
+from common.urls import ApplicationUrl, InvalidUrl, check_webhook_url, parse_application_url, parse_redirect_target
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,25 @@ def test_redirects_lead_to_a_url_or_a_name(text: str, canonical: str) -> None:
 def test_what_is_no_redirect_target_is_refused(text: str) -> None:
     with pytest.raises(InvalidUrl):
         parse_redirect_target(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["https://hooks.example/in?key=1&to=/a?b", "http://hooks.example?k=%20", "https://h.example"]
+)
+def test_a_webhook_url_may_carry_a_query(text: str) -> None:
+    check_webhook_url(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://hooks.example/in#part",
+        "https://hooks.example/?a#b",
+        "https://u@hooks.example/",
+        "https://h.example/?a b",
+        "?a",
+    ],
+)
+def test_what_is_no_webhook_url_is_refused(text: str) -> None:
+    with pytest.raises(InvalidUrl):
+        check_webhook_url(text)
