@@ -51,11 +51,18 @@ def _dns(dns: Dns | None) -> dict[str, Any]:
         "code": dns.findings.unresolved.value if dns.findings.unresolved else None,
         "expected": _records(dns.expected),
         "found": _records(dns.found),
-        "cname_target": {
-            "status": _target_status(dns.findings.step_one),
-            "expected_one_of": _records(dns.target_expected),
-            "found": _records(dns.target_found),
-        },
+        "cname_target": _cname_target(dns),
+    }
+
+
+def _cname_target(dns: Dns) -> dict[str, Any] | None:
+    """None for a root."""
+    if not dns.target_expected:
+        return None
+    return {
+        "status": _target_status(dns.findings.step_one),
+        "expected_one_of": _records(dns.target_expected),
+        "found": _records(dns.target_found),
     }
 
 

@@ -45,7 +45,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Dns:
-    """`findings` are what eligibility says; `target_*` is step one, the partner's part."""
+    """`findings` are what eligibility says; `target_*` is step one, the partner's part, which a root does without."""
 
     findings: Findings
     expected: tuple[Seen, ...]
@@ -110,7 +110,7 @@ class DiagnosisService:
                 findings,
                 self._expected(name, target),
                 await _records(questions, name.text),
-                tuple(Seen("CNAME", target, place) for place in sorted(self.enrolment.places.targets)),
+                self._target_expected(name, target),
                 () if name.is_root else await _records(questions, target),
                 reached,
             )
@@ -135,6 +135,11 @@ class DiagnosisService:
             return (Seen("CNAME", name.text, target),)
         addresses = sorted(self.enrolment.places.service_servers)
         return tuple(Seen("AAAA" if ":" in address else "A", name.text, address) for address in addresses)
+
+    def _target_expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
+        if name.is_root:
+            return ()
+        return tuple(Seen("CNAME", target, place) for place in sorted(self.enrolment.places.targets))
 
     async def _look_at_caa(self, name: DomainName) -> Caa:
         async with self.enrolment.resolver.open_pass() as questions:

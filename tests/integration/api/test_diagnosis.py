@@ -108,6 +108,7 @@ async def test_a_root_is_told_its_addresses(service: Service) -> None:
 
     assert found["dns"]["status"] == "wrong"
     assert f"A customer.test {SERVER}, AAAA customer.test 2001:db8::10" in found["next_step"]
+    assert found["dns"]["cname_target"] is None
 
 
 async def test_caa_is_found_up_the_tree(service: Service) -> None:
