@@ -10,34 +10,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import socket
 import struct
 import sys
-from random import getrandbits
 from typing import Final, cast
 
 from common.probe import probe_answer
+from edge import request_ids
 from edge.departure import has_left
-from edge.http import fields, max_forwards, request
+from edge.http import max_forwards, request
 from edge.http.forwarded import Client, address_of
+from edge.http.incomplete import check_incomplete, without_empty_lines
 from edge.http.refusals import (
     ALLOW,
     AWAITING_CERTIFICATE,
     BAD_REQUEST,
     BODY_TOO_LARGE,
     CUT_OFF,
-    HEAD_TOO_LARGE,
     MISDIRECTED,
     NOT_ENROLLED,
     REQUEST_TIMEOUT,
-    TARGET_TOO_LONG,
     TOO_MANY_CONNECTIONS,
     Kind,
     Refused,
     render,
 )
-from edge.http.request import Limits, RequestHead
+from edge.http.request import RequestHead
 from edge.relay import Exchange, Phase
 from edge.routing.challenge import is_challenge
 from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Redirect, decide
@@ -53,12 +51,8 @@ LINGER_SECONDS: Final = 2.0
 HALF_CLOSED_SECONDS: Final = 2.0
 LAST_REQUEST_SECONDS: Final = 1.0
 
-_EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
-_REQUEST_ID: Final = re.compile(rb"\r\nx-request-id:[ \t]*([!-~]{1,128})[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 # A permanent redirect is kept for ever unless told otherwise, and redirectTo may change.
 _REDIRECT_KEPT: Final = b"\r\nCache-Control: max-age=300"
-_REQUEST_ID_NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
-_BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
 
 class _Repeat:
@@ -274,7 +268,7 @@ class Downstream(asyncio.Protocol):
         head = None
         try:
             if end < 4:
-                _check_incomplete(buffer, self._searched, self._serving.limits)
+                check_incomplete(buffer, self._searched, self._serving.limits)
                 self._searched = max(0, len(buffer) - 3)
                 return False
             self._buffer = buffer[end:]
@@ -287,9 +281,7 @@ class Downstream(asyncio.Protocol):
 
     def _skip_empty_lines(self) -> bool:
         """RFC 9112 §2.2: they are ignored before a request line; a bare LF or CR among them is not."""
-        lines = _EMPTY_LINES.match(self._buffer)
-        assert lines is not None
-        self._buffer = self._buffer[lines.end() :]
+        self._buffer = without_empty_lines(self._buffer)
         if self._buffer:
             self.set_deadline(self._serving.head_seconds)
         return bool(self._buffer)
@@ -319,7 +311,7 @@ class Downstream(asyncio.Protocol):
                 return
             head = further
         if serving.access_log is not None and not self._client.is_trusted:
-            head = _without_request_id(head)
+            head = request_ids.without_id(head)
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
         upstream_head = compose(route, head, decision, client)
         if head.is_repeatable:
@@ -379,12 +371,12 @@ class Downstream(asyncio.Protocol):
 
     def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:
         """Give the request an id, a trusted proxy's own or one of ours, and tell it to the origin."""
-        given = _REQUEST_ID.search(head.kept) if self._client.is_trusted else None
+        given = request_ids.given_id(head) if self._client.is_trusted else None
         if given is not None:
-            self._request_id = given[1].decode("ascii")
+            self._request_id = given
             return upstream_head
-        self._request_id = _new_request_id()
-        return b"%bX-Request-Id: %b\r\n\r\n" % (upstream_head[:-2], self._request_id.encode())
+        self._request_id = request_ids.new_id()
+        return request_ids.with_id(upstream_head, self._request_id)
 
     def _continue(self, exchange: Exchange | None, data: bytes) -> None:
         """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
@@ -501,7 +493,7 @@ class Downstream(asyncio.Protocol):
         """`head` is None when the request could not be read; `raw` is what is there of it."""
         self._serving.counters.refusal(kind.code)
         whole = head is not None and head.body == 0 if exchange is None else exchange.request_is_complete
-        request_id = (self._request_id if exchange is not None else "") or _new_request_id()
+        request_id = (self._request_id if exchange is not None else "") or request_ids.new_id()
         close = kind.close or not whole or not self._may_stay(head)
         wants_html = b"text/html" in raw
         own_page = None
@@ -551,7 +543,7 @@ class Downstream(asyncio.Protocol):
         engine = self._transport.get_extra_info("ssl_object") if self._secure else None
         access_log.add(
             status,
-            request_id=request_id or _new_request_id(),
+            request_id=request_id or request_ids.new_id(),
             client=self._client,
             scheme=self.scheme,
             tls=engine.version() if engine is not None else "",
@@ -592,31 +584,3 @@ class Downstream(asyncio.Protocol):
             self._is_lingering = True
             self._transport.write_eof()
             self._read_on()
-
-
-def _new_request_id() -> str:
-    """Told apart from all others, but no secret: the kernel's randomness costs ten times as much."""
-    return f"{getrandbits(64):016x}"
-
-
-def _without_request_id(head: RequestHead) -> RequestHead:
-    """Ours is stated instead."""
-    kept = head.kept.lower()
-    if not any(b"\r\n" + name + b":" in kept for name in _REQUEST_ID_NAMES):
-        return head
-    return head._replace(kept=fields.without(head.kept, _REQUEST_ID_NAMES))
-
-
-def _check_incomplete(buffer: bytes, searched: int, limits: Limits) -> None:
-    """Refuse early what can no longer become a valid head; up to `searched` it is known to have been fine.
-
-    Raises: `Refused`.
-    """
-    if _BARE_LF.search(buffer, searched) is not None:
-        raise Refused(BAD_REQUEST)
-    line_end = buffer.find(b"\r\n")
-    line_bytes = len(buffer) if line_end < 0 else line_end
-    if line_bytes > limits.target_bytes + 64:  # the method and the version stand around the target
-        raise Refused(TARGET_TOO_LONG)
-    if len(buffer) > limits.head_bytes:
-        raise Refused(HEAD_TOO_LARGE)

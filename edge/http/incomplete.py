@@ -1,0 +1,35 @@
+"""A head that has not come to its end yet: what can be refused already, and what need not be kept (RFC 9112 §2.2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from edge.http.refusals import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, Refused
+from edge.http.request import Limits
+
+_EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
+_BARE_LF: Final = re.compile(rb"(?<!\r)\n")
+_AROUND_TARGET_BYTES: Final = 64  # method and version
+
+
+def without_empty_lines(buffer: bytes) -> bytes:
+    """They are ignored before a request line; a bare LF or CR among them is not."""
+    lines = _EMPTY_LINES.match(buffer)
+    assert lines is not None
+    return buffer[lines.end() :]
+
+
+def check_incomplete(buffer: bytes, searched: int, limits: Limits) -> None:
+    """Refuse early what can no longer become a valid head; up to `searched` it is known to have been fine.
+
+    Raises: `Refused`.
+    """
+    if _BARE_LF.search(buffer, searched) is not None:
+        raise Refused(BAD_REQUEST)
+    line_end = buffer.find(b"\r\n")
+    line_bytes = len(buffer) if line_end < 0 else line_end
+    if line_bytes > limits.target_bytes + _AROUND_TARGET_BYTES:
+        raise Refused(TARGET_TOO_LONG)
+    if len(buffer) > limits.head_bytes:
+        raise Refused(HEAD_TOO_LARGE)
