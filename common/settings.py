@@ -152,7 +152,7 @@ class Settings(BaseModel):
     edge_connect_timeout_seconds: Seconds = 5
     edge_origin_timeout_seconds: Seconds = 60  # until the response's head; as nginx
     edge_body_timeout_seconds: Seconds = 60
-    edge_tunnel_timeout_seconds: Seconds = 3600  # WebSocket applications ping far more often
+    edge_tunnel_timeout_seconds: Seconds = 3600  # WebSocket applications ping far more often; half-closed: a body's
     edge_drain_timeout_seconds: Seconds = 10
     edge_upgrade_drain_seconds: Seconds = 86_400  # for tunnels and uploads of the old version: a deployment a day
 
