@@ -12,7 +12,7 @@ come, of each 20 users:
     Uploader    2   posts bodies up to 1 MB, with their length and in chunks, and checks what the origin got
     Chatter     2   keeps a WebSocket open, and checks that what it says comes back
     Partner     2   lists domains, checks eligibility, changes an applicationUrl, powers or secures a new domain and
-                    removes it, and asks what is wrong with a domain
+                    removes it, has records monitored, and asks what is wrong with a domain
 
 ``-u 200 Visitor`` runs visitors only, ``--tags uploads api`` what is tagged so. All speak HTTPS to the edge's address,
 with the demo's root as their only trust, whatever the domain resolves to, and keep connections as browsers do.
@@ -39,6 +39,7 @@ from requests import Session as PlainSession
 from requests.adapters import HTTPAdapter
 
 from common.cli.running_demo import RunningDemo, find_running_demo
+from common.cli.stage import CNAME_TARGET
 from common.settings import HostPort, parse_host_port
 
 _TOKEN_SECONDS = 50 * 60  # a little less than it is good for
@@ -328,6 +329,27 @@ class Partner(HttpUser):
     def diagnose(self) -> None:
         path = f"/domains/{random.choice(domains_of(self.demo, self.environment))}/diagnosis"
         self.client.get(path, headers=self._headers(), name="api: GET /domains/:domain/diagnosis")
+
+    @tag("api", "monitor")
+    @task(1)
+    def list_monitored(self) -> None:
+        self.client.get("/monitor/domains?limit=50", headers=self._headers(), name="api: GET /monitor/domains")
+
+    @tag("api", "monitor")
+    @task(2)
+    def watch_and_forget(self) -> None:
+        """A record that is there, so that nobody is told of one missing; it is checked meanwhile."""
+        host, _, zone = self._new_domain().partition(".")
+        name = {"domain": zone, "subdomain": host}
+        record = {"type": "CNAME", "host": host, "value": CNAME_TARGET, "ttl": 300}
+        path, headers = "/monitor/domains", self._headers()
+        self.client.post(path, json=name | {"dnsRecords": [record]}, headers=headers, name=f"api: POST {path}")
+        with self.client.get(
+            f"{path}/{zone}?subdomain={host}", headers=headers, name=f"api: GET {path}/:domain", catch_response=True
+        ) as response:
+            if response.json().get("dns_records") != [record]:
+                response.failure(response.text)
+        self.client.delete(path, json=name, headers=headers, name=f"api: DELETE {path}")
 
     def _new_domain(self) -> str:
         return f"locust-{secrets.token_hex(6)}.{self.demo.domain.partition('.')[2]}"

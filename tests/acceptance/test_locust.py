@@ -36,6 +36,13 @@ def test_every_kind_of_user_is_served_on_several_domains(tmp_path: Path) -> None
     with Demo.started(env=environment(tmp_path), cwd=tmp_path) as demo:
         demo.read_until("Ctrl-C")
         run = locust("--headless", "-u", "12", "-r", "12", "-t", "6s", "--domains", "3", tmp_path=tmp_path)
+        watch = locust(
+            "Partner",
+            *("--headless", "-u", "2", "-r", "2", "-t", "6s", "--domains", "1", "--tags", "monitor"),
+            tmp_path=tmp_path,
+        )
     assert run.returncode == 0, run.stderr
     for name in ("edge: page", "edge: upload in chunks", "edge: WebSocket message", "api: GET /power, list"):
         assert name in run.stderr
+    assert watch.returncode == 0, watch.stderr
+    assert "api: DELETE /monitor/domains" in watch.stderr
