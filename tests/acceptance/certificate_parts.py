@@ -1,0 +1,95 @@
+"""What the certificates' acceptance tests are made of: a world, and what is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+
+from bench.certificate_world import World, certificate_world
+from bench.certificates import pebble_orders
+from common.cli.walk import NoAnswer
+from common.errors import DatabaseUnavailable
+
+DOMAIN = "shop.customer.example"
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    """Where the embedded Postgres' own user can go, too."""
+    directory = Path(tempfile.mkdtemp(prefix="frontage-tests-", dir="/var/tmp"))
+    try:
+        async with certificate_world(directory) as world:
+            yield world
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def until(condition: Callable[[], Awaitable[Any]], *, seconds: float = 60.0) -> Any:
+    """The first truthy answer; an outage, or an edge that has not heard yet, is a reason for there being none."""
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                if answer := await condition():
+                    return answer
+            except (DatabaseUnavailable, NoAnswer):
+                pass
+            await asyncio.sleep(0.05)
+
+
+async def fetch(world: World, statement: str, *values: object) -> list[Any]:
+    async with world.database.connection() as connection:
+        return list(await connection.fetch(statement, *values))
+
+
+async def are_live(world: World, domains: list[str]) -> bool:
+    rows = await fetch(
+        world,
+        "select 1 from orders join certificates using (domain) where domain = any($1) and state = 'issued'"
+        " and live_at >= issued_at and lease_until is null",
+        domains,
+    )
+    return len(rows) == len(domains)
+
+
+async def serves(world: World, edge: int, domain: str) -> bool:
+    return (await world.visitor(edge).get(domain)).status == 200
+
+
+async def seen_serial(world: World, edge: int, domain: str = DOMAIN) -> int:
+    """Of the certificate that edge presents; what Pebble did not sign, or not for this name, is an error."""
+    context = ssl.create_default_context(cafile=world.ca_file)
+    port = world.edges[edge].settings.edge_https.port
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=domain)
+    try:
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return x509.load_der_x509_certificate(der).serial_number
+    finally:
+        writer.close()
+
+
+async def assert_one_valid_certificate_each(world: World, domains: list[str], *, unsent: int = 0) -> None:
+    """`unsent`: for so many orders at most nobody could tell whether Pebble heard of them; they count."""
+    rows = await fetch(
+        world,
+        "select domain from certificates where released_at is null and not_after > now() and domain = any($1)"
+        " order by domain",
+        domains,
+    )
+    assert [row["domain"] for row in rows] == sorted(domains)
+    for domain in domains:
+        for edge in range(len(world.edges)):
+            assert await serves(world, edge, domain)
+    states = {row["state"]: row["n"] for row in await fetch(world, _LEDGER)}
+    counted = sum(states.values())
+    assert states.get("placed", 0) <= pebble_orders(world) <= counted <= pebble_orders(world) + unsent
+
+
+_LEDGER = "select state, count(*)::int as n from ca_ledger where kind = 'order' group by state"

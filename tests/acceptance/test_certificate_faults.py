@@ -1,0 +1,128 @@
+"""Certificates under every kind of death: in the end one valid for each domain, and a ledger that agrees with Pebble.
+
+The long version is ``python -m bench.certificate_faults``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from bench.certificate_world import RoleProcess, World
+from bench.certificates import pebble_orders
+from bench.lab.pebble import is_installed
+from bench.process_tree import descendants
+
+from .certificate_parts import DOMAIN, a_world, are_live, assert_one_valid_certificate_each, fetch, serves, until
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="needs Debian's pebble")
+
+STEPS = ("new order", "authorization", "challenge", "order", "finalize", "certificate")
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with a_world() as world:
+        yield world
+
+
+async def stall(world: World, step: Any, domain: str, *, seconds: float = 3.0) -> None:
+    """Have a domain's order stand at a step: the CA hears of it only later."""
+    world.ca.fail(step, delay_seconds=seconds)
+    fault = world.ca.faults[-1]
+    await world.partner.secure(domain)
+
+    async def stands() -> bool:
+        return fault.times == 0
+
+    await until(stands)
+
+
+async def test_monitors_killed_at_every_step_leave_one_certificate_each(world: World) -> None:
+    domains = [f"shop.customer{number}.example" for number in range(len(STEPS))]
+    for step, domain in zip(STEPS, domains, strict=True):
+        await stall(world, step, domain)
+    for monitor in world.monitors:
+        await monitor.kill()
+    for monitor in world.monitors:
+        await monitor.start()
+    await until(lambda: are_live(world, domains))
+    await assert_one_valid_certificate_each(world, domains)
+    assert pebble_orders(world) == len(domains) + 1  # of the order whose answer nobody lived to see, a second
+
+
+async def test_postgres_killed_in_the_middle_of_orders(world: World) -> None:
+    domains = [f"shop.customer{number}.example" for number in range(len(STEPS))]
+    for step, domain in zip(STEPS, domains, strict=True):
+        await stall(world, step, domain)
+    await world.restart_postgres()
+    await until(lambda: are_live(world, domains))
+    await assert_one_valid_certificate_each(world, domains)
+
+
+async def test_every_fault_of_the_authority_at_once_costs_time_only(world: World) -> None:
+    steps = ("directory", "nonce", "account", *STEPS)
+    for step in steps:
+        world.ca.fail(step, status=503)
+        world.ca.fail(step, status=429, problem="rateLimited", headers={"Retry-After": "1"})
+        world.ca.fail(step, drop="before")
+        world.ca.fail(step, drop="after")
+    domains = [f"shop.customer{number}.example" for number in range(16)]
+    await asyncio.gather(*map(world.partner.secure, domains))
+    await until(lambda: are_live(world, domains), seconds=110)
+    await assert_one_valid_certificate_each(world, domains, unsent=3)  # what was dropped for a nonce or an order
+
+
+async def test_dead_edge_delays_nobody_and_a_frozen_one_for_a_second(world: World) -> None:
+    _signal(world.edges[1], signal.SIGSTOP)
+    try:
+        await world.partner.secure(DOMAIN)
+        await until(lambda: serves(world, 0, DOMAIN))  # on the other edge at once
+        await until(lambda: are_live(world, [DOMAIN]))
+        assert await live_seconds(world, DOMAIN) < 3.0  # though its lease stood
+        [frozen] = await until(lambda: nodes_without_lease(world))
+        other = "shop.other.example"
+        await world.partner.secure(other)
+        await until(lambda: are_live(world, [other]))
+        assert frozen not in waited_for(world, other)
+    finally:
+        _signal(world.edges[1], signal.SIGCONT)
+    await until(lambda: serves(world, 1, other))  # it catches up
+    await world.edges[1].kill()
+    third = "shop.third.example"
+    await world.partner.secure(third)
+    await until(lambda: serves(world, 0, third))
+    await until(lambda: are_live(world, [third]))
+    assert await live_seconds(world, third) < 3.0
+
+
+def _signal(role: RoleProcess, number: signal.Signals) -> None:
+    for pid in [role.pid, *descendants(role.pid)]:
+        os.kill(pid, number)
+
+
+async def live_seconds(world: World, domain: str) -> float:
+    [row] = await fetch(world, "select phases from orders where domain = $1", domain)
+    return float(row["phases"]["live"])
+
+
+async def nodes_without_lease(world: World) -> list[str]:
+    rows = await fetch(world, "select node_id from edge_nodes where lease_until <= clock_timestamp()")
+    return [row["node_id"] for row in rows]
+
+
+def waited_for(world: World, domain: str) -> list[str]:
+    """The edges that monitors say did not report this domain's certificate in time."""
+    said = map(json.loads, world.monitors[0].log.read_text().splitlines())
+    return [
+        node
+        for line in said
+        if line["event"] == "edges did not report a certificate" and line["domain"] == domain
+        for node in line["edges"]
+    ]
