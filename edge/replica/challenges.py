@@ -1,10 +1,10 @@
 """Whose an HTTP-01 challenge is: ours while a domain's certificate is on its way, its origin's once that is live.
 
-    enrolled, without a certificate, or its order runs     ours
-    enrolled, with a certificate, no order                 the origin's: it may have a CA of its own
-    not enrolled                                           nobody's, like any other path
-    this node hears nothing from Postgres                  ours, whatever it last knew: of the orders that run and the
-                                                           domains that were enrolled meanwhile it cannot know
+enrolled, without a certificate, or its order runs     ours
+enrolled, with a certificate, no order                 the origin's: it may have a CA of its own
+not enrolled                                           nobody's, like any other path
+this node hears nothing from Postgres, or holds        ours, whatever it last knew: of the orders that run and the
+back what it hears for an operator to look at          domains that were enrolled meanwhile it cannot know
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from edge.routing.challenge import key_authorization
 
 class ChallengeReader(Reader, Protocol):
     def is_cut_off(self) -> bool:
-        """Whether this node has not heard from Postgres for as long as others rely on it."""
+        """Whether what this node knows is old, and nobody waits for it to learn more."""
 
 
 def own_answer(reader: ChallengeReader, head: RequestHead, is_enrolled: Callable[[str], bool]) -> bytes | None:

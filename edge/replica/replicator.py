@@ -293,9 +293,11 @@ class Replicator:
             session.terminate()
 
     async def _tell_cut_off(self) -> None:
-        """Readers serve otherwise (`edge.replica.challenges`) once our lease has lapsed: nobody waits for us then."""
+        """Readers serve otherwise (`edge.replica.challenges`) once our lease has lapsed, when nobody waits for us any
+        more, and while what is new waits for an operator's word."""
         while True:
-            is_cut_off = self._clock.monotonic() - self._heard_at > edge_nodes.LEASE_SECONDS
+            has_lapsed = self._clock.monotonic() - self._heard_at > edge_nodes.LEASE_SECONDS
+            is_cut_off = has_lapsed or self._held is not None
             if is_cut_off != self.store.is_cut_off:
                 await self._in_thread(self.store.tell_cut_off, is_cut_off)
             await asyncio.sleep(_CUT_OFF_LOOK_SECONDS)

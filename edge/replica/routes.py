@@ -134,13 +134,13 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
 
 @lru_cache(maxsize=1024)
 def _origin(application_url: str, server_name: str | None, verify: bool) -> tuple[Origin, bytes, bytes]:
-    """The origin, its authority and its path; the very same for the many domains of one application.
+    """The origin, its authority and its path, if it has one; the very same for the many domains of one application.
 
     Raises: `InvalidUrl`, `InvalidName`.
     """
     url = parse_application_url(application_url)
     origin = Origin(url.scheme, url.host, url.port, parse_host_name(server_name) if server_name else url.host, verify)
-    return origin, origin.authority, url.path.encode()
+    return origin, origin.authority, b"" if url.path == "/" else url.path.encode()
 
 
 def _redirect_to(text: str) -> RedirectTo:

@@ -138,6 +138,27 @@ async def test_restarted_without_postgres_it_serves_all_it_knew(shop: Database, 
         assert all(reader.get("route", f"power/d{number}.example") for number in range(20))
 
 
+async def test_readers_know_that_nothing_is_heard_once_the_lease_has_lapsed(
+    shop: Database, dsn: str, tmp_path: Path
+) -> None:
+    where = [dsn]
+    replicator = make_replicator(lambda: where[0], tmp_path)
+    reader = replicator.store.reader()
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21, "the first copy")
+        await _until_live(connection, 21)
+        assert not reader.is_cut_off()
+        where[0] = NOWHERE
+        await cut_connections(connection)
+        await eventually(reader.is_cut_off, "cut off")
+    again = make_replicator(lambda: where[0], tmp_path)
+    reader = again.store.reader()
+    assert reader.is_cut_off()
+    async with running(again):
+        where[0] = dsn
+        await eventually(lambda: not reader.is_cut_off(), "back")
+
+
 async def test_without_replica_and_database_the_operator_is_told(tmp_path: Path) -> None:
     replicator = make_replicator(_no_database, tmp_path)
     try:
@@ -170,8 +191,11 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
         async with asyncio.timeout(15):  # the edge's lease is reported beside its copying
             while not await edge_nodes.nodes_behind(connection, held.identity, held.version):
                 await asyncio.sleep(0.005)
+        reader = replicator.store.reader()
+        await eventually(reader.is_cut_off, "cut off from what is held")
         assert replicator.accept_held_copy()
         await eventually(lambda: replicator.held_copy is None, "acceptance")
+        await eventually(lambda: not reader.is_cut_off(), "serving what was held")
         await assert_equal(replicator, connection)
         assert not replicator.accept_held_copy()
 
