@@ -174,15 +174,17 @@ class _Look:
     async def _ask_resolver(self, server: HostPort, name: str, kind: RecordType) -> Answer:
         return await self._begin(server, name, kind)
 
-    def _begin(self, server: HostPort, name: str, kind: RecordType) -> asyncio.Task[Answer]:
+    def _begin(self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False) -> asyncio.Task[Answer]:
+        """Each question once a check, of each server."""
         key = (server, name, kind)
         if key not in self._asked:
-            self._asked[key] = asyncio.create_task(self._ask_fresh(*key), name="checks: ask a resolver")
+            asking = self._ask_fresh(*key, may_share=may_share)
+            self._asked[key] = asyncio.create_task(asking, name="checks: ask a resolver")
         return self._asked[key]
 
-    async def _ask_fresh(self, server: HostPort, name: str, kind: RecordType) -> Answer:
+    async def _ask_fresh(self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False) -> Answer:
         """Whatever was said before."""
-        answer = await self._resolvers.ask(server, name, kind, owner=name)
+        answer = await self._resolvers.ask(server, name, kind, owner=name, may_share=may_share)
         self._note("resolver", server, (name, kind), answer)
         return answer
 
@@ -198,7 +200,7 @@ class _Look:
 
     async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
         for server in self._servers:
-            answer = await self._ask_resolver(server, name, kind)
+            answer = await self._begin(server, name, kind, may_share=True)
             if answer.values:
                 return answer.values
         return ()

@@ -2,13 +2,14 @@
 
 c-ares remembers what it was told as long as a channel lives (`common.dns`). A channel a domain is safe, but costs more
 than the questions themselves (seen: 350 µs, a question 46 µs). So all checks of a moment share one, for as long as
-nobody asks it the same thing twice: the second to ask gets a new channel, and so does everybody after a moment.
+nobody asks it the same thing twice: the second to ask gets a new channel, and so does everybody after a moment. Only
+the way to a zone's own servers, which decides nothing, may be learned from what another check was just told.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import aiodns
@@ -29,6 +30,7 @@ from common.settings import HostPort
 
 _CHANNEL_SECONDS = 0.5
 _MOST_QUESTIONS = 2000  # of one channel: its socket, so its source port, is one
+_MOST_CHANNELS = 64  # each is a thread and four descriptors
 _SILENT_SECONDS = 5.0
 _SERVERS_SECONDS = 5.0
 
@@ -38,38 +40,48 @@ Question = tuple[str, RecordType]
 class _Channel:
     """One c-ares channel. It is retired when another takes its place, and closed with its last answer."""
 
-    def __init__(self, resolver: aiodns.DNSResolver, now: float) -> None:
-        self.resolver = resolver
-        self.ends_at = now + _CHANNEL_SECONDS
-        self.asked: set[Question] = set()
-        self.waiting = 0
-        self.is_retired = False
+    def __init__(self, resolver: aiodns.DNSResolver, now: float, on_close: Callable[[], None]) -> None:
+        self._resolver = resolver
+        self._ends_at = now + _CHANNEL_SECONDS
+        self._on_close = on_close
+        self._asked: set[Question] = set()
+        self._waiting = 0
+        self._is_retired = False
 
-    def can_ask(self, question: Question, now: float) -> bool:
-        return now < self.ends_at and len(self.asked) < _MOST_QUESTIONS and question not in self.asked
+    def can_ask(self, question: Question, now: float, *, may_share: bool) -> bool:
+        if now >= self._ends_at or len(self._asked) >= _MOST_QUESTIONS:
+            return False
+        return may_share or question not in self._asked
 
     async def ask(self, name: str, kind: RecordType, owner: str | None) -> Answer:
-        self.asked.add((name, kind))
-        self.waiting += 1
+        self._asked.add((name, kind))
+        self._waiting += 1
         try:
-            result = await self.resolver.query_dns(name, kind)
+            result = await self._resolver.query_dns(name, kind)
         except aiodns.error.DNSError as error:
             return Answer(outcome_of(error))
         finally:
-            self.waiting -= 1
-            await self.close_if_done()
+            self._waiting -= 1
+            await self._close_if_done()
         values = values_of(result, kind, owner)
         return Answer(Outcome.RECORDS, values) if values else Answer(Outcome.NO_DATA)
 
-    async def close_if_done(self) -> None:
-        if self.is_retired and not self.waiting:
-            await self.resolver.close()
+    async def retire(self) -> None:
+        if not self._is_retired:
+            self._is_retired = True
+            await self._close_if_done()
+
+    async def _close_if_done(self) -> None:
+        if self._is_retired and not self._waiting:
+            await self._resolver.close()
+            self._on_close()
 
 
 class Resolvers:
     """Made by `Checking`, which closes it.
 
-    Mutable state: the channel in use of each server, and which servers have lately been silent.
+    Mutable state: the channel in use of each server, how many there may be besides, and which servers have lately been
+    silent.
     """
 
     def __init__(
@@ -83,6 +95,7 @@ class Resolvers:
         self._system: tuple[HostPort, ...] = ()
         self._system_until = 0.0
         self._channels: dict[HostPort, _Channel] = {}
+        self._room = asyncio.Semaphore(_MOST_CHANNELS)
         self._silent_until: dict[HostPort, float] = {}
 
     def servers(self) -> list[HostPort]:
@@ -91,10 +104,12 @@ class Resolvers:
         servers = self._given or self._system_servers(now)
         return sorted(servers, key=lambda server: self._silent_until.get(server, 0.0) > now)
 
-    async def ask(self, server: HostPort, name: str, kind: RecordType, *, owner: str | None) -> Answer:
+    async def ask(
+        self, server: HostPort, name: str, kind: RecordType, *, owner: str | None, may_share: bool = False
+    ) -> Answer:
         """One question to one server; it ends by itself within seconds. With `owner`, only what is said of that name
-        counts, not what a CNAME led to."""
-        channel = await self._channel(server, (name, kind))
+        counts, not what a CNAME led to. With `may_share`, an answer somebody got a moment ago will do."""
+        channel = await self._channel(server, (name, kind), may_share=may_share)
         if channel is None:
             return Answer(Outcome.TIMEOUT)
         answer = await channel.ask(name, kind, owner)
@@ -103,23 +118,32 @@ class Resolvers:
         return answer
 
     async def close(self) -> None:
+        """What is still being asked ends as a time-out."""
         channels, self._channels = self._channels, {}
         for channel in channels.values():
-            await channel.resolver.close()
+            await channel.retire()
 
-    async def _channel(self, server: HostPort, question: Question) -> _Channel | None:
-        now = asyncio.get_running_loop().time()
-        channel = self._channels.get(server)
-        if channel is not None and channel.can_ask(question, now):
-            return channel
-        resolver = open_channel(server)
-        if resolver is None:
-            return None
-        fresh = self._channels[server] = _Channel(resolver, now)
+    async def _channel(self, server: HostPort, question: Question, *, may_share: bool) -> _Channel | None:
+        """One that may be asked this; none when this process has no room for another."""
+        channel = self._usable(server, question, may_share=may_share)
         if channel is not None:
-            channel.is_retired = True
-            await channel.close_if_done()
+            return channel
+        await self._room.acquire()
+        channel = self._usable(server, question, may_share=may_share)  # it may have taken a while
+        resolver = None if channel is not None else open_channel(server)
+        if resolver is None:
+            self._room.release()
+            return channel
+        old = self._channels.get(server)
+        fresh = _Channel(resolver, asyncio.get_running_loop().time(), self._room.release)
+        self._channels[server] = fresh
+        if old is not None:
+            await old.retire()
         return fresh
+
+    def _usable(self, server: HostPort, question: Question, *, may_share: bool) -> _Channel | None:
+        channel, now = self._channels.get(server), asyncio.get_running_loop().time()
+        return channel if channel is not None and channel.can_ask(question, now, may_share=may_share) else None
 
     def _system_servers(self, now: float) -> tuple[HostPort, ...]:
         if now >= self._system_until:

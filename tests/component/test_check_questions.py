@@ -66,6 +66,21 @@ async def test_questions_asked_at_once_all_reach_the_server(server: NameServer, 
     assert len(server.zone.questions) == 200
 
 
+async def test_the_same_question_asked_a_thousand_times_takes_no_more_than_there_is_room_for(
+    server: NameServer, resolvers: Resolvers
+) -> None:
+    async with asyncio.timeout(60):
+        answers = await asyncio.gather(*(ask(resolvers, "same.test") for _ in range(1000)))
+    assert {answer.outcome for answer in answers} == {Outcome.NO_NAME}
+    assert len(server.zone.questions) == 1000
+
+
+async def test_what_was_just_told_may_be_shared_where_that_will_do(server: NameServer, resolvers: Resolvers) -> None:
+    for _ in range(3):
+        await resolvers.ask(address_of(server), "zone.test", "NS", owner="zone.test", may_share=True)
+    assert len(server.zone.questions) == 1
+
+
 async def test_only_what_is_said_of_the_name_itself_counts(server: NameServer, resolvers: Resolvers) -> None:
     server.zone.add("www.test", "CNAME", "real.test")
     server.zone.add("real.test", "A", "192.0.2.1")
