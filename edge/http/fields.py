@@ -15,7 +15,6 @@ _TOKENS: Final = re.compile(TOKEN + rb"+")
 # Possessive quantifiers: linear whatever is sent. Field values: RFC 9110 §5.5, obs-text included, no controls.
 # The group's own must be greedy: before 3.11.5 (Debian 12 has 3.11.2) a possessive group never matches (gh-106052).
 LINES: Final = rb"(?:\r\n" + TOKEN + rb"++:[\t \x21-\x7e\x80-\xff]*+)*"
-BLOCK: Final = re.compile(LINES + rb"\r\n\r\n")
 
 END: Final = b"\r\n\r\n"
 

@@ -50,6 +50,8 @@ def response_body(status: int, method: bytes, minor: int, lengths: Sequence[byte
 
 def content_length(values: Sequence[bytes]) -> int:
     """The one length that all `values` state: repeated equal ones are one (RFC 9110 §8.6), others are refused."""
+    if len(values) == 1 and values[0].isdigit() and len(values[0]) <= _MAX_LENGTH_DIGITS:
+        return int(values[0])
     stated = {part.strip(b" \t") for value in values for part in value.split(b",")}
     length = stated.pop()
     if stated or not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS:

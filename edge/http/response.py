@@ -22,7 +22,9 @@ class ResponseHead(NamedTuple):
     kept: bytes  # \r\nName: value …
 
 
-_STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(?=\r\n)")
+_HEAD: Final = re.compile(
+    rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(" + fields.LINES + rb")\r\n\r\n"
+)
 _CUT: Final = fields.splitter(
     rb"c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|keep-alive|proxy-(?:connection|authenticat(?:e|ion-info))"
 )
@@ -34,12 +36,13 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
 
     Raises: `Refused` (`ORIGIN_INVALID`) where it is no valid HTTP/1.x or its framing is ambiguous.
     """
-    line = _STATUS_LINE.match(head)
-    if line is None or fields.BLOCK.fullmatch(head, line.end()) is None:
+    match = _HEAD.fullmatch(head)
+    if match is None:
         raise Refused(ORIGIN_INVALID)
-    minor, status = int(line[1]), int(line[2])
+    version, code, reason, block = match.groups()
+    minor, status = int(version), int(code)
     cut: dict[bytes, list[bytes]] = {}
-    parts = _CUT.split(head[line.end() : -4])
+    parts = _CUT.split(block)
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
         cut.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
     lengths = cut.get(b"content-length", ())
@@ -48,14 +51,14 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
         stated = framing.content_length(lengths) if lengths and (method == b"HEAD" or status == 304) else None
     except Refused as error:
         raise Refused(ORIGIN_INVALID) from error
-    connection = fields.tokens(cut.get(b"connection", ()))
+    connection = fields.tokens(cut[b"connection"]) if b"connection" in cut else []
     kept = b"".join(parts[::3])
-    nominated = set(connection) - _HOP_TOKENS
+    nominated = [name for name in connection if name not in _HOP_TOKENS]
     if nominated:
         kept = fields.without(kept, nominated)
     return ResponseHead(
         status,
-        b"HTTP/1.1 " + line[2] + b" " + (line[3] or b""),
+        b"HTTP/1.1 %b %b" % (code, reason or b""),
         body,
         b"" if stated is None else b"%d" % stated,
         body != framing.UNTIL_CLOSE and b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
