@@ -144,16 +144,21 @@ class DiagnosisService:
     async def _look_at_caa(self, name: DomainName) -> Caa:
         async with self.enrolment.resolver.open_pass() as questions:
             authorization = await caa.find_authorization(questions, name.text)
-        accounts: list[str | None] = [None]
-        if self.settings.acme_directory:
-            async with self.enrolment.database.connection() as connection:
-                accounts = [await acme_accounts.find_account(connection, each) for each in self.settings.acme_directory]
-        identities = self.settings.acme_caa_identities
+        identities = await self._identities()
         return Caa(
             authorization,
             tuple(caa.named(authorization.records)),
-            forbids=not any(caa.may_issue(authorization.records, identities, account) for account in accounts),
+            forbids=not any(caa.may_issue(authorization.records, names, account) for names, account in identities),
         )
+
+    async def _identities(self) -> list[tuple[tuple[str, ...], str | None]]:
+        """What each CA calls itself, and our account there, as far as a monitor has asked."""
+        unknown = (self.settings.acme_caa_identities, None)
+        if not self.settings.acme_directory:
+            return [unknown]
+        async with self.enrolment.database.connection() as connection:
+            found = [await acme_accounts.find_identity(connection, each) for each in self.settings.acme_directory]
+        return [(each.names, each.account_url) if each is not None else unknown for each in found]
 
     async def _look_at_holding(self, application: Application, name: DomainName) -> Holding:
         async with self.enrolment.database.connection() as connection:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.db import applications
+from common.db import acme_accounts, applications
+from common.db.acme_accounts import Identity, SealedKey
 from common.db.session import Patience
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
@@ -155,6 +156,12 @@ async def test_with_a_public_authority_its_caa_and_limits_are_told(dsn: str, tmp
         found = await diagnose(partner)
         assert found["caa"]["status"] == "forbidden"
         assert found["next_step"].startswith("Change the CAA records of customer.test: they let another.test issue")
+
+        async with service.database.transaction() as connection:  # what a monitor learns by asking the CA
+            await acme_accounts.keep_key(connection, SealedKey(b"", "thumbprint"))
+            identity = Identity(("another.test",), "https://ca.test/account/1")
+            await acme_accounts.keep_identity(connection, directory, "thumbprint", identity)
+        assert (await diagnose(partner))["caa"]["status"] == "restricted"
 
         async with service.database.connection() as connection:
             await connection.execute(
