@@ -2,7 +2,8 @@
 
 -- A name whose records are watched for one application: the apex, or one subdomain of it. Two applications may watch
 -- the same. The row is also the work of checking it (claimed: see common.claims). A claim moves no indexed column, so
--- that it rewrites the row alone; hence the room left in each page.
+-- that it rewrites the row alone; hence the room left in each page. What was due leaves a dead entry at the beginning of
+-- the due list, which every claim passes: a million domains left 200,000 before the usual vacuum (seen: 30 ms a claim).
 create table monitored_domains (
     id                      text primary key,
     application_id          text not null references applications,
@@ -30,7 +31,7 @@ create table monitored_domains (
     lease_until             timestamptz,
     fence                   bigint not null default 0,
     attempts                integer not null default 0
-) with (fillfactor = 80);
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 create unique index monitored_once on monitored_domains (application_id, domain, coalesce(subdomain, ''));
 create index monitored_by_date on monitored_domains (application_id, date_added, id);
 create index monitored_due on monitored_domains (due_at);
