@@ -58,13 +58,14 @@ _KINDS = ("A", "TXT", "MX", "AAAA")
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`cpu_seconds` are the monitor's own, all its threads."""
+    """`cpu_seconds` are the monitor's own, all its threads; `unknown` domains had a record that could not be asked."""
 
     name: str
     domains: int
     records: int
     seconds: float
     cpu_seconds: float
+    unknown: int
 
     @property
     def records_a_second(self) -> float:
@@ -101,7 +102,17 @@ def _parse() -> argparse.Namespace:
 
 def _table(rounds: list[Round], records: int) -> Table:
     table = Table(title=f"record checks on one core, {records} records a domain", box=box.SIMPLE)
-    for column in ("round", "domains", "records", "seconds", "records/s", "goal", "CPU a record", "a CPU second"):
+    for column in (
+        "round",
+        "domains",
+        "records",
+        "seconds",
+        "records/s",
+        "goal",
+        "unknown",
+        "CPU a record",
+        "a CPU second",
+    ):
         table.add_column(column, justify="left" if column == "round" else "right")
     for each in rounds:
         is_met = each.records_a_second >= GOAL_A_SECOND
@@ -112,6 +123,7 @@ def _table(rounds: list[Round], records: int) -> Table:
             f"{each.seconds:.1f}",
             f"{each.records_a_second:,.0f}",
             f"{GOAL_A_SECOND:,} {'met' if is_met else 'missed'}",
+            f"{each.unknown:,}",
             f"{each.cpu_seconds / each.records * 1e6:.0f} µs",
             f"{each.records / each.cpu_seconds:,.0f}",
         )
@@ -205,13 +217,13 @@ async def _lose(dsn: str) -> None:
 async def _round(name: str, dsn: str, server: HostPort, domains: int, records: int) -> Round:
     argv = module("bench.checks", "--work", dsn, str(server))
     said = json.loads(await last_line(argv, core=PROXY_CORE, seconds=_ROUND_SECONDS))
-    return Round(name, domains, domains * records, said["seconds"], said["cpu_seconds"])
+    return Round(name, domains, domains * records, **said)
 
 
 # The work ---------------------------------------------------------------------------------------------------
 
 
-async def _work(dsn: str, server: str) -> dict[str, float]:
+async def _work(dsn: str, server: str) -> dict[str, Any]:
     """Check every domain once, and say how long it took."""
     address = parse_host_port(server)
     async with open_pool(dsn, size=8, application_name="frontage bench") as database:
@@ -236,7 +248,10 @@ async def _work(dsn: str, server: str) -> dict[str, float]:
             await _until_none_is_due(database)
         finally:
             task.cancel()
-        return {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
+        async with database.connection() as connection:
+            unknown = await connection.fetchval("select count(*) from monitored_domains where attempts > 0")
+        return {"seconds": seconds, "cpu_seconds": cpu_seconds, "unknown": unknown}
 
 
 async def _until_none_is_due(database: Database) -> None:
