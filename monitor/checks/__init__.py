@@ -8,7 +8,7 @@ Words
     outcome      what a check makes of a domain's row, and the event it causes, if any
     alarm        an event that says a record is missing; held when too many come at once (`mass`)
 
-``verdicts``, ``transitions``, ``mass`` and ``schedule`` decide and are pure; ``resolvers`` and ``authority`` ask;
-``looking`` carries one check through, ``outcomes`` writes many at once, ``health`` says how it all fares. Rows and
-their rules are `common.db.checks`.
+``verdicts``, ``transitions``, ``mass``, ``schedule`` and ``evidence`` decide and are pure; ``resolvers`` and
+``authority`` ask; ``looking`` carries one check through, ``outcomes`` writes many at once, ``checking`` puts it all
+together at its ``pace``, and ``health`` says how it fares. Rows and their rules are `common.db.checks`.
 """
