@@ -41,7 +41,7 @@ _ROUTINE_ORDERS_AT_ONCE = 8
 _REVOCATIONS_AT_ONCE = 2
 _LISTENER = "frontage monitor listener"
 _BATCHES_AT_ONCE = 4
-_CONNECTIONS = 8
+_CONNECTIONS = 16
 
 
 class Work(Protocol):
