@@ -97,7 +97,10 @@ class Authority:
         for seconds in _TRIES_SECONDS:
             try:
                 async with self._room, asyncio.timeout(2 * seconds):
-                    return read_reply(await _exchange(query, server, seconds), name, kind)
+                    reply = await _exchange(query, server, seconds)
+                if reply.rcode() != dns.rcode.FORMERR or query.edns < 0:
+                    return read_reply(reply, name, kind)
+                query.use_edns(False)  # a server from before RFC 6891
             except (dns.exception.Timeout, TimeoutError):
                 continue
             except (dns.exception.DNSException, OSError, EOFError):

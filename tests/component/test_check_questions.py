@@ -9,6 +9,7 @@ from ipaddress import ip_network
 
 import dns.flags
 import dns.message
+import dns.rcode
 import pytest
 
 from bench.lab.knot import Knot, find_knot
@@ -117,6 +118,31 @@ async def test_truncated_and_no_tcp_is_unknown() -> None:
         assert not (await ask(resolvers, "www.test")).outcome.is_known
         reply = await Authority(LOOPBACK).ask(address, "www.test", "A")
         assert not reply.answer.outcome.is_known
+    finally:
+        await resolvers.close()
+        transport.close()
+
+
+class Ancient(Truncating):
+    """Has never heard of EDNS (RFC 6891 §7)."""
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        query = dns.message.from_wire(data)
+        response = dns.message.make_response(query)
+        response.use_edns(False)
+        response.flags |= dns.flags.AA
+        response.set_rcode(dns.rcode.FORMERR if query.edns >= 0 else dns.rcode.NXDOMAIN)
+        self.transport.sendto(response.to_wire(), addr)  # type: ignore[attr-defined]
+
+
+async def test_a_server_without_edns_is_asked_without() -> None:
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_datagram_endpoint(Ancient, ("127.0.0.1", 0))
+    address = HostPort(*transport.get_extra_info("sockname")[:2])
+    resolvers = Resolvers([address], LOOPBACK)
+    try:
+        assert (await ask(resolvers, "www.test")).outcome is Outcome.NO_NAME
+        assert (await Authority(LOOPBACK).ask(address, "www.test", "A")).answer.outcome is Outcome.NO_NAME
     finally:
         await resolvers.close()
         transport.close()

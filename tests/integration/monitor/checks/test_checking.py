@@ -253,6 +253,29 @@ async def test_an_outcome_counts_only_for_the_records_it_looked_at(shop: Databas
     assert (await row_of(shop, DOMAIN))["last_checked_at"] is None
 
 
+async def test_an_outcome_counts_only_under_the_last_claim(shop: Database, server: NameServer) -> None:
+    await watch(shop, DOMAIN, [a()])
+
+    async def claim() -> checks.Check:
+        async with shop.transaction() as connection:
+            (check,) = await checks.claim(connection, most=1, most_routine=0, lease_seconds=0)
+        return check
+
+    async def record(check: checks.Check) -> bool:
+        outcome = checks.Outcome(
+            check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at
+        )
+        async with shop.transaction() as connection:
+            return check.id in await checks.record_outcomes(connection, [outcome])
+
+    first, second = await claim(), await claim()
+    assert second.fence > first.fence
+    assert not await record(first)
+    assert await record(second)
+    async with shop.transaction() as connection:
+        assert await checks.extend(connection, [second], lease_seconds=60) == set(), "it is done"
+
+
 async def test_several_monitors_share_the_work(shop: Database, server: NameServer) -> None:
     checkings = [parts.make_checking(shop, parts.address_of(server)) for _ in range(3)]
     for number in range(60):
