@@ -1,16 +1,23 @@
 """Structured logs on standard error: a constant message plus fields, one JSON object a line.
 
 Never pass a token, a key or a body as a field. `configure` is called once by each role's ``__main__``.
+The library is loaded with the first line: with rich, which it uses where it is, that takes a sixth of a process' start,
+and most processes have nothing to say then.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import cast
+from collections.abc import Callable
+from functools import cached_property, partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
-import structlog
+
+if TYPE_CHECKING:
+    import structlog
 
 
 def configure(role: str, *, level: int = logging.INFO, human: bool | None = None) -> None:
@@ -18,8 +25,47 @@ def configure(role: str, *, level: int = logging.INFO, human: bool | None = None
 
     `human`: coloured text instead of JSON; by default when standard error is a terminal.
     """
-    if human is None:
-        human = sys.stderr.isatty()
+    _library.prepare = partial(_configure, role, level, sys.stderr.isatty() if human is None else human)
+
+
+def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:
+    """A logger whose lines say which room (module) speaks."""
+    return cast("structlog.typing.FilteringBoundLogger", _Logger(room))
+
+
+def load() -> None:
+    """Load the library before there is anything to say: then there may be no descriptor left to read it by."""
+    _ = _library.structlog
+
+
+class _Library:
+    """structlog, prepared as it was last asked for before it was first needed. One a process, as it is itself."""
+
+    def __init__(self) -> None:
+        self.prepare: Callable[[], None] = lambda: None
+
+    @cached_property
+    def structlog(self) -> ModuleType:
+        import structlog  # noqa: PLC0415
+
+        self.prepare()
+        return structlog
+
+
+_library = _Library()
+
+
+class _Logger:
+    def __init__(self, room: str) -> None:
+        self._room = room
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_library.structlog.get_logger(room=self._room), name)
+
+
+def _configure(role: str, level: int, human: bool) -> None:
+    import structlog  # noqa: PLC0415
+
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer()
         if human
@@ -27,7 +73,7 @@ def configure(role: str, *, level: int = logging.INFO, human: bool | None = None
     )
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            lambda _logger, _method, event: {**event, "role": role},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -37,9 +83,3 @@ def configure(role: str, *, level: int = logging.INFO, human: bool | None = None
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(role=role)
-
-
-def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:
-    """A logger whose lines say which room (module) speaks."""
-    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger(room=room))

@@ -65,7 +65,6 @@ async def _obey(reader: asyncio.StreamReader, supervisor: Supervisor, stop: asyn
     """Until the keeper is gone."""
     while (line := await reader.readline()).endswith(b"\n"):
         order = control.decode_order(line)
-        log.info("told by the keeper", order=str(order))
         match order:
             case control.Prepare():
                 supervisor.prepare()
@@ -83,3 +82,4 @@ async def _obey(reader: asyncio.StreamReader, supervisor: Supervisor, stop: asyn
                 supervisor.upgrade_failed(order)
             case _:
                 log.warning("not understood", line=line.decode(errors="replace"))
+        log.info("told by the keeper", order=str(order))

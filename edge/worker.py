@@ -164,6 +164,7 @@ async def _work(control: socket.socket) -> None:
     worker = Worker(begin, service, writer)
     writer.write(encode(Ready()))
     _settle_garbage_collector()
+    asyncio.get_running_loop().run_in_executor(None, logs.load)  # while the supervisor hears that we are ready
     obeying = asyncio.create_task(worker.obey(reader), name="obey")
     beating = asyncio.create_task(worker.beat(), name="beat")
     finished = asyncio.create_task(worker.finished.wait(), name="finished")
