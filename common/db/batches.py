@@ -71,13 +71,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A claimed row."""
+    """A claimed row. `failures` were of work that raised, since an item was done last; deaths do not count."""
 
     id: str
     application_id: str
     kind: Kind
     fence: int
     attempts: int
+    failures: int
 
     @property
     def key(self) -> str:
@@ -156,7 +157,7 @@ async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -
         update batches set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
             lease_until = clock_timestamp() + make_interval(secs => $2)
         from due where batches.id = due.id
-        returning batches.id, application_id, kind, fence, attempts
+        returning batches.id, application_id, kind, fence, attempts, failures
         """,
         most,
         lease_seconds,
@@ -181,7 +182,7 @@ async def extend(connection: Connection, claims: Collection[Batch], /, *, lease_
 
 async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: float, last_error: str) -> None:
     await connection.execute(
-        "update batches set lease_until = null, last_error = $3,"
+        "update batches set lease_until = null, last_error = $3, failures = failures + 1,"
         " due_at = clock_timestamp() + make_interval(secs => $4) where id = $1 and fence = $2",
         batch.id,
         batch.fence,
@@ -231,14 +232,16 @@ async def record_outcome(connection: Connection, batch: Batch, item: Item, *, fa
         item.number,
         failure,
     )
-    if batch.attempts > 1:  # what failed before has an outcome by now
-        await connection.execute("update batches set attempts = 1 where id = $1", batch.id)
+    if batch.attempts > 1:
+        await connection.execute("update batches set attempts = 1, failures = 0 where id = $1", batch.id)
 
 
 async def record_over(connection: Connection, batch: Batch) -> None:
     """Every item has its outcome, and the application's next batch may run. The caller holds the batch."""
     await connection.execute(
-        "update batches set due_at = null, lease_until = null, attempts = 0, last_error = null where id = $1", batch.id
+        "update batches set due_at = null, lease_until = null, attempts = 0, failures = 0, last_error = null"
+        " where id = $1",
+        batch.id,
     )
     await connection.execute(
         "select pg_notify($1, '') where exists (select from batches where application_id = $2 and due_at is not null)",

@@ -2,7 +2,7 @@
 
 Each item is one transaction that holds the batch under its fence: what the item does and that it is done become true
 together. Whoever dies, even with SIGKILL, leaves the rest to the next claim: nothing is done twice, nothing left out.
-An item that fails for a reason of ours is tried again with the batch's claims, and after `MOST_ATTEMPTS` counts as
+An item that fails for a reason of ours is tried again with the batch's claims, and after `MOST_FAILURES` counts as
 failed, so that it does not stand in the way of the others for ever.
 """
 
@@ -19,7 +19,7 @@ from common.logs import get_logger
 
 _log = get_logger("monitor.batches")
 
-MOST_ATTEMPTS = 5
+MOST_FAILURES = 5
 _GIVEN_UP = "it could not be done, for reasons inside Frontage"
 
 
@@ -31,7 +31,7 @@ class Processing:
 
     async def perform(self, batch: Batch) -> None:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
-        gives_up = batch.attempts > MOST_ATTEMPTS
+        gives_up = batch.failures >= MOST_FAILURES
         while await outlast_outage(partial(self._step, batch, gives_up=gives_up)):
             gives_up = False
         _log.info("batch over", batch=batch.id, application=batch.application_id)

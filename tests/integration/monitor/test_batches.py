@@ -25,7 +25,7 @@ from common.db.retention import erase_batches
 from common.errors import DatabaseUnavailable, FenceLost
 from common.records import Record
 from common.secrets import load_keyring
-from monitor.batches.processing import MOST_ATTEMPTS, Processing
+from monitor.batches.processing import MOST_FAILURES, Processing
 from tests.children import ROOT, clean_environment
 
 from . import dying_batch, parts
@@ -202,9 +202,18 @@ async def test_an_item_we_cannot_do_fails_in_the_end_and_alone(shop: Database) -
     batch_id = await submit(shop, [watch(number) for number in range(4)])
     async with working(shop, processing=processing):
         await until_over(shop, batch_id)
-    assert processing.tries == MOST_ATTEMPTS
+    assert processing.tries == MOST_FAILURES
     assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 3, (("d1.test", None),))
     assert await watched(shop) == ["d0.test", "d2.test", "d3.test"]
+
+
+async def test_an_item_is_not_blamed_for_the_deaths_of_monitors(shop: Database) -> None:
+    batch_id = await submit(shop, [watch(0)])
+    for _ in range(MOST_FAILURES + 2):
+        await claim_one(shop, lease_seconds=0)  # and nothing more is heard of who claimed it
+    async with working(shop):
+        await until_over(shop, batch_id)
+    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 1, ())
 
 
 async def test_what_was_not_understood_is_not_tried(shop: Database) -> None:

@@ -127,6 +127,7 @@ create table batches (
     lease_until             timestamptz,
     fence                   bigint not null default 0,
     attempts                integer not null default 0,
+    failures                integer not null default 0,     -- for reasons of ours, since an item was done last
     last_error              text
 );
 create index batches_due on batches (due_at) where due_at is not null;
