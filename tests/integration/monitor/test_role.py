@@ -68,7 +68,7 @@ async def test_what_an_operator_must_put_right_is_one_line(dsn: str, tmp_path: P
     for line, variables in {
         "no database: set FRONTAGE_DATABASE_URL": {},
         "the database cannot be reached": {"DATABASE_URL": "postgresql://127.0.0.1:1/frontage"},
-        "FRONTAGE_ISSUER=acme is not available yet": {"DATABASE_URL": dsn, "ISSUER": "acme"},
+        "FRONTAGE_ISSUER=acme needs FRONTAGE_ACME_DIRECTORY": {"DATABASE_URL": dsn, "ISSUER": "acme"},
     }.items():
         refused = await refusal(tmp_path, **variables)
         assert refused.startswith("frontage monitor: ")
