@@ -25,3 +25,33 @@ async def test_connections_without_a_request_are_bounded_in_time_and_number(monk
                 writer.close()
                 with contextlib.suppress(ConnectionError):
                     await writer.wait_closed()
+
+
+async def test_a_body_that_claims_to_be_compressed_is_not_unpacked(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=415)
+
+    app = web.Application()
+    app.router.add_post("/", refuse)
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n"
+    async with serving(app, HostPort("127.0.0.1", 0)) as address, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection(*address)
+        for _ in range(2):  # the connection outlives it
+            writer.write(head + b"\x1f\x8b{}")
+            assert b" 415 " in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+    assert not caplog.records
+
+
+async def test_what_a_client_sent_is_never_quoted_in_the_log(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(web.Application(), HostPort("127.0.0.1", 0)) as address, asyncio.timeout(10):
+        for broken in (b"GET / HTTP/1.1\r\nAuthorization Bearer s3cret\r\n\r\n", b"s3cret / HTTP/1.1\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(broken)
+            assert b" 400 " in await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+    assert "s3cret" not in caplog.text + capsys.readouterr().err
