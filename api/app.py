@@ -127,13 +127,18 @@ def _answered(counters: Counters, clock: Clock) -> Middleware:
         began = clock.monotonic()
         request[REQUEST_ID] = secrets.token_hex(8)
         response = await _answer(request, handler)
-        resource = request.match_info.route.resource
-        route = resource.canonical if resource else "none"
+        route = _route_of(request)
         method = request.method if request.method in hdrs.METH_ALL else "other"
         counters.record(route, method, response.status, clock.monotonic() - began)
         return response
 
     return answered
+
+
+def _route_of(request: web.Request) -> str:
+    """What is counted and logged instead of the path, which may hold a sharing link: its id is all that opens it."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "none"
 
 
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -147,10 +152,10 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
             response.headers["Allow"] = error.headers["Allow"]
         return response
     except DatabaseUnavailable as error:
-        _log.warning("database unavailable", path=request.path, error=str(error))
+        _log.warning("database unavailable", route=_route_of(request), request_id=request[REQUEST_ID], error=str(error))
         return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
     except Exception as error:  # noqa: BLE001 - the root of a request
-        _log.error("request failed", path=request.path, request_id=request[REQUEST_ID], exc_info=True)
+        _log.error("request failed", route=_route_of(request), request_id=request[REQUEST_ID], exc_info=True)
         return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from common.db.migrate import migrate
 from common.db.session import Patience
@@ -19,6 +20,7 @@ from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import Watcher
 
 DOMAIN = "shop.customer.test"
+SHARE = "s" * 32
 SSL_BODY = {"domain": DOMAIN, "redirectTo": "www.customer.test"}
 HASTY = Patience(
     connect_seconds=0.5,
@@ -115,6 +117,10 @@ async def test_postgres_killed_and_back(hasty_service: Service, postgres: Embedd
     postgres.process.wait()
     try:
         await expect_failures(partner, *SSL_EXPECTED)
+        with capture_logs() as lines:
+            assert (await partner.call("GET", f"/share/{SHARE}")).status == 500
+        assert lines, "it says why"
+        assert SHARE not in str(lines), "who reads logs may not open what was shared"
     finally:
         postgres.start()
     await expect_recovery(partner)
