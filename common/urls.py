@@ -89,15 +89,16 @@ def parse_redirect_target(text: str) -> ApplicationUrl:
     return url
 
 
-def check_webhook_url(text: str) -> None:
-    """Where events are delivered: as an applicationUrl, and a query may follow, where many receivers have their key.
+def parse_webhook_url(text: str) -> str:
+    """Where events are delivered, in canonical form: as an applicationUrl, and a query may follow, where many receivers
+    have their key.
 
     Raises: `InvalidUrl`.
     """
-    address, _, query = text.partition("?")
+    address, mark, query = text.partition("?")
     if len(text) > MAX_URL_CHARACTERS or not _QUERY.fullmatch(query):
         raise InvalidUrl("expected http:// or https://, a host, perhaps a query, and no userinfo or fragment")
-    parse_application_url(address)
+    return f"{parse_application_url(address)}{mark}{query}"
 
 
 def _parse_host(text: str) -> str:

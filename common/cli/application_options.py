@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
 from common.errors import InvalidName
 
 NONE = "none"
+Parsed = TypeVar("Parsed")
 
 
 class Switch(StrEnum):
@@ -70,25 +72,24 @@ def application_url(text: str | None) -> str | None:
     """As written, if it is one that an edge can ask."""
     from common.urls import parse_application_url
 
-    return _url(text, parse_application_url)
+    _url(text, parse_application_url)
+    return text
 
 
 def webhook_url(text: str | None) -> str | None:
-    """As written, if it is one that a delivery can ask."""
-    from common.urls import check_webhook_url
+    """In canonical form: a delivery asks the very name that is written there."""
+    from common.urls import parse_webhook_url
 
-    return _url(text, check_webhook_url)
+    return _url(text, parse_webhook_url)
 
 
-def _url(text: str | None, check: Callable[[str], object]) -> str | None:
+def _url(text: str | None, parse: Callable[[str], Parsed]) -> Parsed | None:
     from common.urls import InvalidUrl
 
     try:
-        if text is not None:
-            check(text)
+        return None if text is None else parse(text)
     except InvalidUrl as error:
         raise typer.BadParameter(str(error)) from None
-    return text
 
 
 def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:

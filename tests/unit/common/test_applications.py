@@ -15,7 +15,7 @@ from common.applications import (
     mint_token,
     mint_webhook_secret,
 )
-from common.cli.application_options import application_url
+from common.cli.application_options import application_url, webhook_url
 
 
 def test_secrets_differ_each_time_and_carry_256_bits() -> None:
@@ -49,3 +49,10 @@ def test_application_urles_are_kept_as_written(url: str | None) -> None:
 def test_other_application_urles_are_refused(url: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"."):
         application_url(url)
+
+
+def test_a_webhook_url_is_kept_as_deliveries_ask_it() -> None:
+    assert webhook_url("https://Bücher.example/in?key=1") == "https://xn--bcher-kva.example/in?key=1"
+    assert webhook_url(None) is None
+    with pytest.raises(typer.BadParameter):
+        webhook_url("https://h.example/#part")

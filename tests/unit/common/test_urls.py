@@ -1,6 +1,6 @@
 import pytest
 
-from common.urls import ApplicationUrl, InvalidUrl, check_webhook_url, parse_application_url, parse_redirect_target
+from common.urls import ApplicationUrl, InvalidUrl, parse_application_url, parse_redirect_target, parse_webhook_url
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,11 @@ def test_what_is_no_redirect_target_is_refused(text: str) -> None:
     "text", ["https://hooks.example/in?key=1&to=/a?b", "http://hooks.example?k=%20", "https://h.example"]
 )
 def test_a_webhook_url_may_carry_a_query(text: str) -> None:
-    check_webhook_url(text)
+    assert parse_webhook_url(text) == text
+
+
+def test_a_webhook_url_becomes_canonical() -> None:
+    assert parse_webhook_url("HTTPS://Bücher.Example.:443?Key=%7e") == "https://xn--bcher-kva.example?Key=%7e"
 
 
 @pytest.mark.parametrize(
@@ -133,4 +137,4 @@ def test_a_webhook_url_may_carry_a_query(text: str) -> None:
 )
 def test_what_is_no_webhook_url_is_refused(text: str) -> None:
     with pytest.raises(InvalidUrl):
-        check_webhook_url(text)
+        parse_webhook_url(text)
