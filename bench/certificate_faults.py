@@ -160,12 +160,12 @@ async def _refuse(world: World, storm: Storm, until: float) -> None:
 async def _kill(world: World, storm: Storm, until: float) -> None:
     while time.monotonic() < until:
         await asyncio.sleep(_DEATH_SECONDS * storm.chance.random())
-        victim = storm.chance.choices(("monitor", "edge", "Postgres"), (6, 1, 1))[0]
-        storm.done[f"deaths of a {victim}" if victim != "Postgres" else "deaths of Postgres"] += 1
+        victim = storm.chance.choices(("a monitor", "an edge", "Postgres"), (6, 1, 1))[0]
+        storm.done[f"deaths of {victim}"] += 1
         if victim == "Postgres":
             await world.restart_postgres()
             continue
-        process = storm.chance.choice(world.monitors) if victim == "monitor" else world.edges[1]
+        process = storm.chance.choice(world.monitors) if victim == "a monitor" else world.edges[1]
         await process.kill()
         while True:  # Postgres may be away just then
             try:

@@ -14,7 +14,9 @@ from bench.certificate_world import World
 from bench.certificates import pebble_orders
 from bench.lab.pebble import is_installed
 from common.cli.walk import NoAnswer
+from common.clock import SystemClock
 from common.db import orders
+from common.liveness import await_edges
 from common.secrets import read_key_file
 from monitor.certificates.acme.renewal_information import certificate_id
 from tests.children import clean_environment
@@ -80,6 +82,15 @@ async def test_domain_is_secured_served_renewed_and_deleted(world: World) -> Non
         await until(lambda edge=edge: serves(world, edge, DOMAIN))
     await until(lambda: are_live(world, [DOMAIN]))
     assert pebble_orders(world) == before
+
+
+async def test_client_that_comes_meanwhile_is_held_and_not_failed(world: World) -> None:
+    domain = "shop.held.example"
+    world.ca.fail("finalize", delay_seconds=2.0)
+    await world.partner.secure(domain)
+    assert await await_edges(world.database, SystemClock(), within_seconds=1.5) == []  # they know the order runs
+    assert not await are_live(world, [domain])
+    assert await asyncio.gather(*(serves(world, edge, domain) for edge in (0, 1))) == [True, True]
 
 
 async def is_unknown(world: World, edge: int, domain: str) -> bool:
