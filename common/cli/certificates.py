@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from common.db.ca_ledger import Limits, Standing
     from common.db.orders import OrderState
+    from common.db.revocations import RevocationState
     from common.db.session import Connection
     from common.secrets import Keyring
 
@@ -41,19 +42,22 @@ class Reason(StrEnum):
 
 @app.command()
 def show(domain: Domain) -> None:
-    """Print where the order of a domain's certificate stands."""
+    """Print where the order of a domain's certificate stands, and what became of those that were revoked."""
     from common.cli.database import run_in_database
-    from common.db import orders
+    from common.db import orders, revocations
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> OrderState | None:
-        return await orders.describe(connection, name)
+    async def work(connection: Connection, _: Keyring) -> tuple[OrderState | None, list[RevocationState]]:
+        return await orders.describe(connection, name), await revocations.describe(connection, name)
 
-    state = run_in_database(work)
-    if state is None:
+    state, revoked = run_in_database(work)
+    if state is None and not revoked:
         raise _unknown(name)
-    typer.echo(json.dumps(_shown(name, state), indent=2, ensure_ascii=False))
+    shown = (
+        {"domain": name} | (_shown(state) if state else {}) | {"revocations": [_revocation(each) for each in revoked]}
+    )
+    typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 
 
 @app.command()
@@ -148,9 +152,8 @@ def _unknown(domain: str) -> OperatorError:
     return OperatorError(f"{domain} is not enrolled here")
 
 
-def _shown(domain: str, state: OrderState) -> dict[str, Any]:
+def _shown(state: OrderState) -> dict[str, Any]:
     return {
-        "domain": domain,
         "state": state.state,
         "kind": state.kind,
         "attempts": state.attempts,
@@ -162,6 +165,18 @@ def _shown(domain: str, state: OrderState) -> dict[str, Any]:
         "failingSince": _moment(state.failing_since),
         "departedAt": _moment(state.departed_at),
         "seconds": dict(state.phases),
+    }
+
+
+def _revocation(each: RevocationState) -> dict[str, Any]:
+    from common.db.revocations import REASONS
+
+    names = {number: name for name, number in REASONS.items()}
+    return {
+        "reason": names.get(each.reason, str(each.reason)),
+        "requestedAt": _moment(each.requested_at),
+        "revokedAt": _moment(each.revoked_at),
+        "lastError": each.last_error,
     }
 
 

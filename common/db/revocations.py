@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 
 from common.db.certificates import RevokedCertificate
@@ -39,6 +40,25 @@ class Revocation:
     @property
     def key(self) -> str:
         return str(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationState:
+    """A row for people to look at; `revoked_at` none: not yet."""
+
+    reason: int
+    requested_at: datetime
+    revoked_at: datetime | None
+    last_error: str | None
+
+
+async def describe(connection: Connection, domain: str) -> list[RevocationState]:
+    """The domain's, the latest first."""
+    rows = await connection.fetch(
+        "select reason, requested_at, revoked_at, last_error from revocations where domain = $1 order by id desc",
+        domain,
+    )
+    return [RevocationState(**row) for row in rows]
 
 
 async def request(

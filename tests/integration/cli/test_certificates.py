@@ -63,6 +63,8 @@ async def test_renewal_and_revocation_are_written_down_for_a_monitor(database: D
     assert order is not None
     assert (order["state"], order["kind"]) == ("running", "replacement")
     assert "not being revoked already" in refused(env, "revoke", DOMAIN)
+    [shown_revocation] = json.loads(said(env, "show", DOMAIN))["revocations"]
+    assert (shown_revocation["reason"], shown_revocation["revokedAt"]) == ("keyCompromise", None)
 
 
 async def test_kept_certificate_of_a_deleted_domain_can_be_revoked(database: Database, env: dict[str, str]) -> None:
