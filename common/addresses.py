@@ -62,6 +62,7 @@ _TRANSLATED_V6 = (
     IPv6Network("::ffff:0:0/96"),  # IPv4-mapped (RFC 4291 §2.5.5.2)
     IPv6Network("64:ff9b::/96"),  # NAT64 (RFC 6052 §2.1)
 )
+_LOOPBACK: dict[int, IPAddress] = {4: IPv4Address("127.0.0.1"), 6: IPv6Address("::1")}
 _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")  # RFC 8215: translated too, but never public
 
 
@@ -97,7 +98,8 @@ class AddressPolicy:
             raise AddressRefused(f"{address} is not a public address")
 
     def _is_own_listener(self, address: IPAddress, port: int) -> bool:
-        if (address, port) in self._listeners:
+        dialled = _LOOPBACK[address.version] if address.is_unspecified else address  # what Linux makes of it
+        if (dialled, port) in self._listeners:
             return True
         return port in self._ports_everywhere and self._is_own_address(address)
 

@@ -65,6 +65,15 @@ def test_own_listeners_are_refused_even_where_their_network_is_allowed() -> None
     assert is_allowed(policy, "::1", 8080)
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "::ffff:0.0.0.0"])
+def test_no_address_at_all_is_dialled_as_loopback_and_may_be_a_listener_of_ours(address: str) -> None:
+    allowed = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+    policy = AddressPolicy(allowed, [("127.0.0.1", 8080), ("::1", 8080)])
+
+    assert not is_allowed(policy, address, 8080)
+    assert is_allowed(policy, address, 9000)
+
+
 @pytest.mark.parametrize("listener", ["0.0.0.0", "::", "localhost"])
 def test_a_wildcard_listener_is_every_address_of_this_machine(listener: str) -> None:
     allowed = (ip_network("0.0.0.0/0"), ip_network("::/0"))
