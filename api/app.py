@@ -116,6 +116,8 @@ def build_app(
     )
     for method, path, handler in routes:
         app.router.add_route(method, path, handler, expect_handler=_expect)
+        if method == "GET" and path in _OPEN_ROUTES:  # previews of links and probes of balancers ask only for the head
+            app.router.add_route("HEAD", path, handler, expect_handler=_expect)
     return app
 
 

@@ -109,6 +109,14 @@ async def test_health_and_metrics(service: Service) -> None:
     assert "nobody" not in text
 
 
+async def test_what_is_open_to_everybody_also_answers_with_its_head_alone(service: Service) -> None:
+    for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/share/" + "x" * 32, 404)):
+        async with service.session.head(service.url + path) as response:
+            assert response.status == status, path
+            assert int(response.headers["Content-Length"]) > 0
+            assert await response.read() == b""
+
+
 @pytest.mark.parametrize(
     "sent",
     [
