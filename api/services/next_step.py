@@ -44,6 +44,9 @@ def _dns(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
         return NextStep("unknown", f"{words}: check its name servers, and ask again.")
     if findings.lacks_step_one:
         return NextStep("action needed", _step_one(dns))
+    if any(seen.host == seen.value for seen in dns.expected):
+        words = f"{domain} is the cname target itself, and is not served"
+        return NextStep("action needed", f"Ask about a customer's domain that leads to it: {words}.")
     if not findings.is_pointed:
         return NextStep("action needed", f"Change the DNS of {domain} to {_wanted(dns)}: {_leads(dns)}.")
     if findings.unknown is not None:

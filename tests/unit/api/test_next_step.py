@@ -72,6 +72,11 @@ def test_step_one_comes_before_step_two() -> None:
     )
 
 
+def test_a_cname_target_is_never_to_lead_to_itself() -> None:
+    dns = replace(DNS, findings=Findings(False, None, Outcome.RECORDS), expected=(replace(POINTED, value=NAME.text),))
+    assert told(replace(WELL, dns=dns)).endswith("shop.customer.test is the cname target itself, and is not served.")
+
+
 def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
     for diagnosis in (
         with_findings(False, Outcome.SERVER_FAILURE, Outcome.RECORDS),
