@@ -119,7 +119,13 @@ def limits(as_json: AsJson = False) -> None:
     else:
         from rich.console import Console
 
-        Console(file=sys.stdout).print(_table(standings, allowed, datetime.now(UTC)))
+        console = Console(file=sys.stdout)
+        for issuer in dict.fromkeys(each.issuer for each in standings):
+            typer.echo(f"\n{issuer}")
+            console.print(_table([each for each in standings if each.issuer == issuer], allowed))
+        typer.echo(
+            f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; windows slide: a slot is free when what took it leaves"
+        )
 
 
 # Parts ---------------------------------------------------------------------------------------------------
@@ -192,27 +198,26 @@ def _standing(each: Standing, allowed: Limits) -> dict[str, Any]:
     }
 
 
-def _table(standings: list[Standing], allowed: Limits, now: datetime) -> Table:
+def _table(standings: list[Standing], allowed: Limits) -> Table:
+    """Of one authority."""
     from rich import box
     from rich.table import Table
 
     from common.db.ca_ledger import WORDS
 
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("authority", "limit", "of", "used", "next slot"):
+    for heading in ("limit", "of", "used", "next slot"):
         table.add_column(heading, justify="right" if heading == "used" else "left", overflow="fold")
     for each in standings:
         most = getattr(allowed, each.limit)
         is_full = each.used >= most
         table.add_row(
-            each.issuer,
             WORDS[each.limit],
             each.subject or "the account",
             f"{each.used} / {most}",
             f"{each.frees_at:%Y-%m-%d %H:%M} UTC" if is_full else "now",
             style="red" if is_full else "",
         )
-    table.caption = f"as of {now:%Y-%m-%d %H:%M} UTC; sliding windows, so a slot is free when what took it leaves"
     return table
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import stat
 import urllib.error
 import urllib.request
@@ -103,7 +104,9 @@ def _state_dir(settings: Settings) -> Finding:
     directory = settings.state_dir
     subject = "state directory"
     if not directory.exists():
-        return Finding(subject, State.NOTE, f"{directory} does not exist yet: `frontage up` makes it")
+        return Finding(
+            subject, State.NOTE, f"{directory} does not exist yet: `frontage up` or `frontage migrate` makes it"
+        )
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         return Finding(subject, State.BROKEN, f"{directory} is not yours to write: run as its owner, or choose another")
     return Finding(subject, State.OK, str(directory))
@@ -295,7 +298,10 @@ def _directory_problem(settings: Settings, url: str) -> str:
         needs_external = directory.get("meta", {}).get("externalAccountRequired", False)
         is_directory = "newOrder" in directory
     except (OSError, OperatorError) as error:
-        return f"cannot be asked ({getattr(error, 'reason', None) or error})"
+        reason = getattr(error, "reason", None) or error
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return f"is not trusted ({reason.verify_message}): set FRONTAGE_ACME_CA_FILE if that CA is your own"
+        return f"cannot be asked ({reason})"
     except (ValueError, AttributeError):
         is_directory, needs_external = False, False
     if not is_directory:

@@ -95,5 +95,6 @@ async def test_limits_say_what_is_used_and_when_there_is_room(database: Database
     assert timedelta(hours=2, minutes=58) < slot <= timedelta(hours=3)
     assert (registered["used"], registered["subject"], registered["nextSlotAt"]) == (2, "customer.example", None)
     table = said(env, "limits")
+    assert CA in table.splitlines()
     assert "2 / 2" in table
     assert "customer.example" in table
