@@ -214,8 +214,7 @@ async def certificate_world(
             for number in range(edges)
         ]
         world.monitors = [role("monitor", number) for number in range(monitors)]
-        for process in (api, *world.edges, *world.monitors):
-            await process.start()
+        await asyncio.gather(*(process.start() for process in (api, *world.edges, *world.monitors)))
         yield world
 
 
