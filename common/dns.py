@@ -55,12 +55,13 @@ class Outcome(StrEnum):
     NO_NAME = "nxdomain"
     SERVER_FAILURE = "servfail"
     TIMEOUT = "timeout"  # or nobody there to ask
+    UNASKABLE = "unaskable"  # no host has such a name, and c-ares asks of hosts only
     CHAIN = "cname_chain"  # CNAMEs in a circle, or too many of them: nobody can say where they end
 
     @property
     def is_known(self) -> bool:
         """Whether the DNS has given an answer at all."""
-        return self not in (Outcome.SERVER_FAILURE, Outcome.TIMEOUT, Outcome.CHAIN)
+        return self in (Outcome.RECORDS, Outcome.NO_DATA, Outcome.NO_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Chain:
 _OUTCOMES = {
     aiodns.error.ARES_ENODATA: Outcome.NO_DATA,
     aiodns.error.ARES_ENOTFOUND: Outcome.NO_NAME,
+    aiodns.error.ARES_EBADNAME: Outcome.UNASKABLE,
     aiodns.error.ARES_ECONNREFUSED: Outcome.TIMEOUT,
     aiodns.error.ARES_ETIMEOUT: Outcome.TIMEOUT,
     aiodns.error.ARES_ECANCELLED: Outcome.TIMEOUT,

@@ -1,7 +1,8 @@
 """Looking: one check carried through, from a domain's records to their verdicts.
 
 The resolvers are asked first, one after the other until one can answer. What one of them does not find, it is asked
-no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A server asked by us that
+no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A name that resolvers cannot
+be asked of by c-ares is for the zone's own servers alone. A server asked by us that
 has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself over TCP.
 Nothing here outlives its check.
 """
@@ -118,9 +119,10 @@ class _Look:
         record, subject = self._records[number], self._subjects[number]
         for server in self._servers:
             verdict = await self._look(record, subject, partial(self._ask_resolver, server))
-            if verdict is Verdict.MISSING:
+            if verdict is Verdict.MISSING or self._outcome(server, subject) is Outcome.UNASKABLE:
                 verdict = await self._confirm(record, subject, server)
-            if verdict is not Verdict.UNKNOWN or self._is_known(server, subject):
+            outcome = self._outcome(server, subject)
+            if verdict is not Verdict.UNKNOWN or outcome.is_known or outcome is Outcome.UNASKABLE:
                 self._verdicts[number] = verdict
                 return
 
@@ -189,11 +191,14 @@ class _Look:
         return answer
 
     async def _find(self, name: str, kind: RecordType) -> Answer:
-        """What the first resolver that knows says `name` leads to, aliases followed."""
+        """What the first resolver that knows says `name` leads to, aliases followed. What no host is called has no
+        addresses."""
         answer = Answer(Outcome.TIMEOUT)
         for server in self._servers:
             answer = await self._resolvers.ask(server, name, kind, owner=None)
             self._note("resolver", server, (name, kind), answer)
+            if answer.outcome is Outcome.UNASKABLE:
+                return Answer(Outcome.NO_NAME)
             if answer.outcome.is_known:
                 break
         return answer
@@ -225,9 +230,9 @@ class _Look:
         self._note("authority", server, (name, kind), reply.answer)
         return reply.answer
 
-    def _is_known(self, server: HostPort, subject: Subject) -> bool:
-        asked = self._asked.get((server, *subject))
-        return asked is not None and asked.done() and asked.result().outcome.is_known
+    def _outcome(self, server: HostPort, subject: Subject) -> Outcome:
+        """How the server's own question about it ended, which has been asked."""
+        return self._asked[server, *subject].result().outcome
 
     def _note(self, role: Role, server: HostPort, subject: Subject, answer: Answer) -> None:
         self._said.append(Statement(self._clock.now(), role, str(server), subject, answer))

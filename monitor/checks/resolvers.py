@@ -60,6 +60,8 @@ class _Channel:
             result = await self._resolver.query_dns(name, kind)
         except aiodns.error.DNSError as error:
             return Answer(outcome_of(error))
+        except UnicodeError:  # from the IDNA of pycares
+            return Answer(Outcome.UNASKABLE)
         finally:
             self._waiting -= 1
             await self._close_if_done()

@@ -330,3 +330,22 @@ async def test_a_domain_may_have_very_many_records(shop: Database, server: NameS
     assert row["records_present"] == [a(f"h{number}") for number in range(0, 120, 2)]
     assert row["records_missing"] == [a(f"h{number}") for number in range(1, 120, 2)]
     assert len(row["evidence"]) == MOST_STATEMENTS
+
+
+async def test_names_that_resolvers_cannot_be_asked_of_are_for_the_zones_own_servers(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    server.zone.add(DOMAIN, "A", "192.0.2.1")
+    server.zone.add(f"one\\032printer.{DOMAIN}", "A", "192.0.2.1")
+    records = [
+        record("CNAME", "@", "\u2603 is no name"),
+        record("CNAME", "@", "no name"),
+        a(".".join(["a" * 60] * 4)),
+        a(r"no\032printer"),
+        a(r"one\032printer"),
+    ]
+    await watch(shop, DOMAIN, records)
+    await check_now(shop, checking)
+
+    row = await row_of(shop, DOMAIN)
+    assert (row["records_missing"], row["records_present"]) == (records[:-1], records[-1:])
