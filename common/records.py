@@ -13,6 +13,8 @@ What a record says and what a name server answers meet in one *normal form*, a l
 Rules
     ttl never counts, nor does an SOA's serial, which moves with every edit of its zone
     a value that is none of its type keeps its own text: no name server answers that, so it is never found
+    a text without quotes is what it says; it is found, too, where it is as in a zone file (``v=DKIM1\\; k=rsa``), or
+        where blanks at its ends belong to it
     a name is relative only as a `host`; a host that ends with a dot is the whole name, as in a zone file
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal, cast, get_args
@@ -147,6 +150,8 @@ def matches(record: Record, values: Collection[str]) -> bool:
         return f"{priority} {normal}" in values
     if record.type == "SOA":  # as much of it as was given
         return any(f"{answered} ".startswith(f"{normal} ") for answered in values)
+    if record.type == "TXT":
+        return not _readings(value, normal).isdisjoint(values)
     return normal in values
 
 
@@ -218,6 +223,16 @@ def _text_value(text: str) -> str:
     if not _QUOTED_TEXT.fullmatch(text):
         return text_of(text.encode())
     return text_of(b"".join(_unescaped(chunk[1]) for chunk in _CHUNK.finditer(text)))
+
+
+def _readings(text: str, normal: str) -> set[str]:
+    """What else a text may mean, given by people who took it from a form or from a zone file."""
+    readings = {normal}
+    if not _QUOTED_TEXT.fullmatch(text.strip()):
+        readings.add(text_of(text.encode()))
+        with suppress(ValueError):
+            readings.add(text_of(_unescaped(text.strip())))
+    return readings
 
 
 def _unescaped(chunk: str) -> bytes:

@@ -35,6 +35,13 @@ def record(kind: RecordType, value: str, *, host: str = "www", priority: str | N
 # Parsing ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("text", ["ü." * 20_000, "ü。" * 43, "ü" * 1025, "\\." * 30_000])
+def test_what_is_too_long_for_a_name_costs_no_time(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels are made A-labels one by one, before anybody sees that they are too many: a second for the longest."""
+    monkeypatch.setattr("dns.name.from_text", lambda *_: pytest.fail("it was worked on"))
+    assert normal_name(text) == text.lower().removesuffix(".")
+
+
 @pytest.mark.parametrize("kind", RECORD_TYPES)
 def test_every_type_is_taken_and_given_back_as_it_was(kind: str) -> None:
     given = A_RECORD | {"type": kind}
@@ -250,3 +257,19 @@ def test_texts_look_the_same_only_when_they_are(one: bytes, other: bytes) -> Non
 @given(st.text())
 def test_any_text_has_a_normal_form_as_a_name(text: str) -> None:
     assert normal_name(normal_name(text)) == normal_name(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [
+        (r"v=DKIM1\; k=rsa", "v=DKIM1; k=rsa"),
+        (r"v=DKIM1\; k=rsa", r"v=DKIM1\\; k=rsa"),
+        ("trail ", "trail "),
+        (" x", "x"),
+    ],
+)
+def test_a_text_without_quotes_is_found_as_it_is_and_as_in_a_zone_file(given: str, answered: str) -> None:
+    wire = dns.rdata.from_text("IN", "TXT", f'"{answered}"').to_text()
+
+    assert matches(record("TXT", given), [normal_value("TXT", wire)])
+    assert not matches(record("TXT", f'"{given}x"'), [normal_value("TXT", wire)])
