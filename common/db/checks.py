@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -91,7 +92,8 @@ _CLAIM = """
     update monitored_domains set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
         lease_until = clock_timestamp() + make_interval(secs => $3)
     where id in (select id from requested union all select id from routine)
-    returning *, clock_timestamp() as claimed_at
+    returning id, application_id, domain, subdomain, user_id, dns_records, records_version, state, records_present,
+        records_missing, reported_missing, alarm_held_at, fence, attempts, clock_timestamp() as claimed_at
 """
 
 _RECORD = """
@@ -188,26 +190,30 @@ async def lock_guard(connection: Connection) -> bool:
     return is_released
 
 
-async def count_turned(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> int:
-    """How many other domains lately turned from present to missing."""
-    count: int = await connection.fetchval(
-        "select count(*) from monitored_domains"
-        " where turned_missing_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)",
+async def count_turned(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> Counter[str]:
+    """How many other domains of each application lately turned from present to missing."""
+    rows = await connection.fetch(
+        "select application_id, count(*) from monitored_domains"
+        " where turned_missing_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)"
+        " group by application_id",
         within_seconds,
         list(others_than),
     )
-    return count
+    return Counter({row["application_id"]: row["count"] for row in rows})
 
 
-async def count_rechecked(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> int:
-    """How many other domains of which something was known were lately looked at again."""
-    count: int = await connection.fetchval(
-        "select count(*) from monitored_domains"
-        " where rechecked_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)",
+async def count_rechecked(
+    connection: Connection, *, others_than: Collection[str], within_seconds: float
+) -> Counter[str]:
+    """How many other domains of each application, of which something was known, were lately looked at again."""
+    rows = await connection.fetch(
+        "select application_id, count(*) from monitored_domains"
+        " where rechecked_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)"
+        " group by application_id",
         within_seconds,
         list(others_than),
     )
-    return count
+    return Counter({row["application_id"]: row["count"] for row in rows})
 
 
 async def release_alarms(connection: Connection, *, for_seconds: float) -> int:

@@ -7,6 +7,7 @@ busy monitor writes hundreds of rows in one statement, an idle one writes each a
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -103,8 +104,16 @@ class Outcomes:
     async def _record(self, batch: Sequence[Finished]) -> set[str]:
         """One transaction. Returns the ids of the checks that counted."""
         async with self._database.transaction() as connection:
-            is_mass, is_released = await self._weigh(connection, batch)
-            told = [news(each.check, each.transition, is_mass=is_mass, is_released=is_released) for each in batch]
+            tally, is_released = await self._weigh(connection, batch)
+            told = [
+                news(
+                    each.check,
+                    each.transition,
+                    is_mass=tally.holds(each.check.application_id),
+                    is_released=is_released,
+                )
+                for each in batch
+            ]
             outcomes = [_outcome(each, of_it) for each, of_it in zip(batch, told, strict=True)]
             kept = await checks.record_outcomes(connection, outcomes)
             eventful = [
@@ -120,25 +129,25 @@ class Outcomes:
             self._on_events()
         return kept
 
-    async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[bool, bool]:
-        """Whether alarms are too many to be believed, and whether an operator lets them out all the same.
+    async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[Tally, bool]:
+        """By what alarms are believed or not, and whether an operator lets them out all the same.
 
         Not asked, and nobody is held up, as long as there are none.
         """
         if not any(each.transition.may_alarm for each in batch):
-            return False, False
+            return Tally({}, {}), False
         is_released = await checks.lock_guard(connection)
         ids = [each.check.id for each in batch]
-        turned = sum(each.transition.has_turned for each in batch)
+        turned = Counter(each.check.application_id for each in batch if each.transition.has_turned)
         turned += await checks.count_turned(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
-        if turned < FEWEST_DOMAINS:
-            return False, is_released
-        rechecked = sum(each.check.seen.state != "unchecked" for each in batch)
+        if turned.total() < FEWEST_DOMAINS:
+            return Tally({}, turned), is_released
+        rechecked = Counter(each.check.application_id for each in batch if each.check.seen.state != "unchecked")
         rechecked += await checks.count_rechecked(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
         tally = Tally(rechecked, turned)
         if tally.is_mass and not is_released:
-            _log.warning("alarms are held: too many at once", turned=turned, rechecked=rechecked)
-        return tally.is_mass, is_released
+            _log.warning("alarms are held: too many at once", turned=turned.total(), rechecked=rechecked.total())
+        return tally, is_released
 
     async def _record_event(self, connection: Connection, finished: Finished, of_it: News) -> None:
         check, transition = finished.check, finished.transition

@@ -162,3 +162,25 @@ async def test_monitors_count_together(shop: Database, server: NameServer, check
     async with parts.running(*(parts.make_checking(shop, parts.address_of(server)) for _ in range(2))):
         await check_now(shop, checking)
     assert len(await events_of(shop)) < 50
+
+
+async def test_one_partner_cannot_hold_up_anothers_alarms(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    await set_up(shop, server, checking, COUNT + 10)
+    mine = [domain(number) for number in range(COUNT, COUNT + 10)]
+    async with shop.transaction() as connection:
+        await connection.execute(
+            "insert into applications select (jsonb_populate_record(applications, $1)).* from applications",
+            {"id": "neighbour", "cname_target": "neighbour"},
+        )
+        await connection.execute(
+            "update monitored_domains set application_id = 'neighbour' where domain = any($1)", mine
+        )
+    await check_now(shop, checking)
+    lose(server, COUNT)
+    server.zone.remove(mine[0])
+    await check_now(shop, checking, *(domain(number) for number in range(COUNT)))
+    assert await held(shop) > 0
+    await check_now(shop, checking, *mine)
+    assert [event["type"] for event in await events_of(shop, mine[0])] == ["domain.record_missing"]

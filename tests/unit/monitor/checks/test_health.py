@@ -14,7 +14,25 @@ HOUR = 3600.0
     [(49, 49, False), (50, 50, True), (50, 249, True), (50, 250, False), (200, 1000, False), (201, 1000, True)],
 )
 def test_fifty_domains_and_over_a_fifth_are_too_many(turned: int, rechecked: int, is_mass: bool) -> None:
-    assert Tally(rechecked, turned).is_mass is is_mass
+    assert Tally({"app": rechecked}, {"app": turned}).holds("app") is is_mass
+
+
+@pytest.mark.parametrize(
+    ("turned", "rechecked", "is_held"),
+    [
+        ({"other": 60, "app": 1}, {"other": 60, "app": 50}, False),  # one partner's own doing
+        ({"other": 60}, {"other": 60, "app": 50}, False),
+        ({"other": 60, "app": 11}, {"other": 60, "app": 50}, True),  # ours turned as they did
+        ({"other": 1000, "app": 2}, {"other": 1000, "app": 2}, True),
+        ({"other": 60, "third": 60, "app": 1}, {"other": 60, "third": 60, "app": 50}, True),  # not one alone
+        ({"other": 30, "app": 30}, {"other": 30, "app": 30}, True),
+        ({"other": 10, "app": 60}, {"other": 1000, "app": 100}, False),
+    ],
+)
+def test_no_application_alone_holds_up_anothers_alarms(
+    turned: dict[str, int], rechecked: dict[str, int], is_held: bool
+) -> None:
+    assert Tally(rechecked, turned).holds("app") is is_held
 
 
 def test_all_is_well() -> None:
