@@ -41,7 +41,9 @@ APEX = "@"
 LARGEST_TTL = 2**31 - 1  # RFC 2181 §8
 MOST_VALUE_CHARACTERS = 65_535  # as long as a record can be
 _MOST_HOST_CHARACTERS = 1024  # escapes and U-labels take more than the 255 octets of RFC 1035 §2.3.4
+_MOST_U_LABELS = 42  # each takes six of those octets or more: its length, "xn--" and what follows
 
+_LABEL_ENDS = re.compile(r"[.\u3002\uff0e\uff61]")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_*-]{1,63}(?:\.[A-Za-z0-9_*-]{1,63})*\.?")
 _QUOTED_TEXT = re.compile(r'(?:"(?:[^"\\]|\\.)*"\s*)+', re.DOTALL)
 _CHUNK = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -197,6 +199,11 @@ def _is_name(text: str) -> bool:
 
 
 def _parsed_name(text: str) -> dns.name.Name | None:
+    """None for what is none, and before the work that IDNA is for what cannot be one."""
+    if len(text) > _MOST_HOST_CHARACTERS:
+        return None
+    if not text.isascii() and sum(not label.isascii() for label in _LABEL_ENDS.split(text)) > _MOST_U_LABELS:
+        return None
     try:
         return dns.name.from_text(text, dns.name.root, dns.name.IDNA_2008_Practical)
     except (dns.exception.DNSException, UnicodeError):
