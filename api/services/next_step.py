@@ -47,6 +47,8 @@ def _dns(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     if any(seen.host == seen.value for seen in dns.expected):
         words = f"{domain} is the cname target itself, and is not served"
         return NextStep("action needed", f"Ask about a customer's domain that leads to it: {words}.")
+    if not findings.is_pointed and not dns.found:
+        return NextStep("action needed", f"Create {_wanted(dns)}: {domain} leads nowhere yet.")
     if not findings.is_pointed:
         return NextStep("action needed", f"Change the DNS of {domain} to {_wanted(dns)}: {_leads(dns)}.")
     if findings.unknown is not None:
@@ -140,7 +142,7 @@ def _wanted(dns: Dns) -> str:
 
 
 def _leads(dns: Dns) -> str:
-    return "it leads to " + ", ".join(seen.value for seen in dns.found[-3:]) if dns.found else "it leads nowhere"
+    return "it leads to " + ", ".join(seen.value for seen in dns.found[-3:])
 
 
 def _when(at: datetime | None, now: datetime) -> str:

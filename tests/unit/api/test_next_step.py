@@ -58,6 +58,13 @@ def test_a_name_that_is_not_there_is_to_be_created() -> None:
     )
 
 
+def test_a_name_without_an_address_gets_one_beside_its_other_records() -> None:
+    assert told(with_findings(False, None, Outcome.RECORDS)) == (
+        "action needed: Create the record CNAME shop.customer.test apps.partner.test:"
+        " shop.customer.test leads nowhere yet."
+    )
+
+
 def test_a_name_that_leads_elsewhere_is_to_be_changed() -> None:
     elsewhere = Seen("A", NAME.text, "192.0.2.99")
     assert told(with_findings(False, None, Outcome.RECORDS, elsewhere)) == (
