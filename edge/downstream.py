@@ -418,6 +418,17 @@ class Downstream(asyncio.Protocol):
         self.bytes_down += len(data)
         self._transport.write(data)
 
+    def write_last(self, data: bytes) -> None:
+        self.bytes_down += len(data)
+        self._write_last(data)
+
+    def _write_last(self, data: bytes) -> None:
+        """`_close` follows at once."""
+        if isinstance(self._transport, TlsStream):
+            self._transport.write_last(data)
+        else:
+            self._transport.write(data)
+
     def pause_reading(self) -> None:
         self._is_paused = True
         self._serving.paused.add(self)
@@ -565,11 +576,12 @@ class Downstream(asyncio.Protocol):
         )
 
     def _after_own_answer(self, answer: bytes, *, close: bool) -> None:
-        self._transport.write(answer)
         if close:
+            self._write_last(answer)
             self._buffer = b""
             self._close(lingers=True)
         else:
+            self._transport.write(answer)
             self._go_on()
 
     def _close(self, *, lingers: bool) -> None:

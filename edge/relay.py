@@ -67,6 +67,9 @@ class ClientSide(Protocol):
         """No other request is to follow this one's answer."""
 
     def write(self, data: bytes) -> None: ...
+    def write_last(self, data: bytes) -> None:
+        """What `exchange_finished` without keep-alive follows at once."""
+
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
     def set_deadline(self, seconds: float) -> None: ...
@@ -354,12 +357,16 @@ class Exchange:
         self._response_left = answer.body
         if answer.body >= 0 and len(data) <= answer.body:  # by far the most frequent
             self._response_left -= len(data)
-            self.client.write(sent + data)
-            if not self._response_left:
-                self._complete(reusable=True)
-            else:
+            if self._response_left:
+                self.client.write(sent + data)
                 self.answered_at = self._relay.time()
                 self.client.set_deadline(self._patience())
+                return
+            if self._client_keeps_alive:
+                self.client.write(sent + data)
+            else:
+                self.client.write_last(sent + data)
+            self._complete(reusable=True)
             return
         self.answered_at = self._relay.time()
         if answer.body == CHUNKED:

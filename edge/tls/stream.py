@@ -183,6 +183,16 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         except ssl.SSLError as error:
             self._fail(error)
 
+    def write_last(self, data: Data) -> None:
+        """What `close` or `linger` follows at once: it leaves together with close_notify, in one segment."""
+        if self._is_closed or len(data) > SLICE_BYTES:
+            self.write(data)
+            return
+        try:
+            self._encrypt(data)
+        except ssl.SSLError as error:
+            self._fail(error)
+
     def writelines(self, list_of_data: Iterable[Data]) -> None:
         self.write(b"".join(list_of_data))
 
@@ -225,7 +235,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         self._raw.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        return self._raw.get_write_buffer_size()
+        return self._raw.get_write_buffer_size() + self._outgoing.pending
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "server_name":

@@ -25,7 +25,7 @@ from edge.tls.holding import HoldCaps
 from edge.tls.layer import TlsLayer
 from edge.tls.lingering import Lingering
 from edge.tls.shared import Limits, TlsShared
-from edge.tls.stream import TlsStream
+from edge.tls.stream import SLICE_BYTES, TlsStream
 from tests.tls_parts import MemoryReplica, client_hello, keyring, the_ca
 
 T = TypeVar("T")
@@ -392,6 +392,36 @@ async def test_closing_says_close_notify_after_everything_written() -> None:
             # `SSLSocket.recv` would hide a missing close_notify; the object below it does not.
             assert await in_thread(lambda: client._sslobj.read(1)) == b""  # type: ignore[attr-defined]
         await until(lambda: here.inners[0].events == ["made", "lost"])
+
+
+@pytest.mark.parametrize("end", [TlsStream.close, TlsStream.linger])
+@pytest.mark.parametrize("size", [1024, 16_384, 16_385])
+async def test_a_last_answer_leaves_together_with_close_notify(end: Callable[[TlsStream], None], size: int) -> None:
+    written: list[int] = []
+
+    class Answering(Silent):
+        def on_data(self, data: bytes) -> None:
+            stream = self.transport
+            write = stream._raw_write
+
+            def record(data: bytes | bytearray | memoryview) -> None:
+                written.append(len(data))
+                write(data)
+
+            stream._raw_write = record
+            stream.write_last(b"y" * size)
+            assert stream.get_write_buffer_size() > size or size > SLICE_BYTES  # it tells how much is yet to leave
+            end(stream)
+
+    async with edge(Answering) as here:
+        client = await in_thread(lambda: connection(here.port))
+        with client:
+            await in_thread(lambda: client.sendall(b"go"))
+            assert await in_thread(lambda: receive(client, size)) == b"y" * size
+            assert await in_thread(lambda: client._sslobj.read(1)) == b""  # type: ignore[attr-defined]
+        await until(lambda: here.inners[0].events == ["made", "lost"])
+    assert len(written) == 1
+    assert (written[0] > size) == (size <= SLICE_BYTES)  # what is more than one record goes first
 
 
 async def test_who_still_sends_reads_the_answer_of_one_who_lingers() -> None:
