@@ -32,29 +32,45 @@ _log = get_logger("api.serving")
 class _Connection(web.RequestHandler):
     """Bounded before anybody has shown a token: in number, and in the time to its first request.
 
-    (Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.)
+    (Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.) When there are
+    as many as may be, a new one takes the place of the oldest that waits for a request: who holds connections and asks
+    for nothing locks nobody out.
     """
 
     __slots__ = ("_first_request", "_open")
 
-    def __init__(self, manager: web.Server, open_connections: set[asyncio.Protocol], **options: Any) -> None:
+    def __init__(self, manager: web.Server, open_connections: dict[_Connection, None], **options: Any) -> None:
+        """`open_connections` are all of the listener's, the oldest first."""
         super().__init__(manager, **options)
         self._open = open_connections
         self._first_request: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if len(self._open) >= MOST_CONNECTIONS:
+        if len(self._open) >= MOST_CONNECTIONS and not self._make_room():
             self.force_close()
             return
-        self._open.add(self)
+        self._open[self] = None
         self._first_request = asyncio.get_running_loop().call_later(_FIRST_REQUEST_SECONDS, self._expect_a_request)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._open.discard(self)
+        self._open.pop(self, None)
         if self._first_request is not None:
             self._first_request.cancel()
         super().connection_lost(exc)
+
+    def _make_room(self) -> bool:
+        oldest = next((each for each in self._open if each.is_idle), None)
+        if oldest is None:
+            return False
+        del self._open[oldest]
+        oldest.force_close()
+        return True
+
+    @property
+    def is_idle(self) -> bool:
+        """It waits for a request, or for the rest of one's head."""
+        return self._waiter is not None and not self._waiter.done()
 
     def _expect_a_request(self) -> None:
         if self._request_count == 0:
@@ -93,7 +109,7 @@ async def serving(app: web.Application, listen: HostPort) -> AsyncIterator[HostP
     """
     loop = asyncio.get_running_loop()
     runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
-    open_connections: set[asyncio.Protocol] = set()
+    open_connections: dict[_Connection, None] = {}
     await runner.setup()
     manager = runner.server
     assert manager is not None

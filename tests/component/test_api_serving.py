@@ -27,6 +27,39 @@ async def test_connections_without_a_request_are_bounded_in_time_and_number(monk
                     await writer.wait_closed()
 
 
+async def test_connections_that_ask_for_nothing_lock_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.serving.MOST_CONNECTIONS", 3)
+    hold, is_asked = asyncio.Event(), asyncio.Event()
+
+    async def answer_late(_: web.Request) -> web.Response:
+        is_asked.set()
+        await hold.wait()
+        return web.Response(text="late")
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="at once")
+
+    app = web.Application()
+    app.router.add_get("/late", answer_late)
+    app.router.add_get("/", answer)
+    async with serving(app, HostPort("127.0.0.1", 0)) as address, asyncio.timeout(10):
+        busy = await asyncio.open_connection(*address)
+        busy[1].write(b"GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await is_asked.wait()
+        others = []
+        for _ in range(8):
+            others.append(await asyncio.open_connection(*address))
+            others[-1][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b" 200 " in await others[-1][0].readuntil(b"\r\n\r\n")
+        assert await others[0][0].read() == b"at once", "the oldest that waited made room"
+        hold.set()
+        assert (await busy[0].read()).endswith(b"late"), "what is under way is left alone"
+        for _, writer in (busy, *others):
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
 async def test_a_body_that_claims_to_be_compressed_is_not_unpacked(caplog: pytest.LogCaptureFixture) -> None:
     async def refuse(_: web.Request) -> web.Response:
         return web.Response(status=415)
