@@ -92,5 +92,7 @@ class Child:
         try:
             while (line := await reader.readline()).endswith(b"\n"):
                 self._hear(line)
+        except ConnectionResetError:
+            pass  # It hung up with words of ours unread: why, its exit tells.
         except (OSError, ValueError) as error:
             log.error("a child was not understood", pid=self.pid, error=str(error))
