@@ -244,12 +244,12 @@ def _readings(text: str, normal: str) -> set[str]:
 
 def _unescaped(chunk: str) -> bytes:
     """Raises: ValueError for an octet above 255."""
-    octets, position = b"", 0
+    octets, position = bytearray(), 0
     for escape in _ESCAPE.finditer(chunk):
         octets += chunk[position : escape.start()].encode()
         octets += bytes([int(escape[1])]) if escape[1] else escape[2].encode()
         position = escape.end()
-    return octets + chunk[position:].encode()
+    return bytes(octets + chunk[position:].encode())
 
 
 def _service(text: str) -> str:
