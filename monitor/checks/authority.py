@@ -66,6 +66,10 @@ class Heard:
     answer: Answer
 
 
+AskServer = Callable[[HostPort, str, RecordType], Awaitable[Reply]]
+"""A question to one server."""
+
+
 class Authority:
     """Holds no answer, and no more sockets at once than there is room for. `port` is another than 53 only where tests
     and benchmarks say so."""
@@ -75,12 +79,14 @@ class Authority:
         self._port = port
         self._room = asyncio.Semaphore(_MOST_AT_ONCE)
 
-    async def consult(self, name: str, kind: RecordType, resolve: Resolve) -> list[Heard]:
-        """What the servers of the zone that `name` is in say, those that could not be asked included."""
+    async def consult(self, name: str, kind: RecordType, resolve: Resolve, ask: AskServer | None = None) -> list[Heard]:
+        """What the servers of the zone that `name` is in say, those that could not be asked included. `ask` may keep
+        back what `Authority.ask` would ask."""
+        ask = ask or self.ask
         zone, servers = await self._nearest(name, resolve)
         heard: list[Heard] = []
         for _ in range(_MOST_REFERRALS):
-            replies = await asyncio.gather(*(self.ask(server, name, kind) for server in servers))
+            replies = await asyncio.gather(*(ask(server, name, kind) for server in servers))
             heard = [Heard(server, reply.answer) for server, reply in zip(servers, replies, strict=True)]
             referral = next((reply.referral for reply in replies if is_below(reply.referral, zone)), None)
             if referral is None or any(each.answer.outcome.is_known for each in heard):

@@ -20,13 +20,14 @@ from common.dns import Answer, Outcome
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
 from monitor.checks import evidence
-from monitor.checks.authority import Authority
+from monitor.checks.authority import Authority, Reply
 from monitor.checks.evidence import Role, Statement, Subject
 from monitor.checks.resolvers import Resolvers
 from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
 
 _CHECK_SECONDS = 20.0
 _REPEATS = 2
+_MOST_QUESTIONS = 32  # to zones' own servers at once: other domains want to ask theirs
 _AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
 _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
@@ -62,7 +63,8 @@ class Looking:
 
 
 class _Look:
-    """One check. Mutable state: what was asked, by speaker and question, what was said, and the verdicts so far."""
+    """One check. Mutable state: what was asked, by speaker and question, what was said, which of the zones' own
+    servers stayed silent, and the verdicts so far."""
 
     def __init__(
         self, resolvers: Resolvers, authority: Authority, clock: Clock, domain: str, records: Sequence[Record]
@@ -79,6 +81,8 @@ class _Look:
         self._consulted: dict[Subject, asyncio.Task[list[HostPort]]] = {}
         self._heard: dict[tuple[HostPort, str, RecordType], Answer] = {}
         self._said: list[Statement] = []
+        self._room = asyncio.Semaphore(_MOST_QUESTIONS)
+        self._silent: set[HostPort] = set()
 
     async def run(self) -> None:
         try:
@@ -217,7 +221,7 @@ class _Look:
         return await self._consulted[subject]
 
     async def _consult_fresh(self, subject: Subject) -> list[HostPort]:
-        heard = await self._authority.consult(*subject, self._resolve)
+        heard = await self._authority.consult(*subject, self._resolve, self._ask_server)
         for each in heard:
             self._heard[each.server, *subject] = each.answer
             self._note("authority", each.server, subject, each.answer)
@@ -226,9 +230,20 @@ class _Look:
     async def _ask_authority(self, server: HostPort, name: str, kind: RecordType) -> Answer:
         if (server, name, kind) in self._heard:
             return self._heard[server, name, kind]
-        reply = await self._authority.ask(server, name, kind)
+        reply = await self._ask_server(server, name, kind)
         self._note("authority", server, (name, kind), reply.answer)
         return reply.answer
+
+    async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
+        """One that has stayed silent is not waited for again: a domain of many records whose servers are gone would
+        never come to its end, and keep others from asking theirs."""
+        async with self._room:
+            if server in self._silent:
+                return Reply(Answer(Outcome.TIMEOUT))
+            reply = await self._authority.ask(server, name, kind)
+        if reply.answer.outcome is Outcome.TIMEOUT:
+            self._silent.add(server)
+        return reply
 
     def _outcome(self, server: HostPort, subject: Subject) -> Outcome:
         """How the server's own question about it ended, which has been asked."""

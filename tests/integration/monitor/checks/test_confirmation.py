@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -95,6 +97,27 @@ async def test_a_second_resolver_that_disagrees_or_is_silent_leaves_it_unknown(
     resolvers = {said["server"] for said in row["evidence"] if said["role"] == "resolver"}
     assert resolvers == {world.first.address, world.second.address}
     assert await told(world.database) == []
+
+
+async def test_servers_that_stay_silent_are_not_waited_for_with_every_record(world: World) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.setblocking(False)
+        checking = world.checking(authority_port=silent.getsockname()[1])
+        records = [a(f"h{number}") for number in range(500)]
+        async with parts.running(checking):
+            await watch(world.database, DOMAIN, records)
+            assert await state(world, checking) == "missing"
+        questions = list(iter(partial(_received, silent), None))
+    assert (await row_of(world.database, DOMAIN))["records_missing"] == records, "all of them"
+    assert len(questions) < 100, "twice at once for as many as there is room for"
+
+
+def _received(server: socket.socket) -> bytes | None:
+    try:
+        return server.recv(512)
+    except BlockingIOError:
+        return None
 
 
 @with_knot
