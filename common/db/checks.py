@@ -243,12 +243,15 @@ class Backlog:
     overdue_seconds: float
 
 
-async def measure_backlog(connection: Connection) -> Backlog:
+async def measure_backlog(connection: Connection, *, held_within_seconds: float | None = None) -> Backlog:
+    """With `held_within_seconds`, of alarms held those that have not waited longer."""
     row = await connection.fetchrow(
         """
-        select (select count(*) from monitored_domains where alarm_held_at is not null) as held,
+        select (select count(*) from monitored_domains where alarm_held_at is not null
+                and ($1::float8 is null or alarm_held_at > clock_timestamp() - make_interval(secs => $1))) as held,
             (select extract(epoch from clock_timestamp() - min(due_at)) from monitored_domains)::float8 as overdue
-        """
+        """,
+        held_within_seconds,
     )
     assert row is not None, "counts come without exception"
     return Backlog(row["held"], max(0.0, row["overdue"] or 0.0))

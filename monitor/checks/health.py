@@ -23,6 +23,7 @@ HELD = "too many alarms at once, so they are held back"
 _PERIODS = 6
 _FEWEST_VERDICTS = 20
 _MOST_UNKNOWN = 0.5
+_HELD_ROUNDS = 2  # the next one confirms or not; who waits longer is a domain that cannot be asked, not a mass
 _LATE_FRACTION = 0.25  # of the interval
 _LATE_AT_LEAST_SECONDS = 60.0
 
@@ -65,6 +66,7 @@ class Health:
         verdicts, unknown = (sum(counts[which] for counts in self._verdicts) for which in (0, 1))
         self._verdicts.append([0, 0])
         async with self._database.transaction() as connection:
-            backlog = await checks.measure_backlog(connection)
+            held_within = _HELD_ROUNDS * self._interval_seconds
+            backlog = await checks.measure_backlog(connection, held_within_seconds=held_within)
             reason = diagnose(backlog, verdicts, unknown, self._interval_seconds)
             await monitor_health.record(connection, is_healthy=reason is None, reason=reason)

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bench.lab.server import NameServer
-from bench.lab.zone import Zone
+from bench.lab.zone import Behaviour, Zone
 from common.db import checks, monitor_health
 from common.db.monitor_health import Health
 from common.db.pool import Database
 from monitor.checks.checking import Checking
+from monitor.checks.health import HELD
 from monitor.checks.health import Health as HealthReport
 
 from . import parts
@@ -184,3 +185,22 @@ async def test_one_partner_cannot_hold_up_anothers_alarms(
     assert await held(shop) > 0
     await check_now(shop, checking, *mine)
     assert [event["type"] for event in await events_of(shop, mine[0])] == ["domain.record_missing"]
+
+
+async def test_a_held_domain_that_can_no_longer_be_asked_does_not_make_the_service_unwell_for_ever(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    await set_up(shop, server, checking, COUNT)
+    lose(server, COUNT)
+    await check_now(shop, checking)
+    for number in range(COUNT):
+        server.zone.misbehave(domain(number), Behaviour.SERVFAIL)
+    waiting = await held(shop)
+    for _ in range(2):
+        assert not (await health(shop)).is_healthy
+        await next_round(shop)
+    await check_now(shop, checking)
+
+    assert await held(shop) == waiting > 0, "silence confirms nothing"
+    reason = (await health(shop)).reason
+    assert reason is None or HELD not in reason
