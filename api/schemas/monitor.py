@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, TypeVar
 
 from multidict import MultiMapping
@@ -34,6 +34,23 @@ MOST_RECORDS = 500
 """Under one name: far more than a zone's worth, and a bound on what one check may ask."""
 _RECORD_FIELDS = ("type", "host", "value", "ttl", "priority")
 _STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values")
+_PRIVATE = "a private address"
+_PRIVATE_NETWORKS = tuple(
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "::1/128",
+            "fc00::/7",
+            "fe80::/10",
+        ),
+    )
+)
 _LARGEST_OFFSET = 10**15
 _MOST_LABEL_CHARACTERS = 1024
 _MOST_NAME_CHARACTERS = 1024
@@ -246,7 +263,8 @@ def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
 
 
 def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Servers at addresses of the operator's own network are told apart, but not told."""
+    """Servers at addresses of the operator's own network are told apart, but not told; nor are the private addresses
+    that such a server knows: anybody may have any name watched, those of that network too."""
     hidden: dict[tuple[str, str], str] = {}
     shown = []
     for statement in statements:
@@ -255,8 +273,22 @@ def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             number = 1 + sum(of_role == role for of_role, _ in hidden)
             server = hidden.setdefault((role, server), f"{role} {number}")
         fields = {**statement, "server": server}
+        if server != statement["server"] and "values" in statement:
+            fields["values"] = _without_private(statement["values"])
         shown.append({field: fields[field] for field in _STATEMENT_FIELDS if field in fields})
     return shown
+
+
+def _without_private(values: Sequence[str]) -> list[str]:
+    return [_PRIVATE if _is_private(value) else value for value in values]
+
+
+def _is_private(value: str) -> bool:
+    try:
+        address = ip_address(value)
+    except ValueError:
+        return False
+    return any(address in network for network in _PRIVATE_NETWORKS)
 
 
 def batch_status(batch_id: str, progress: Progress) -> dict[str, Any]:

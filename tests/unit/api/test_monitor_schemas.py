@@ -13,6 +13,7 @@ from api.errors import INVALID_BODY, Refused
 from api.schemas import monitor as schemas
 from api.schemas.bodies import parse_body
 from common.db.batches import NotUnderstood, Unwatch, Watch
+from common.db.monitored_domains import Key, LastCheck
 from common.names import parse_domain
 from common.records import RECORD_TYPES, as_json, parse_record
 
@@ -122,3 +123,14 @@ def test_a_refusal_says_what_to_do(body: dict[str, Any], hint: str) -> None:
     with pytest.raises(Refused) as refused:
         parse_body(orjson.dumps(body), schemas.WatchBody, INVALID_BODY)
     assert hint in (refused.value.hint or "")
+
+
+def test_private_addresses_that_only_the_operators_resolver_knows_are_not_told() -> None:
+    said = {"at": "", "role": "resolver", "name": "db.internal", "type": "A", "outcome": "records"}
+    values = ["10.1.2.3", "192.0.2.1", "fd00::1", "text"]
+    evidence = [{**said, "server": server, "values": values} for server in ("10.0.0.53:53", "9.9.9.9:53")]
+
+    shown = schemas.last_check(Key("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
+
+    assert shown[0]["values"] == ["a private address", "192.0.2.1", "a private address", "text"]
+    assert shown[1]["values"] == values, "everybody can ask there"
