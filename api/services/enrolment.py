@@ -91,10 +91,14 @@ def refuse_unresolved(findings: Findings) -> None:
         raise Refused(UNRESOLVED, code=findings.unknown.value)
 
 
-def refuse_ineligible(findings: Findings, review: Refusal) -> None:
+def refuse_ineligible(name: DomainName, findings: Findings, review: Refusal) -> None:
     """Raises: `Refused`, with `review` when it is the customer's part that lacks."""
     if findings.lacks_step_one:
         raise Refused(STEP_ONE)
     if not findings.is_eligible:
         unknown = findings.unknown
-        raise Refused(review, code=unknown.value if unknown else None)
+        raise Refused(
+            review,
+            code=unknown.value if unknown else None,
+            hint=f"GET /domains/{name.text}/diagnosis says what is missing",
+        )

@@ -65,7 +65,7 @@ class PowerService:
         self.enrolment.refuse_private(body.application_url)
         if _is_taken(await self.enrolment.held(name), application):
             raise Refused(ALREADY_POWERED)
-        refuse_ineligible(await self.enrolment.look(name, application.cname_target), REVIEW_POWER)
+        refuse_ineligible(name, await self.enrolment.look(name, application.cname_target), REVIEW_POWER)
         try:
             async with self.enrolment.database.transaction() as connection:
                 await domains.power(connection, name.text, application.id, body.application_url, body.root_path_access)

@@ -81,7 +81,7 @@ class SecureService:
         if body.redirect_to is not None:
             _refuse_way_back(name.text, body.redirect_to)
         _refuse_provided(await self.enrolment.held(name), application)
-        refuse_ineligible(await self.enrolment.look(name, cname_target_of(application)), REVIEW_SSL)
+        refuse_ineligible(name, await self.enrolment.look(name, cname_target_of(application)), REVIEW_SSL)
         if url is not None:
             await self._refuse_unreachable(url, name, application)
         try:
