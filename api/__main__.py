@@ -11,7 +11,7 @@ from common.clock import SystemClock
 from common.db.pool import open_pool, resolve_dsn
 from common.db.start import check_start
 from common.dns import Resolver
-from common.processes import announce_ready, run_role
+from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import load_keyring
 from common.settings import Settings
 
@@ -30,6 +30,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         await check_start(database, keyring)
         app = build_app(settings, database, keyring, resolver, SystemClock())
         async with serving(app, settings.api_listen):
+            settle_garbage_collector()
             announce_ready()
             await stop.wait()
 
