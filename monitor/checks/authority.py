@@ -2,7 +2,9 @@
 
 The way down begins at the nearest ancestor whose NS records a resolver knows, and follows referrals from there, so
 that a resolver that hides a delegation only makes the way longer. Only answers with the AA bit count (RFC 1035 §4.1.1);
-of a delegation, the parent's word counts too (RFC 2181 §5.4.1 ranks it lower, but it is what resolvers go by).
+of a delegation, the parent's word counts too (RFC 2181 §5.4.1 ranks it lower, but it is what resolvers go by). That
+there is nothing counts only with the SOA of the zone that has nothing: who has the zone must add it (RFC 2308 §3), who
+says so for other reasons (a zone not loaded, a balancer, a liar) rarely does.
 Addresses come from outside: each is checked against the address policy, and is the one asked.
 """
 
@@ -110,7 +112,7 @@ class Authority:
             except (dns.exception.Timeout, TimeoutError):
                 continue
             except (dns.exception.DNSException, OSError, EOFError):
-                break
+                return Reply(Answer(Outcome.SERVER_FAILURE))  # it is there, but this question it cannot answer
         return Reply(Answer(Outcome.TIMEOUT))
 
     async def _nearest(self, name: str, resolve: Resolve) -> tuple[str, list[HostPort]]:
@@ -154,10 +156,20 @@ def read_reply(reply: dns.message.Message, name: str, kind: RecordType) -> Reply
     if reply.flags & dns.flags.AA:
         if values := _values(reply.answer, owner, kind):
             return Reply(Answer(Outcome.RECORDS, values))
-        return Reply(Answer(Outcome.NO_NAME if rcode == dns.rcode.NXDOMAIN else Outcome.NO_DATA))
+        return Reply(Answer(_absence(reply, owner)))
     if kind == "NS" and (values := _values(reply.authority, owner, kind)):
         return Reply(Answer(Outcome.RECORDS, values))
     return Reply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
+
+
+def _absence(reply: dns.message.Message, owner: dns.name.Name) -> Outcome:
+    """How an answer without the records asked for is understood. An alias has no others beside it, and the code speaks
+    of where it leads (RFC 6604 §3)."""
+    if any(rrset.name == owner and rrset.rdtype == dns.rdatatype.CNAME for rrset in reply.answer):
+        return Outcome.NO_DATA
+    if not any(rrset.rdtype == dns.rdatatype.SOA and owner.is_subdomain(rrset.name) for rrset in reply.authority):
+        return Outcome.SERVER_FAILURE
+    return Outcome.NO_NAME if reply.rcode() == dns.rcode.NXDOMAIN else Outcome.NO_DATA
 
 
 def is_below(referral: Referral | None, zone: str) -> bool:

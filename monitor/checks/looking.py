@@ -3,7 +3,7 @@
 The resolvers are asked first, one after the other until one can answer. What one of them does not find, it is asked
 no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A name that resolvers cannot
 be asked of by c-ares is for the zone's own servers alone. A server asked by us that
-has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself over TCP.
+has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself.
 Nothing here outlives its check.
 """
 

@@ -10,6 +10,7 @@ from ipaddress import ip_network
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rrset
 import pytest
 
 from bench.lab.knot import Knot, find_knot
@@ -132,6 +133,7 @@ class Ancient(Truncating):
         response.use_edns(False)
         response.flags |= dns.flags.AA
         response.set_rcode(dns.rcode.FORMERR if query.edns >= 0 else dns.rcode.NXDOMAIN)
+        response.authority.append(dns.rrset.from_text("test.", 60, "IN", "SOA", "ns.test. hm.test. 1 60 60 60 60"))
         self.transport.sendto(response.to_wire(), addr)  # type: ignore[attr-defined]
 
 

@@ -182,6 +182,21 @@ async def test_a_server_of_our_own_that_has_authority_is_believed(database: Data
     assert await told(database) == [("missing", ["www"])]
 
 
+async def test_a_server_that_denies_a_name_without_the_soa_of_its_zone_is_not_believed(database: Database) -> None:
+    """One that lies, or has lost its zone, and sets AA; it says so every time."""
+    await parts.add_application(database)
+    async with NameServer.serve(Zone()) as server:
+        server.zone.add(DOMAIN, "NS", f"ns.{DOMAIN}")
+        server.zone.add(f"ns.{DOMAIN}", "A", "127.0.0.1")
+        server.zone.misbehave(f"www.{DOMAIN}", Behaviour.NXDOMAIN)
+        checking = parts.make_checking(database, address_of(server), authority_port=server.port)
+        async with parts.running(checking):
+            await watch(database, DOMAIN, [a("www")])
+            await check_now(database, checking)
+        assert (await row_of(database, DOMAIN))["state"] == "unchecked"
+    assert await told(database) == []
+
+
 async def test_the_second_resolver_is_asked_when_the_first_cannot_be(world: World) -> None:
     world.add(f"www.{DOMAIN}", "A", "192.0.2.1")
     world.first.zone.misbehave(f"www.{DOMAIN}", Behaviour.SERVFAIL)
