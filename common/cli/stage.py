@@ -89,13 +89,12 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
 
     Raises: OperatorError, with the reason a child gave.
     """
+    from common.cli.up import everything, state_dir_held
+    from common.processes import ChildFailed
+
     settings = load(_environment(environ, state_dir, dns="127.0.0.1:53"))
     argv = [sys.executable, "-P", "-m", "bench.lab", *_records(settings)]
-    with _standard_error_in(state_dir / LOG_NAME), contextlib.ExitStack() as lab_process:
-        process = lab_process.enter_context(_running(argv))
-        from common.cli.up import everything  # while the lab starts: these imports take as long as it does
-        from common.processes import ChildFailed
-
+    with state_dir_held(settings), _standard_error_in(state_dir / LOG_NAME), _running(argv) as process:
         lab = await _addresses(process)
         child_environ = _environment(environ, state_dir, dns=lab.dns)
         settings = load(child_environ)
@@ -192,12 +191,10 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
 def _standard_error_in(path: Path) -> Iterator[None]:
     """Ours too, within the block: children inherit it, and their logs would tear up what the demo prints."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise OperatorError(
-            f"cannot write to the state directory {path.parent} ({error.strerror}): "
-            "make it writable, or set FRONTAGE_STATE_DIR to another"
+            f"cannot write {path} ({error.strerror}): make it writable, or set FRONTAGE_STATE_DIR to another directory"
         ) from error
     own = os.dup(2)
     os.dup2(log, 2)

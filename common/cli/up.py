@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -18,7 +18,6 @@ from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from common.postgres import EmbeddedPostgres
-    from common.postgres.locks import FileLock
     from common.processes import Group
     from common.settings import Settings
 
@@ -46,10 +45,11 @@ async def _until_signalled(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        async with everything(settings, os.environ) as group:
-            typer.echo(ready_line(settings))
-            group.pass_output_on()  # an access log on standard output, and only behind the line above
-            await asyncio.Event().wait()
+        with state_dir_held(settings):
+            async with everything(settings, os.environ) as group:
+                typer.echo(ready_line(settings))
+                group.pass_output_on()  # an access log on standard output, and only behind the line above
+                await asyncio.Event().wait()
     except asyncio.CancelledError:
         return
 
@@ -63,19 +63,17 @@ def ready_line(settings: Settings) -> str:
 
 @contextlib.asynccontextmanager
 async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[Group]:
-    """All roles, and the embedded Postgres unless a database is set, serving until the block is left.
+    """All roles, and the embedded Postgres unless a database is set, serving until the block is left. The caller holds
+    the state directory.
 
     Raises: OperatorError, ChildFailed.
     """
     from common.cli import ports
     from common.cli.database import prepare
     from common.postgres import EmbeddedPostgres
-    from common.postgres.layout import ensure_state_dir
     from common.processes import Group, role_argv
 
-    ensure_state_dir(settings.state_dir)
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(_hold_state_dir(settings).release)
         ports.require_free(settings)
         postgres = None
         if settings.database_url is None:
@@ -96,19 +94,28 @@ async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIte
         yield group
 
 
-def _hold_state_dir(settings: Settings) -> FileLock:
-    """Raises: OperatorError when another `up` holds it."""
+@contextlib.contextmanager
+def state_dir_held(settings: Settings) -> Iterator[None]:
+    """It is there, and ours alone. Nothing in it may be written before.
+
+    Raises: OperatorError when it cannot be written, or another `up` holds it.
+    """
+    from common.postgres.layout import ensure_state_dir
     from common.postgres.locks import FileLock, taker
 
+    ensure_state_dir(settings.state_dir)
     path = settings.state_dir / "up.lock"
     lock = FileLock.try_acquire(path)
     if lock is None:
         first = taker(path)
         raise OperatorError(
-            f"`frontage up` already runs on {settings.state_dir}{f' (process {first.pid})' if first else ''}: "
+            f"Frontage already runs on {settings.state_dir}{f' (process {first.pid})' if first else ''}: "
             "stop it first, or set FRONTAGE_STATE_DIR to another directory"
         )
-    return lock
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 async def _keep(postgres: EmbeddedPostgres) -> NoReturn:

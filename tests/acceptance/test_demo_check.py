@@ -81,6 +81,17 @@ def test_printed_token_command_opens_the_api(demo: Demo) -> None:
     assert '"shop.customer.localhost"' in listed.stdout
 
 
+def test_a_second_one_on_its_state_directory_is_refused_and_touches_nothing(demo: Demo, tmp_path: Path) -> None:
+    state_dir = Path(shlex.split(demo.line_after("A token for it"))[0].partition("=")[2])
+    said = (state_dir / "demo.log").read_text()
+    assert said
+    with Demo.started("--check", env=environment(state_dir), cwd=tmp_path) as second:
+        assert second.finish() == 1
+    (line,) = second.output.splitlines()
+    assert f"already runs on {state_dir} (process {demo.process.pid})" in line
+    assert (state_dir / "demo.log").read_text().startswith(said)
+
+
 def test_locust_drives_the_demo_through_edge_and_api(demo: Demo) -> None:
     argv = [sys.executable, "-m", "locust", "-f", f"{ROOT}/bench", "--headless", "-u", "10", "-r", "10", "-t", "15s"]
     run = subprocess.run(argv, env=demo.env, capture_output=True, text=True, timeout=60, check=False)
