@@ -32,7 +32,7 @@ DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 200
 MOST_RECORDS = 500
 """Under one name: far more than a zone's worth, and a bound on what one check may ask."""
-_RECORD_FIELDS = ("type", "host", "value", "ttl", "priority")
+_RECORD_IN_ORDER = {"type": None, "host": None, "value": None, "ttl": None}  # and then priority, where there is one
 _STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values")
 _PRIVATE = "a private address"
 _PRIVATE_NETWORKS = tuple(
@@ -248,7 +248,7 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
 
 def dns_records(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """SPEC 2.1, its fields in its order, which Postgres does not keep."""
-    return [{field: record[field] for field in _RECORD_FIELDS if field in record} for record in stored]
+    return [{**_RECORD_IN_ORDER, **record} for record in stored]
 
 
 def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
