@@ -6,15 +6,29 @@ Commands import what they need when they run, so that `--help` and completion st
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from common.cli import alarms, applications, certificates, database, demo, doctor, master_key, roles, up
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+class _Root(TyperGroup):
+    """Says what is wrong with an argument in our words alone, not in those of the library that found out."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
+app = typer.Typer(cls=_Root, help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("demo")(demo.demo)
 app.command("up")(up.up)
 app.command("edge")(roles.edge)

@@ -54,6 +54,11 @@ def test_a_command_line_nobody_understands_exits_2(env: dict[str, str], argument
     assert run(*arguments, env=env).returncode == 2
 
 
+def test_a_value_that_is_none_of_those_there_are_is_told_which_there_are(env: dict[str, str]) -> None:
+    said = " ".join(run("certificate", "revoke", "a.example", "--reason", "foo", env=env).stderr.split())
+    assert "Invalid value for '--reason': 'foo' is not one of 'unspecified', 'keyCompromise'," in said
+
+
 def test_help_names_every_command(env: dict[str, str]) -> None:
     text = run("--help", env=env).stdout
     assert all(command in text for command in ("up", "edge", "api", "monitor", "migrate", "doctor", "token", "app"))
