@@ -49,7 +49,7 @@ Grace = Annotated[
 
 @app.command()
 def show() -> None:
-    """Print the keys of the file, which of them seals, and how many envelopes each has in the database."""
+    """Print the keys of the file, which of them seals, and how many secrets of the database each has sealed."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -61,8 +61,8 @@ def show() -> None:
     keys = read_key_file(settings.key_file)
     counts = asyncio.run(_counts(settings, keys))
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("key", "", "envelopes"):
-        table.add_column(heading, justify="right" if heading == "envelopes" else "left")
+    for heading in ("key", "", "secrets"):
+        table.add_column(heading, justify="right" if heading == "secrets" else "left")
     for number, key in enumerate(keys):
         table.add_row(key.id.hex(), "opens" if number else "seals and opens", str(counts[key.id]))
     Console().print(table)
