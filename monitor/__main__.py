@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
+from monitor.perseverance import persevere
 from monitor.retention import sweep_for_ever
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
@@ -75,14 +77,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 dsn, _wake(monitoring), channel=monitored_domains.CHANNEL, application_name=_LISTENER
             ),
         }
+        work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
+        work["retention"] = partial(sweep_for_ever, database, random)
         async with asyncio.TaskGroup() as tasks:
-            roots = [
-                *(
-                    tasks.create_task(each.run(), name=name)
-                    for name, each in (certificates | monitoring | listeners).items()
-                ),
-                tasks.create_task(sweep_for_ever(database, random), name="retention"),
-            ]
+            roots = [tasks.create_task(persevere(name, run, database, clock), name=name) for name, run in work.items()]
             settle_garbage_collector()
             announce_ready()
             await stop.wait()

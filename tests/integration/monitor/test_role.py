@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -60,6 +61,31 @@ async def test_monitors_issue_what_is_notified_and_stop_cleanly(database: Databa
     assert str(root_path(tmp_path)) in logs
     assert "PRIVATE KEY" not in logs
     assert len(await parts.certificates_of(database)) == 1
+
+
+async def test_schema_newer_than_a_running_monitor_stops_only_the_work_it_breaks(
+    database: Database, dsn: str, tmp_path: Path
+) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    await parts.add_application(database)
+    async with monitor(tmp_path, DATABASE_URL=dsn) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+        async with database.transaction() as connection:
+            await connection.execute("alter table batches rename to batches_of_tomorrow")
+            await connection.execute("update alembic_version set version_num = '9999'")
+        async with asyncio.timeout(30):
+            while b"work has stopped" not in (line := await process.stderr.readline()):
+                assert line, "the monitor has ended"
+        said = json.loads(line)
+        assert (said["work"], said["level"]) == ("batches", "error")
+        assert "newer than this program" in said["reason"]
+        await parts.power(database)
+        await parts.until_live(database)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == 0
 
 
 async def test_what_an_operator_must_put_right_is_one_line(dsn: str, tmp_path: Path) -> None:
