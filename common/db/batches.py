@@ -224,7 +224,9 @@ async def next_item(connection: Connection, batch: Batch) -> Item | None:
 
 
 async def record_outcome(connection: Connection, batch: Batch, item: Item, *, failure: str | None) -> None:
-    """The caller holds the batch."""
+    """The caller holds the batch. The commit does not wait for the disk (seen: 5 ms an item, 1.5 without): a server
+    that crashes forgets the outcome and what the item did together, and `record_over` makes all of them durable."""
+    await connection.execute("set local synchronous_commit = off")
     await connection.execute(
         "update batch_items set outcome = case when $3::text is null then 'succeeded' else 'failed' end, reason = $3"
         " where batch_id = $1 and number = $2",

@@ -19,10 +19,12 @@ import pytest
 from common.claims import Runner
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, NewItem, NotUnderstood, Unwatch, Watch
+from common.db.migrate import migrate
 from common.db.monitored_domains import Key, Labels
-from common.db.pool import Connection, Database
+from common.db.pool import Connection, Database, open_pool
 from common.db.retention import erase_batches
 from common.errors import DatabaseUnavailable, FenceLost
+from common.postgres import EmbeddedPostgres, running_dsn
 from common.records import Record
 from common.secrets import load_keyring
 from monitor.batches.processing import MOST_FAILURES, Processing
@@ -143,6 +145,32 @@ async def test_monitors_killed_at_random_moments_do_each_item_once(shop: Databas
     assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 2 * count, ())
     rows = await parts.fetch(shop, "select records_version, dns_records->0->>'value' as value from monitored_domains")
     assert [(row["records_version"], row["value"]) for row in rows] == [(2, OTHER.value)] * count
+
+
+async def test_what_a_crashed_server_forgot_of_a_batch_is_done_again_and_what_was_over_stays_so(tmp_path: Path) -> None:
+    """Done twice, a deletion would fail for want of the domain; left out, the domain would still be there."""
+    with EmbeddedPostgres(tmp_path / "postgres"):
+        dsn = running_dsn(tmp_path / "postgres")
+        assert dsn is not None
+        await migrate(dsn)
+        async with open_pool(dsn, size=4, application_name="test") as shop:
+            await parts.add_application(shop)
+            await add_domains(shop, 300)
+            batch_id = await submit(shop, [unwatch(number) for number in range(300)])
+            async with working(shop):
+                await parts.until(partial(has_done, shop, batch_id, 100))
+                await crash_server(shop)
+                await until_over(shop, batch_id)
+            await crash_server(shop)
+            assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 300, ())
+            assert await watched(shop) == []
+
+
+async def crash_server(database: Database) -> None:
+    """A server that loses a backend to kill -9 drops every session and all that is not on disk, and recovers."""
+    [backend] = await parts.fetch(database, "select pg_backend_pid() as pid")
+    os.kill(backend["pid"], signal.SIGKILL)
+    await parts.until(partial(parts.answers, database))
 
 
 async def has_done(database: Database, batch_id: str, count: int) -> bool:
