@@ -1,0 +1,124 @@
+"""What partners were told: the events as they come to be, and whether they are true."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bench.monitor_faults.world import World
+from common.db.pool import Database
+from common.errors import DatabaseUnavailable
+
+_TOLD_SECONDS = 90.0  # within which a loss or a return has to be told, faults and all
+_CHECK_SECONDS = 30.0  # longer than any check takes: what it saw may be so old
+_SETTLE_SECONDS = 60.0
+_READ_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`hosts` are those of the records it calls missing."""
+
+    id: str
+    type: str
+    domain: str
+    sequence: int
+    hosts: tuple[str, ...]
+    created_at: datetime
+
+
+class Told:
+    """Mutable state: all events so far, by domain, and how many of them were waited for."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._changed = asyncio.Condition()
+        self._taken: dict[str, int] = {}
+        self.events: dict[str, list[Event]] = {}
+
+    async def follow_for_ever(self) -> None:
+        while True:
+            with contextlib.suppress(DatabaseUnavailable):
+                await self.read()
+            await asyncio.sleep(_READ_SECONDS)
+
+    async def read(self) -> None:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(
+                "select id, type, domain, sequence, fields, created_at from events order by domain, sequence"
+            )
+        events: dict[str, list[Event]] = {}
+        for row in rows:
+            missing = row["fields"]["data"]["records_non_propagated"]
+            hosts = tuple(record["host"] for record in missing)
+            event = Event(row["id"], row["type"], row["domain"], row["sequence"], hosts, row["created_at"])
+            events.setdefault(event.domain, []).append(event)
+        async with self._changed:
+            self.events = events
+            self._changed.notify_all()
+
+    async def wait_for(self, domain: str, kind: str) -> bool:
+        """Whether the domain's next event comes in time and is of this kind."""
+
+        def is_there() -> bool:
+            return len(self.events.get(domain, ())) > self._taken.get(domain, 0)
+
+        try:
+            async with asyncio.timeout(_TOLD_SECONDS), self._changed:
+                await self._changed.wait_for(is_there)
+        except TimeoutError:
+            return False
+        number = self._taken.get(domain, 0)
+        self._taken[domain] = number + 1
+        return self.events[domain][number].type == kind
+
+
+async def settle(database: Database) -> None:
+    """Until every delivery is settled; retries that would wait for minutes are hurried."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_SETTLE_SECONDS):
+            while await _hurry(database):  # noqa: ASYNC110 - Postgres says so only when asked
+                await asyncio.sleep(0.5)
+
+
+async def _hurry(database: Database) -> bool:
+    """Returns whether any delivery is not settled."""
+    try:
+        async with database.transaction() as connection:
+            pending = await connection.fetch(
+                "update deliveries set due_at = now() where status = 'pending' returning event_id"
+            )
+    except DatabaseUnavailable:
+        return True
+    return bool(pending)
+
+
+async def audit(world: World, told: Told) -> None:
+    """Count what was told, what of it is false, and what never arrived."""
+    counts = world.counts
+    await told.read()
+    for event in (event for events in told.events.values() for event in events):
+        counts.events += 1
+        if _is_false(world, event):
+            counts.false_alarms += 1
+            counts.say(f"{event.created_at:%H:%M:%S} {event.type} of {event.domain} {event.hosts} was not so")
+    accepted = world.receiver.accepted
+    counts.webhooks = len(accepted)
+    async with world.database.connection() as connection:
+        rows = await connection.fetch("select event_id, status, last_error from deliveries")
+    counts.superseded = sum(row["status"] == "superseded" for row in rows)
+    for row in rows:
+        if row["event_id"] not in accepted and row["status"] != "superseded":
+            counts.lost_webhooks += 1
+            counts.say(f"{row['event_id']} never arrived: {row['status']}, {row['last_error']}")
+    counts.lost_webhooks += counts.events - len(rows)  # every event has a delivery
+
+
+def _is_false(world: World, event: Event) -> bool:
+    first = event.created_at - timedelta(seconds=_CHECK_SECONDS)
+    if event.type == "domain.record_restored":
+        return not world.was_present(f"www.{event.domain}", first, event.created_at)
+    names = [event.domain if host == "@" else f"{host}.{event.domain}" for host in event.hosts]
+    return not names or not all(world.was_absent(name, first, event.created_at) for name in names)

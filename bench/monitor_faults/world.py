@@ -1,0 +1,210 @@
+"""The fault run's world: name servers that fail, a receiver that fails, Postgres, an API, two monitors.
+
+It knows at any time what is so: which names are there, and which were not, and when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import aiohttp
+
+from bench.certificate_world import Partner, RoleProcess
+from bench.lab.faulty_dns import Faults, FaultyServer
+from bench.lab.faulty_sink import FaultyReceiver, SinkFaults
+from bench.lab.sink import WebhookSink
+from bench.lab.zone import Zone
+from bench.monitor_faults.counts import Counts
+from bench.monitor_faults.monitor import SENDER_SECONDS, Configuration
+from bench.private_stage import free_ports, private_environment
+from common import applications as minting
+from common.cli.database import prepare
+from common.db import applications, monitored_domains
+from common.db.monitored_domains import Key, Labels
+from common.db.pool import Database, open_pool
+from common.postgres import EmbeddedPostgres
+from common.processes import spawn
+from common.records import Record
+from common.secrets import Keyring
+
+ADDRESS = "192.0.2.1"
+TTL_SECONDS = 300
+_NAME_SERVER = "ns.faults.example"
+_CONNECTIONS = 4
+_MONITORS = 2
+_ANSWER_SECONDS = 30.0  # longer than the API waits for anything
+
+RESOLVERS = Faults(lies=0.1, failures=0.05, silence=0.05, truncated=0.02)
+AUTHORITY = Faults(lies=0.02, failures=0.04, silence=0.04)
+RECEIVER = SinkFaults(
+    errors=0.06,
+    silence=0.03,
+    broken=0.03,
+    slow=0.1,
+    silence_seconds=1.5 * SENDER_SECONDS,
+    slow_seconds=SENDER_SECONDS / 2,
+)
+
+
+@dataclass
+class World:
+    """Made by `open_world`. `absent` says when which name was not there; the last stay may not have ended. Once `quiet`
+    is set, nothing is broken any more."""
+
+    zone: Zone
+    resolvers: list[FaultyServer]
+    authority: FaultyServer
+    sink: WebhookSink
+    receiver: FaultyReceiver
+    postgres: EmbeddedPostgres
+    database: Database
+    directory: Path
+    configuration: Configuration
+    api: RoleProcess
+    partner: Partner
+    random: Random
+    counts: Counts
+    absent: dict[str, list[tuple[datetime, datetime | None]]] = field(default_factory=dict)
+    monitors: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def host(self, domain: str) -> None:
+        """The zone's own server answers for the domain from now on."""
+        self.zone.add(domain, "NS", _NAME_SERVER)
+
+    def lose(self, name: str) -> None:
+        self.zone.remove(name)
+        self.absent.setdefault(name, []).append((now(), None))
+
+    def bring_back(self, name: str) -> None:
+        self.zone.add(name, "A", ADDRESS)
+        since, _ = self.absent[name].pop()
+        self.absent[name].append((since, now()))
+
+    def was_absent(self, name: str, first: datetime, last: datetime) -> bool:
+        return any(since <= last and (until or last) >= first for since, until in self.absent.get(name, ()))
+
+    def was_present(self, name: str, first: datetime, last: datetime) -> bool:
+        return not any(
+            since <= first and (until is None or until >= last) for since, until in self.absent.get(name, ())
+        )
+
+    def start_monitor(self) -> subprocess.Popen[bytes]:
+        with (self.directory / "monitors.log").open("ab") as log:
+            return spawn(self.configuration.argv(), env=os.environ, stdout=log, stderr=log)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@contextlib.asynccontextmanager
+async def open_world(seed: int, counts: Counts) -> AsyncIterator[World]:
+    """Everything serves within the block and is gone after it, but nothing is monitored yet.
+
+    Raises: `OperatorError`.
+    """
+    random, zone = Random(seed), Zone()
+    async with contextlib.AsyncExitStack() as stack:
+        directory = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="frontage-faults-", ignore_cleanup_errors=True))
+        )
+        resolvers = [await stack.enter_async_context(FaultyServer.serve(zone, RESOLVERS, random)) for _ in range(2)]
+        authority = await stack.enter_async_context(FaultyServer.serve(zone, AUTHORITY, random, is_authoritative=True))
+        sink = await stack.enter_async_context(WebhookSink.serve())
+        receiver = FaultyReceiver(RECEIVER, random)
+        sink.answer_by(receiver.answer)
+        postgres = EmbeddedPostgres(directory)
+        stack.callback(postgres.stop)
+        dsn = postgres.start()
+        api = _make_api(directory, dsn)
+        stack.push_async_callback(api.kill)
+        keyring = await prepare(api.settings)
+        database = await stack.enter_async_context(open_pool(dsn, size=_CONNECTIONS, application_name="frontage bench"))
+        application_id, secret = await _make_application(database, keyring, sink.url)
+        session = await stack.enter_async_context(_open_session(api.settings.base_url))
+        configuration = Configuration(
+            dsn, str(api.settings.key_file), [str(server.address) for server in resolvers], authority.address.port
+        )
+        world = World(
+            zone,
+            resolvers,
+            authority,
+            sink,
+            receiver,
+            postgres,
+            database,
+            directory,
+            configuration,
+            api,
+            Partner(session, application_id, secret, ""),
+            random,
+            counts,
+        )
+        zone.add(_NAME_SERVER, "A", "127.0.0.1")
+        try:
+            world.monitors += [world.start_monitor() for _ in range(_MONITORS)]
+            await api.start()
+            yield world
+        finally:
+            for process in world.monitors:
+                process.kill()
+                process.wait()
+
+
+def _make_api(directory: Path, dsn: str) -> RoleProcess:
+    state_dir = directory / "api"
+    state_dir.mkdir()
+    settings = {"DATABASE_URL": dsn, "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
+    settings["API_LISTEN"] = f"127.0.0.1:{free_ports(1)[0]}"
+    return RoleProcess("api", private_environment(state_dir, **settings), directory / "api.log")
+
+
+def _open_session(base_url: str) -> aiohttp.ClientSession:
+    """A connection a request: the client asks again by itself where one that it kept has died, and nobody could tell
+    what the first answer would have been."""
+    return aiohttp.ClientSession(
+        base_url,
+        connector=aiohttp.TCPConnector(force_close=True),
+        timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS),
+    )
+
+
+async def _make_application(database: Database, keyring: Keyring, webhook_url: str) -> tuple[str, str]:
+    new_id, secret = minting.mint_id(), minting.mint_client_secret()
+    async with database.transaction() as connection:
+        await applications.create_application(
+            connection,
+            applications.NewApplication(
+                id=new_id,
+                name="Faults",
+                cname_target="apps.faults.example",
+                webhook_url=webhook_url,
+                client_secret=keyring.seal(secret.encode(), applications.client_secret_identity(new_id)),
+                webhook_secret=keyring.seal(
+                    minting.mint_webhook_secret().encode(), applications.webhook_secret_identity(new_id)
+                ),
+            ),
+        )
+    return new_id, secret
+
+
+async def watch(world: World, domains: list[str]) -> None:
+    """Two records each, which are there."""
+    records = tuple(Record("A", host, ADDRESS, TTL_SECONDS) for host in ("@", "www"))
+    async with world.database.transaction() as connection:
+        for domain in domains:
+            world.host(domain)
+            world.zone.add(domain, "A", ADDRESS)
+            world.zone.add(f"www.{domain}", "A", ADDRESS)
+            key = Key(world.partner.application_id, domain)
+            await monitored_domains.add(connection, key, records, Labels())
