@@ -89,12 +89,12 @@ class AddressPolicy:
 
     def check(self, address: IPAddress, port: int) -> None:
         """Raises: `AddressRefused`."""
-        forms = (address, *_carried(address))
-        if any(self._is_own_listener(form, port) for form in forms):
+        every_form = forms(address)
+        if any(self._is_own_listener(form, port) for form in every_form):
             raise AddressRefused(f"{address} port {port} is Frontage itself")
         if _is_among(address, self._allowed):
             return
-        if any(not is_public(form) and not _is_among(form, self._allowed) for form in forms):
+        if any(not is_public(form) and not _is_among(form, self._allowed) for form in every_form):
             raise AddressRefused(f"{address} is not a public address")
 
     def _is_own_listener(self, address: IPAddress, port: int) -> bool:
@@ -126,8 +126,12 @@ def is_address_of_this_machine(address: IPAddress) -> bool:
         return False
 
 
+def forms(address: IPAddress) -> tuple[IPAddress, ...]:
+    """The address, and the IPv4 addresses a translator, tunnel or the kernel itself would turn it into."""
+    return (address, *_carried(address))
+
+
 def _carried(address: IPAddress) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses a translator, tunnel or the kernel itself would turn this one into."""
     if isinstance(address, IPv4Address):
         return ()
     if address.sixtofour:

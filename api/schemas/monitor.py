@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, PlainValidator, ValidationError, Val
 from api.errors import Refused, invalid_parameter
 from api.schemas import queries
 from api.schemas.bodies import Strict
-from common.addresses import is_public
+from common.addresses import forms, is_public
 from common.db.batches import NotUnderstood, Progress, Unwatch, Watch
 from common.db.monitor_health import Health
 from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain
@@ -118,6 +118,16 @@ class WatchBody(NameBody):
     user_id: Label | None = Field(None, alias="userId")
     job_id: Label | None = Field(None, alias="jobId")
     user_email: Label | None = Field(None, alias="userEmail")
+
+    @field_validator("subdomain")
+    @classmethod
+    def _relative(cls, subdomain: str | None, info: ValidationInfo) -> str | None:
+        """Whoever sends the whole name means what stands before the domain, not a name that ends with it twice."""
+        domain = info.data.get("domain")
+        if subdomain is None or domain is None or not f".{subdomain}".endswith(f".{domain}"):
+            return subdomain
+        before = subdomain.removesuffix(domain).removesuffix(".")
+        raise ValueError(f"not relative to the domain: send {before}" if before else "the domain itself has none")
 
     @property
     def labels(self) -> Labels:
@@ -269,7 +279,7 @@ def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     shown = []
     for statement in statements:
         role, server = statement["role"], statement["server"]
-        if not is_public(ip_address(parse_host_port(server).host)):
+        if not all(map(is_public, forms(ip_address(parse_host_port(server).host)))):
             number = 1 + sum(of_role == role for of_role, _ in hidden)
             server = hidden.setdefault((role, server), f"{role} {number}")
         fields = {**statement, "server": server}
@@ -288,7 +298,7 @@ def _is_private(value: str) -> bool:
         address = ip_address(value)
     except ValueError:
         return False
-    return any(address in network for network in _PRIVATE_NETWORKS)
+    return any(form in network for form in forms(address) for network in _PRIVATE_NETWORKS)
 
 
 def batch_status(batch_id: str, progress: Progress) -> dict[str, Any]:

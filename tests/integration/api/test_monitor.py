@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from common.db import monitor_health
+from common.db import monitor_health, monitored_domains
+from common.db.monitored_domains import Key, Labels
 from tests.integration.api.conftest import Service
 from tests.integration.api.watching import APEX, DOMAIN, EVIDENCE, MAIL, WWW, Watcher, check
 
@@ -125,6 +126,20 @@ async def test_what_is_no_subdomain_is_refused(service: Service) -> None:
             answer = await call(subdomain=subdomain)
             assert (answer.status, answer.message) == (400, "Invalid 'subdomain' parameter"), subdomain
     assert (await mine.list()).body["totalItems"] == 0
+
+
+async def test_a_whole_name_is_no_subdomain_to_add_but_one_that_is_watched_can_go(service: Service) -> None:
+    mine = await watcher(service)
+    for subdomain in (f"www.{DOMAIN}", DOMAIN.upper()):
+        answer = await mine.add(subdomain=subdomain)
+        assert (answer.status, answer.message) == (400, "Invalid 'subdomain' parameter"), subdomain
+        assert (await mine.put(subdomain=subdomain)).status == 404
+    assert (await mine.list()).body["totalItems"] == 0
+    assert (await mine.add(subdomain=f"www{DOMAIN}")).status == 201
+    key = Key(mine.partner.id, DOMAIN, f"www.{DOMAIN}")  # as it could be added once
+    async with service.database.transaction() as connection:
+        await monitored_domains.add(connection, key, (), Labels())
+    assert (await mine.delete(subdomain=f"www.{DOMAIN}")).status == 200
 
 
 async def test_labels_are_text_that_can_be_kept(service: Service) -> None:

@@ -114,6 +114,8 @@ def test_a_record_that_is_kept_is_read_back_the_same(given_record: dict[str, Any
     ("body", "hint"),
     [
         ({"domain": "www.a.test", "dnsRecords": []}, "not an apex: send a.test as the domain and www as the subdomain"),
+        ({"domain": "a.test", "subdomain": "w.A.test"}, "not relative to the domain: send w"),
+        ({"domain": "a.test", "subdomain": "a.test"}, "the domain itself has none"),
         ({"domain": "a.test", "dnsRecords": []}, "at least 1 item"),
         ({"domain": "a.test", "dnsRecords": [{"type": "A"}]}, "0: host must be text and not empty"),
         ({"domain": "a.test"}, "Field required"),
@@ -127,10 +129,14 @@ def test_a_refusal_says_what_to_do(body: dict[str, Any], hint: str) -> None:
 
 def test_private_addresses_that_only_the_operators_resolver_knows_are_not_told() -> None:
     said = {"at": "", "role": "resolver", "name": "db.internal", "type": "A", "outcome": "records"}
-    values = ["10.1.2.3", "192.0.2.1", "fd00::1", "text"]
-    evidence = [{**said, "server": server, "values": values} for server in ("10.0.0.53:53", "9.9.9.9:53")]
+    private = ["10.1.2.3", "fd00::1", "::ffff:10.1.2.3", "64:ff9b::a01:203", "64:ff9b:1::a01:203", "2002:a01:203::1"]
+    told = ["192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "text"]
+    values = private + told
+    servers = ("10.0.0.53:53", "9.9.9.9:53", "[::ffff:10.0.0.54]:53")
+    evidence = [{**said, "server": server, "values": values} for server in servers]
 
     shown = schemas.last_check(Key("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
 
-    assert shown[0]["values"] == ["a private address", "192.0.2.1", "a private address", "text"]
+    assert shown[0]["values"] == ["a private address"] * len(private) + told
     assert shown[1]["values"] == values, "everybody can ask there"
+    assert [each["server"] for each in shown] == ["resolver 1", "9.9.9.9:53", "resolver 2"]
