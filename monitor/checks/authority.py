@@ -15,8 +15,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-import dns.asyncquery
-import dns.exception
 import dns.flags
 import dns.message
 import dns.name
@@ -29,6 +27,7 @@ from common.dns import Answer, Outcome
 from common.errors import AddressRefused
 from common.records import RecordType, normal_name, normal_value
 from common.settings import HostPort
+from monitor.checks.direct import Direct
 
 DNS_PORT = 53
 
@@ -36,8 +35,6 @@ _MOST_AT_ONCE = 256  # each is a socket
 _MOST_SERVERS = 4  # of a zone
 _MOST_NAMES = 6
 _MOST_REFERRALS = 8
-_TRIES_SECONDS = (0.8, 1.6)
-_PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
 
 Resolve = Callable[[str, RecordType], Awaitable[tuple[str, ...]]]
 """The values a name has, says any resolver; none when no one knows of any."""
@@ -79,7 +76,7 @@ class Authority:
     def __init__(self, policy: AddressPolicy, *, port: int = DNS_PORT) -> None:
         self._policy = policy
         self._port = port
-        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._direct = Direct(most_at_once=_MOST_AT_ONCE)
 
     async def consult(self, name: str, kind: RecordType, resolve: Resolve, ask: AskServer | None = None) -> list[Heard]:
         """What the servers of the zone that `name` is in say, those that could not be asked included. `ask` may keep
@@ -97,23 +94,9 @@ class Authority:
         return heard
 
     async def ask(self, server: HostPort, name: str, kind: RecordType) -> Reply:
-        """Directly, without recursion; by TCP where the answer does not fit. It ends within seconds."""
-        try:
-            query = dns.message.make_query(name, kind, flags=0, use_edns=0, payload=_PAYLOAD_BYTES)
-        except dns.exception.DNSException:
-            return Reply(Answer(Outcome.NO_NAME))  # such a name cannot be
-        for seconds in _TRIES_SECONDS:
-            try:
-                async with self._room, asyncio.timeout(2 * seconds):
-                    reply = await _exchange(query, server, seconds)
-                if reply.rcode() != dns.rcode.FORMERR or query.edns < 0:
-                    return read_reply(reply, name, kind)
-                query.use_edns(False)  # a server from before RFC 6891
-            except (dns.exception.Timeout, TimeoutError):
-                continue
-            except (dns.exception.DNSException, OSError, EOFError):
-                return Reply(Answer(Outcome.SERVER_FAILURE))  # it is there, but this question it cannot answer
-        return Reply(Answer(Outcome.TIMEOUT))
+        """Without recursion. It ends within seconds."""
+        said = await self._direct.ask(server, name, kind, recursion=False)
+        return Reply(Answer(said)) if isinstance(said, Outcome) else read_reply(said, name, kind)
 
     async def _nearest(self, name: str, resolve: Resolve) -> tuple[str, list[HostPort]]:
         labels = name.split(".")
@@ -142,22 +125,15 @@ async def _resolve_address(name: str, resolve: Resolve) -> tuple[str, ...]:
     return await resolve(name, "A") or await resolve(name, "AAAA")
 
 
-async def _exchange(query: dns.message.Message, server: HostPort, seconds: float) -> dns.message.Message:
-    reply, _ = await dns.asyncquery.udp_with_fallback(
-        query, server.host, timeout=seconds, port=server.port, ignore_unexpected=True
-    )
-    return reply
-
-
 def read_reply(reply: dns.message.Message, name: str, kind: RecordType) -> Reply:
     owner, rcode = dns.name.from_text(name), reply.rcode()
     if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Reply(Answer(Outcome.SERVER_FAILURE))
     if reply.flags & dns.flags.AA:
-        if values := _values(reply.answer, owner, kind):
+        if values := values_in(reply.answer, owner, kind):
             return Reply(Answer(Outcome.RECORDS, values))
         return Reply(Answer(_absence(reply, owner)))
-    if kind == "NS" and (values := _values(reply.authority, owner, kind)):
+    if kind == "NS" and (values := values_in(reply.authority, owner, kind)):
         return Reply(Answer(Outcome.RECORDS, values))
     return Reply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
 
@@ -191,7 +167,8 @@ def _texts(rrsets: Iterable[dns.rrset.RRset]) -> list[str]:
     return [rdata.to_text() for rrset in rrsets for rdata in rrset]
 
 
-def _values(section: Iterable[dns.rrset.RRset], owner: dns.name.Name, kind: RecordType) -> tuple[str, ...]:
+def values_in(section: Iterable[dns.rrset.RRset], owner: dns.name.Name | None, kind: RecordType) -> tuple[str, ...]:
+    """In normal form (`common.records`); without `owner`, of whatever name."""
     wanted = dns.rdatatype.from_text(kind)
-    ours = (rrset for rrset in section if rrset.name == owner and rrset.rdtype == wanted)
+    ours = (rrset for rrset in section if rrset.rdtype == wanted and owner in (None, rrset.name))
     return tuple(normal_value(kind, text) for text in _texts(ours))

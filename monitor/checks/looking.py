@@ -1,10 +1,9 @@
 """Looking: one check carried through, from a domain's records to their verdicts.
 
 The resolvers are asked first, one after the other until one can answer. What one of them does not find, it is asked
-no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A name that resolvers cannot
-be asked of by c-ares is for the zone's own servers alone. A server asked by us that
-has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself.
-Nothing here outlives its check.
+no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A server asked by us that
+has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself. Nothing here
+outlives its check.
 """
 
 from __future__ import annotations
@@ -123,10 +122,9 @@ class _Look:
         record, subject = self._records[number], self._subjects[number]
         for server in self._servers:
             verdict = await self._look(record, subject, partial(self._ask_resolver, server))
-            if verdict is Verdict.MISSING or self._outcome(server, subject) is Outcome.UNASKABLE:
+            if verdict is Verdict.MISSING:
                 verdict = await self._confirm(record, subject, server)
-            outcome = self._outcome(server, subject)
-            if verdict is not Verdict.UNKNOWN or outcome.is_known or outcome is Outcome.UNASKABLE:
+            if verdict is not Verdict.UNKNOWN or self._outcome(server, subject).is_known:
                 self._verdicts[number] = verdict
                 return
 
@@ -195,14 +193,11 @@ class _Look:
         return answer
 
     async def _find(self, name: str, kind: RecordType) -> Answer:
-        """What the first resolver that knows says `name` leads to, aliases followed. What no host is called has no
-        addresses."""
+        """What the first resolver that knows says `name` leads to, aliases followed."""
         answer = Answer(Outcome.TIMEOUT)
         for server in self._servers:
             answer = await self._resolvers.ask(server, name, kind, owner=None)
             self._note("resolver", server, (name, kind), answer)
-            if answer.outcome is Outcome.UNASKABLE:
-                return Answer(Outcome.NO_NAME)
             if answer.outcome.is_known:
                 break
         return answer

@@ -3,7 +3,8 @@
 c-ares remembers what it was told as long as a channel lives (`common.dns`). A channel a domain is safe, but costs more
 than the questions themselves (seen: 350 µs, a question 46 µs). So all checks of a moment share one, for as long as
 nobody asks it the same thing twice: the second to ask gets a new channel, and so does everybody after a moment. Only
-the way to a zone's own servers, which decides nothing, may be learned from what another check was just told.
+the way to a zone's own servers, which decides nothing, may be learned from what another check was just told. Names
+that c-ares asks nobody of, since no host is called so, dnspython asks of.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import aiodns
+import dns.message
+import dns.name
+import dns.rcode
 
 from common.addresses import AddressPolicy
 from common.dns import (
@@ -27,10 +31,13 @@ from common.dns import (
 )
 from common.records import RecordType
 from common.settings import HostPort
+from monitor.checks.authority import values_in
+from monitor.checks.direct import Direct
 
 _CHANNEL_SECONDS = 0.5
 _MOST_QUESTIONS = 2000  # of one channel: its socket, so its source port, is one
 _MOST_CHANNELS = 64  # each is a thread and four descriptors
+_MOST_DIRECT = 64  # each is a socket
 _SILENT_SECONDS = 5.0
 _SERVERS_SECONDS = 5.0
 
@@ -98,6 +105,7 @@ class Resolvers:
         self._system_until = 0.0
         self._channels: dict[HostPort, _Channel] = {}
         self._room = asyncio.Semaphore(_MOST_CHANNELS)
+        self._direct = Direct(most_at_once=_MOST_DIRECT)
         self._silent_until: dict[HostPort, float] = {}
 
     def servers(self) -> list[HostPort]:
@@ -115,9 +123,15 @@ class Resolvers:
         if channel is None:
             return Answer(Outcome.TIMEOUT)
         answer = await channel.ask(name, kind, owner)
+        if answer.outcome is Outcome.UNASKABLE:
+            answer = await self._ask_directly(server, name, kind, owner)
         if answer.outcome is Outcome.TIMEOUT:
             self._silent_until[server] = asyncio.get_running_loop().time() + _SILENT_SECONDS
         return answer
+
+    async def _ask_directly(self, server: HostPort, name: str, kind: RecordType, owner: str | None) -> Answer:
+        said = await self._direct.ask(server, name, kind, recursion=True)
+        return Answer(said) if isinstance(said, Outcome) else read_reply(said, kind, owner)
 
     async def close(self) -> None:
         """What is still being asked ends as a time-out."""
@@ -151,3 +165,12 @@ class Resolvers:
         if now >= self._system_until:
             self._system, self._system_until = system_servers(self._resolv_conf), now + _SERVERS_SECONDS
         return self._system
+
+
+def read_reply(reply: dns.message.Message, kind: RecordType, owner: str | None) -> Answer:
+    """What a resolver says, with or without authority. `owner` as in `Resolvers.ask`."""
+    if reply.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+        return Answer(Outcome.SERVER_FAILURE)
+    if values := values_in(reply.answer, None if owner is None else dns.name.from_text(owner), kind):
+        return Answer(Outcome.RECORDS, values)
+    return Answer(Outcome.NO_NAME if reply.rcode() == dns.rcode.NXDOMAIN else Outcome.NO_DATA)

@@ -332,7 +332,7 @@ async def test_a_domain_may_have_very_many_records(shop: Database, server: NameS
     assert len(row["evidence"]) == MOST_STATEMENTS
 
 
-async def test_names_that_resolvers_cannot_be_asked_of_are_for_the_zones_own_servers(
+async def test_names_that_no_host_has_are_looked_for_like_others(
     shop: Database, server: NameServer, checking: Checking
 ) -> None:
     server.zone.add(DOMAIN, "A", "192.0.2.1")

@@ -172,6 +172,18 @@ async def test_a_flattened_apex_is_confirmed_with_the_zones_own_server(world: Wo
             assert await state(world, checking) == "missing"
 
 
+async def test_names_that_no_host_has_are_confirmed_by_resolvers_where_nobody_else_can_be_asked(world: World) -> None:
+    """c-ares asks nobody of them."""
+    world.add(f"one\\032printer.{DOMAIN}", "A", "192.0.2.1")
+    checking = world.checking()
+    records = [a(r"one\032printer"), a(r"no\032printer")]
+    async with parts.running(checking):
+        await watch(world.database, DOMAIN, records)
+        assert await state(world, checking) == "missing"
+    row = await row_of(world.database, DOMAIN)
+    assert (row["records_present"], row["records_missing"]) == (records[:1], records[1:])
+
+
 async def test_a_server_of_our_own_that_has_authority_is_believed(database: Database) -> None:
     await parts.add_application(database)
     async with NameServer.serve(Zone()) as server:

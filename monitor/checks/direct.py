@@ -1,0 +1,54 @@
+"""One question to one server by dnspython: it asks of any name that can be, and remembers nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import dns.asyncquery
+import dns.exception
+import dns.flags
+import dns.message
+import dns.rcode
+
+from common.dns import Outcome
+from common.records import RecordType
+from common.settings import HostPort
+
+_TRIES_SECONDS = (0.8, 1.6)
+_PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
+
+
+class Direct:
+    """Holds no answer, and no more sockets at once than there is room for."""
+
+    def __init__(self, *, most_at_once: int) -> None:
+        self._room = asyncio.Semaphore(most_at_once)
+
+    async def ask(
+        self, server: HostPort, name: str, kind: RecordType, *, recursion: bool
+    ) -> dns.message.Message | Outcome:
+        """The reply, or how the question ended without one. By TCP where it does not fit. It ends within seconds."""
+        flags = dns.flags.RD if recursion else 0
+        try:
+            query = dns.message.make_query(name, kind, flags=flags, use_edns=0, payload=_PAYLOAD_BYTES)
+        except dns.exception.DNSException:
+            return Outcome.NO_NAME  # such a name cannot be
+        for seconds in _TRIES_SECONDS:
+            try:
+                async with self._room, asyncio.timeout(2 * seconds):
+                    reply = await _exchange(query, server, seconds)
+                if reply.rcode() != dns.rcode.FORMERR or query.edns < 0:
+                    return reply
+                query.use_edns(False)  # a server from before RFC 6891
+            except (dns.exception.Timeout, TimeoutError):
+                continue
+            except (dns.exception.DNSException, OSError, EOFError):
+                return Outcome.SERVER_FAILURE  # it is there, but this question it cannot answer
+        return Outcome.TIMEOUT
+
+
+async def _exchange(query: dns.message.Message, server: HostPort, seconds: float) -> dns.message.Message:
+    reply, _ = await dns.asyncquery.udp_with_fallback(
+        query, server.host, timeout=seconds, port=server.port, ignore_unexpected=True
+    )
+    return reply
