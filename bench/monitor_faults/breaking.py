@@ -14,7 +14,7 @@ from common.errors import OperatorError
 from common.processes import exited
 
 _MONITOR_SECONDS = (1.0, 6.0)
-_API_SECONDS = (2.0, 8.0)
+_API_SECONDS = (3.0, 12.0)
 _POSTGRES_SECONDS = (5.0, 15.0)
 _RESOLVER_SECONDS = (8.0, 20.0)
 _OUTAGE_SECONDS = 4.0

@@ -15,6 +15,7 @@ from common.records import RecordType
 from common.settings import HostPort
 
 _TRIES_SECONDS = (0.8, 1.6)
+_NO_EDNS = (dns.rcode.FORMERR, dns.rcode.NOTIMP)  # servers from before RFC 6891 §7, and RFC 2671 §5.3
 _PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
 
 
@@ -37,9 +38,9 @@ class Direct:
             try:
                 async with self._room, asyncio.timeout(2 * seconds):
                     reply = await _exchange(query, server, seconds)
-                if reply.rcode() != dns.rcode.FORMERR or query.edns < 0:
+                if reply.rcode() not in _NO_EDNS or query.edns < 0:
                     return reply
-                query.use_edns(False)  # a server from before RFC 6891
+                query.use_edns(False)
             except (dns.exception.Timeout, TimeoutError):
                 continue
             except (dns.exception.DNSException, OSError, EOFError):
