@@ -3,8 +3,8 @@
 Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory. Files
 there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker), ``bad-duty``;
 ``empty`` keeps it from being ready.
-``GET /``, ``/slow/<seconds>`` (part of the answer first, the rest later), ``/hang`` (blocks the loop) and ``/echo``
-(from then on whatever comes is sent back).
+``GET /``, ``/slow`` (part of the answer first, the rest once there is a file ``released``), ``/hang`` (blocks the
+loop) and ``/echo`` (from then on whatever comes is sent back).
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Answers:
         if (settings.state_dir / "crash").exists():
             raise SystemExit(3)
         self._path = settings.state_dir / "version"
+        self.released = settings.state_dir / "released"
         self.version = read_version(self._path)
         self.running = 0
         self.answered = 0
@@ -139,11 +140,16 @@ class AnswerProtocol(asyncio.Protocol):
                 self._is_echo = True
                 self._transport.write(b"\r\n" + body)
                 return
-            delay = float(path.removeprefix("/slow/")) if path.startswith("/slow/") else 0.0
-            if delay:
-                asyncio.get_running_loop().call_later(delay, self._end, body)
+            if path == "/slow":
+                self._end_when_released(body)
             else:
                 self._end(body)
+
+    def _end_when_released(self, body: bytes) -> None:
+        if self._service.released.exists():
+            self._end(body)
+        else:
+            asyncio.get_running_loop().call_later(0.01, self._end_when_released, body)
 
     def _end(self, body: bytes) -> None:
         service = self._service

@@ -10,11 +10,12 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, eventually
+from tests.component.edge_process import EdgeProcess, ask, eventually, freeze
 from tests.component.load import Load
 
 STAND_IN = "tests.component.stand_in_edge"
@@ -30,9 +31,12 @@ async def edge(tmp_path: Path) -> AsyncIterator[EdgeProcess]:
         process.end()
 
 
-async def queue_behind(edge: EdgeProcess, stopped: int) -> list[asyncio.Task[str]]:
-    """Clients of which the kernel holds some for a worker that is stopped."""
-    os.kill(stopped, signal.SIGSTOP)
+@asynccontextmanager
+async def queue_behind(edge: EdgeProcess, worker: int) -> AsyncIterator[list[asyncio.Task[str]]]:
+    """Clients of which the kernel holds some for a worker that is stopped. Until the end of the block the supervisor is
+    stopped too: however slow the machine, it does not replace the worker first."""
+    supervisor = await edge.serving()
+    await freeze(supervisor, worker)
     clients: list[asyncio.Task[str]] = []
 
     def is_one_queued() -> int:
@@ -41,7 +45,8 @@ async def queue_behind(edge: EdgeProcess, stopped: int) -> list[asyncio.Task[str
         return edge.queued_connections()
 
     await eventually(is_one_queued)
-    return clients
+    yield clients
+    os.kill(supervisor, signal.SIGCONT)
 
 
 async def test_killed_worker_breaks_only_its_own_connections_and_is_replaced(edge: EdgeProcess) -> None:
@@ -63,10 +68,8 @@ async def test_killed_worker_breaks_only_its_own_connections_and_is_replaced(edg
 async def test_connections_queued_at_a_killed_worker_are_answered(edge: EdgeProcess) -> None:
     await edge.start()
     workers = await edge.workers()
-    clients = await queue_behind(edge, workers[0])
-    assert edge.queued_connections() > 0
-
-    os.kill(workers[0], signal.SIGKILL)
+    async with queue_behind(edge, workers[0]) as clients:
+        os.kill(workers[0], signal.SIGKILL)
 
     answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
     assert len(answers) == len(clients)
@@ -77,7 +80,8 @@ async def test_connections_queued_at_a_killed_worker_are_answered(edge: EdgeProc
 async def test_queue_of_a_hung_worker_is_served_by_another_and_the_worker_replaced(edge: EdgeProcess) -> None:
     await edge.start()
     before = await edge.workers()
-    clients = await queue_behind(edge, before[1])
+    async with queue_behind(edge, before[1]) as clients:
+        pass  # from here on nobody but the supervisor does anything about it
 
     answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
 
@@ -103,8 +107,8 @@ async def test_single_worker_s_queue_waits_for_its_replacement(tmp_path: Path) -
     try:
         await edge.start()
         before = await edge.workers()
-        clients = await queue_behind(edge, before[0])
-        os.kill(before[0], signal.SIGKILL)
+        async with queue_behind(edge, before[0]) as clients:
+            os.kill(before[0], signal.SIGKILL)
         answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
         assert {answer.split()[0] for answer in answers} == {str((await edge.workers())[0])}
     finally:
@@ -115,6 +119,8 @@ async def test_sighup_renews_every_worker_and_loses_no_request(edge: EdgeProcess
     await edge.start()
     before = await edge.workers()
     load = Load(edge.http)
+    for pid in before.values():
+        await load.answered_by(pid)
 
     edge.signal(signal.SIGHUP)
 
@@ -126,30 +132,33 @@ async def test_sighup_renews_every_worker_and_loses_no_request(edge: EdgeProcess
     await eventually(lambda: not edge.living() & set(before.values()))
     await load.end()
     assert load.broken == []
-    assert set(before.values()) & set(load.answers)
+
+
+@asynccontextmanager
+async def draining(edge: EdgeProcess) -> AsyncIterator[None]:
+    """It was told to stop during an exchange, which ends, answered, with the block."""
+    slow = asyncio.create_task(ask(edge.http, "/slow"))
+    await edge.metrics_with("stand_in_running 1.0")
+    edge.signal(signal.SIGTERM)
+    await eventually(lambda: "Drain()" in edge.log())
+    yield
+    (edge.state_dir / "released").touch()
+    assert await slow
 
 
 async def test_sigterm_lets_a_slow_exchange_finish_and_leaves_no_process(edge: EdgeProcess) -> None:
     await edge.start()
     await edge.workers()
-    slow = asyncio.create_task(ask(edge.http, "/slow/1.5"))
-    await edge.metrics_with("stand_in_running 1.0")
-
-    edge.signal(signal.SIGTERM)
-
-    assert await slow
+    async with draining(edge):
+        pass
     assert await edge.ended() == 0
     assert edge.living() == set()
 
 
 async def test_new_connections_are_served_while_draining(edge: EdgeProcess) -> None:
     await edge.start()
-    slow = asyncio.create_task(ask(edge.http, "/slow/1.5"))
-    await edge.metrics_with("stand_in_running 1.0")
-    edge.signal(signal.SIGTERM)
-    await eventually(lambda: "Drain()" in edge.log())
-    assert await ask(edge.http)
-    assert await slow
+    async with draining(edge):
+        assert await ask(edge.http)
     assert await edge.ended() == 0
 
 

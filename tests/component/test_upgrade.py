@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, eventually, is_alive
+from tests.component.edge_process import EdgeProcess, ask, eventually, freeze, is_alive
 from tests.component.load import Load
 
 STAND_IN = "tests.component.stand_in_edge"
@@ -84,8 +84,7 @@ async def test_three_upgrades_under_load_lose_no_request(edge: EdgeProcess) -> N
 async def test_clients_queued_at_the_old_generation_are_answered_by_the_new_one(edge: EdgeProcess) -> None:
     before = await edge.workers()
     old = await edge.serving()
-    for pid in [old, *before.values()]:
-        os.kill(pid, signal.SIGSTOP)
+    await freeze(old, *before.values())
     clients = [asyncio.create_task(ask(edge.http)) for _ in range(24)]
     await eventually(lambda: edge.queued_connections() == 24)
     seen = len(edge.log())
@@ -164,13 +163,14 @@ async def test_version_that_does_not_start_leaves_the_old_one_serving(edge: Edge
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_stop_during_an_upgrade_leaves_no_process(edge: EdgeProcess, moment: str) -> None:
     await edge.workers()
-    slow = asyncio.create_task(ask(edge.http, "/slow/1"))
+    slow = asyncio.create_task(ask(edge.http, "/slow"))
     await edge.metrics_with("stand_in_running 1.0")
     seen = len(edge.log())
     edge.signal(signal.SIGUSR2)
     await until_logged(edge, moment, seen)
     edge.living()
     edge.signal(signal.SIGTERM)
+    (edge.state_dir / "released").touch()
     assert await slow
     assert await edge.ended() == 0
     assert edge.living() == set()
@@ -216,8 +216,7 @@ async def test_new_generation_killed_before_it_serves_leaves_the_old_one_serving
 
 async def test_killed_generation_is_replaced_and_its_queue_served(edge: EdgeProcess) -> None:
     old, workers = await edge.serving(), await edge.workers()
-    for pid in workers.values():
-        os.kill(pid, signal.SIGSTOP)
+    await freeze(old, *workers.values())
     clients = [asyncio.create_task(ask(edge.http)) for _ in range(24)]
     await eventually(lambda: edge.queued_connections() == 24)
 

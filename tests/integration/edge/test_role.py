@@ -20,15 +20,15 @@ NOWHERE = "postgresql://frontage:none@127.0.0.1:1/frontage"
 
 
 @asynccontextmanager
-async def an_origin(name: str) -> AsyncIterator[int]:
-    """Answers every request with its name; its port. ``/slow`` takes a second and a half."""
+async def an_origin(name: str, released: asyncio.Event | None = None) -> AsyncIterator[int]:
+    """Answers every request with its name, ``/slow`` once it is `released`; its port."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                if b" /slow " in head:
-                    await asyncio.sleep(1.5)
+                if released and b" /slow " in head:
+                    await released.wait()
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(name), name.encode()))
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -166,12 +166,15 @@ async def test_renewing_and_killing_workers_under_load(edge: EdgeProcess, databa
 
 
 async def test_stop_lets_a_slow_origin_answer(edge: EdgeProcess, database: Database) -> None:
-    async with an_origin("late") as origin:
+    released = asyncio.Event()
+    async with an_origin("late", released) as origin:
         await power(database, origin)
         await edge.start()
         slow = asyncio.create_task(ask(edge, "/slow"))
         await edge.metrics_with("frontage_edge_upstream_connections 1.0")
         edge.signal(signal.SIGTERM)
+        await eventually(lambda: "Drain()" in edge.log())
+        released.set()
         assert await slow == "late"
         assert await edge.ended() == 0
 
