@@ -228,7 +228,7 @@ async def _work(dsn: str, server: str) -> dict[str, Any]:
     address = parse_host_port(server)
     async with open_pool(dsn, size=8, application_name="frontage bench") as database:
         async with database.transaction() as connection:
-            await connection.execute("update monitored_domains set due_at = now()")
+            await connection.execute("update checks set due_at = now()")
         checking = Checking(
             database,
             SystemClock(),
@@ -250,14 +250,14 @@ async def _work(dsn: str, server: str) -> dict[str, Any]:
             task.cancel()
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
         async with database.connection() as connection:
-            unknown = await connection.fetchval("select count(*) from monitored_domains where attempts > 0")
+            unknown = await connection.fetchval("select count(*) from checks where attempts > 0")
         return {"seconds": seconds, "cpu_seconds": cpu_seconds, "unknown": unknown}
 
 
 async def _until_none_is_due(database: Database) -> None:
     while True:
         async with database.connection() as connection:
-            if not await connection.fetchval("select exists (select from monitored_domains where due_at <= now())"):
+            if not await connection.fetchval("select exists (select from checks where due_at <= now())"):
                 return
         await asyncio.sleep(_POLL_SECONDS)
 

@@ -17,16 +17,14 @@ _SECONDS = 600.0
 
 _INSERT = """
     insert into monitored_domains (id, application_id, domain, user_id, date_added, dns_records, state,
-        records_present, records_missing, last_checked_at, check_requested_at, rechecked_at, due_at, evidence)
-    select 'mon_' || md5(n::text), $1, 'd' || lpad(n::text, 7, '0') || '.example', 'user-' || n, added,
-        records, 'present', records, '[]', checked, added, checked, due, evidence
+        records_present, records_missing, last_checked_at, evidence)
+    select 'mon_' || left(md5(n::text), 24), $1, 'd' || lpad(n::text, 7, '0') || '.example', 'user-' || n, added,
+        records, 'present', records, '[]', checked, evidence
     from generate_series($2::int, $3::int) n
     cross join lateral (select
         case when n % 5 < 3 then now() - interval '30 days' + n * interval '3.3 milliseconds'
             else now() - interval '730 days' + n * (interval '730 days' / $4::int) end as added,
         now() - interval '1 hour' * random() as checked,
-        case when n % 10 = 0 then now() - interval '10 minutes' * random()
-            else now() + interval '1 hour' * random() end as due,
         jsonb_build_array(
             jsonb_build_object('type', 'A', 'host', '@', 'value', '192.0.2.10', 'ttl', 3600),
             jsonb_build_object('type', 'CNAME', 'host', 'www', 'value', 'apps.partner.example', 'ttl', 3600),
@@ -39,9 +37,19 @@ _INSERT = """
         as evidence from jsonb_array_elements(records) record) of_check
 """
 
+_SCHEDULE = """
+    insert into checks (id, application_id, requested_at, due_at, rechecked_at)
+    select id, application_id, null, case when random() < 0.1 then now() - interval '10 minutes' * random()
+        else now() + interval '1 hour' * random() end, last_checked_at
+    from monitored_domains
+"""
+
 _CHECKED_SINCE = """
-    update monitored_domains set last_checked_at = now(), due_at = due_at - interval '1 second' * random()
-    where substring(id, 5, 1) in ('3', '7', 'b')
+    with checked as (
+        update monitored_domains set last_checked_at = now() where substring(id, 5, 1) in ('3', '7', 'b') returning id
+    )
+    update checks set rechecked_at = now(), due_at = due_at - interval '1 second' * random()
+    where id in (select id from checked)
 """
 
 
@@ -52,7 +60,8 @@ async def write(dsn: str, application_id: str, count: int, track: Iterator[int])
         for number in track:
             last = min(count, (number + 1) * _CHUNK)
             await connection.execute(_INSERT, application_id, number * _CHUNK + 1, last, count, timeout=_SECONDS)
-        await connection.execute("vacuum (analyze) monitored_domains, monitored_tallies", timeout=_SECONDS)
+        await connection.execute(_SCHEDULE, timeout=_SECONDS)
+        await connection.execute("vacuum (analyze) monitored_domains, monitored_tallies, checks", timeout=_SECONDS)
         await connection.execute(_CHECKED_SINCE, timeout=_SECONDS)
     finally:
         await connection.close()
@@ -63,11 +72,11 @@ async def put_off(dsn: str) -> None:
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(
-            "update monitored_domains set due_at = now() + interval '1 day', lease_until = null"
+            "update checks set due_at = now() + interval '1 day', lease_until = null"
             " where due_at < now() + interval '2 hours'",
             timeout=_SECONDS,
         )
-        await connection.execute("vacuum (analyze) monitored_domains", timeout=_SECONDS)
+        await connection.execute("vacuum (analyze) checks", timeout=_SECONDS)
     finally:
         await connection.close()
 

@@ -100,8 +100,8 @@ class Runner(Generic[C]):
     """Claims what is due and has it performed, a bounded number at a time.
 
     Created by a role's ``__main__``, which runs `run` as a task and ends it by cancelling. `perform` writes its
-    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task, and
-    whether the last claim left something due.
+    own outcome; what it raises is dealt with here. Mutable state: `_held`, the claims being worked on by task,
+    whether the last claim left something due, and how many have ended since.
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class Runner(Generic[C]):
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """With `refill`, a runner that has had its hands full claims again when so many are free: where work is quick
-        and plentiful, a claim is then worth its statement."""
+        """With `refill`, a runner that had to leave something due claims again when so many have ended: where work is
+        quick and plentiful, a claim is then worth its statement."""
         self._database = database
         self._queue = queue
         self._perform = perform
@@ -125,6 +125,7 @@ class Runner(Generic[C]):
         self._random = random
         self._refill = refill
         self._is_more_due = False
+        self._ended_since = 0
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
@@ -164,6 +165,7 @@ class Runner(Generic[C]):
         free = self._concurrency - len(self._held)
         if not free:
             return poll
+        self._ended_since = 0
         async with self._database.transaction() as connection:
             claims = await self._queue.claim(connection, most=free, lease_seconds=self._lease_seconds)
         for claim in claims:
@@ -173,6 +175,7 @@ class Runner(Generic[C]):
             return poll
         async with self._database.connection() as connection:
             due = await self._queue.next_due_seconds(connection)
+        self._is_more_due = due is not None and due <= 0
         return poll if due is None else min(poll, max(due, _SHORTEST_PAUSE_SECONDS))
 
     def _start(self, claim: C) -> None:
@@ -182,7 +185,8 @@ class Runner(Generic[C]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._held[task]
-        if self._is_more_due and self._concurrency - len(self._held) >= self._refill:
+        self._ended_since += 1
+        if self._is_more_due and self._ended_since >= self._refill:
             self.wake()
 
     async def _work(self, claim: C) -> None:

@@ -1,15 +1,18 @@
 """Checks as claimed work: which monitored domains are due, and what a check found out.
 
-Owns the SQL by which monitors work on ``monitored_domains`` (partners' side of it: `common.db.monitored_domains`),
-and ``mass_guard``.
+Owns the SQL of ``checks``, by which monitors work on ``monitored_domains`` (partners' side of it:
+`common.db.monitored_domains`), and of ``mass_guard``.
 
 Rules
-    a domain added or changed since its last check goes before everything else that is due
-    an outcome is written only under the claim's own fence and for the very records it looked at (``records_version``);
-    an edit ends the lease and moves the version, so that a check of what was is forgotten
+    each application has lines of its own, of what it asked for and of what is merely due, so that whoever claims can
+    see to it that no application keeps another waiting
+    an outcome is written only under the claim's own fence, which an edit moves: a check of what was is forgotten
+    a domain's row in ``monitored_domains`` is locked before its row here, and the lower id before the higher
     ``last_checked_at`` is when the last check began, whatever it could find out; the rest is what is known
     whoever is about to raise alarms holds the guard's row until the transaction ends, so that they are counted in turn
 """
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
@@ -29,6 +32,15 @@ from common.records import as_json, from_json
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """A row that could be claimed. `is_routine`: merely because it is time, nobody asked for it."""
+
+    id: str
+    application_id: str
+    is_routine: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """A claimed row: whose records to look at, and what was known of them.
 
@@ -42,7 +54,6 @@ class Check:
     subdomain: str | None
     user_id: str | None
     records: Records
-    records_version: int
     seen: Seen
     reported: Records | None
     held_at: datetime | None
@@ -75,57 +86,105 @@ class Outcome:
     due_at: datetime
 
 
-_CLAIM = """
-    with requested as materialized (
-        select id from monitored_domains
-        where (last_checked_at is null or last_checked_at < check_requested_at)
-            and due_at <= now() and (lease_until is null or lease_until <= now())
-        order by due_at limit $1
-        for update skip locked
-    ), routine as materialized (
-        select id from monitored_domains
-        where not (last_checked_at is null or last_checked_at < check_requested_at)
-            and due_at <= now() and (lease_until is null or lease_until <= now())
-        order by due_at limit least($2, $1 - (select count(*) from requested))
-        for update skip locked
+_IN_LINE = 20
+"""Of each application's lines at least so many are looked at, however many applications there are."""
+
+_IS_FREE = "due_at <= now() and (lease_until is null or lease_until <= now())"
+
+_DUE = f"""
+    select id, application_id, requested_at is null as is_routine from checks where {_IS_FREE} order by due_at limit $1
+"""
+
+_LINES = f"""
+    with shown as materialized (select greatest($1 / count(*), $2) as most from applications)
+    select line.* from applications, lateral (
+        (
+            select id, application_id, false as is_routine from checks
+            where application_id = applications.id and requested_at is not null and {_IS_FREE}
+            order by due_at limit (select most from shown)
+        ) union all (
+            select id, application_id, true as is_routine from checks
+            where application_id = applications.id and requested_at is null and {_IS_FREE}
+            order by due_at limit (select most from shown)
+        )
+    ) line
+"""
+
+_CLAIM = f"""
+    with free as materialized (
+        select id from checks where id = any($1) and {_IS_FREE} order by id for update skip locked
     )
-    update monitored_domains set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-        lease_until = clock_timestamp() + make_interval(secs => $3)
-    where id in (select id from requested union all select id from routine)
-    returning id, application_id, domain, subdomain, user_id, dns_records, records_version, state, records_present,
-        records_missing, reported_missing, alarm_held_at, fence, attempts, clock_timestamp() as claimed_at
+    update checks set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
+        lease_until = clock_timestamp() + make_interval(secs => $2)
+    where id = any(array(select id from free))
+    returning id, fence, attempts
+"""
+
+_READ = """
+    select id, application_id, domain, subdomain, user_id, dns_records, state, records_present, records_missing,
+        reported_missing, alarm_held_at, claims.fence, claims.attempts, clock_timestamp() as claimed_at
+    from unnest($1::text[], $2::bigint[], $3::int[]) as claims (id, fence, attempts) join monitored_domains using (id)
 """
 
 _RECORD = """
+    with outcomes as materialized (
+        select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::bool[], $12::bool[], $13::bool[],
+                $14::bool[])
+            as o (id, fence, state, present, missing, reported, evidence, held_at, claimed_at, due_at,
+                is_complete, has_found_missing, has_turned, is_recheck)
+    ), locked as materialized (
+        select id from monitored_domains where id = any($1) order by id for no key update
+    ), counted as (
+        update checks set lease_until = null,
+            due_at = case when requested_at > o.claimed_at then checks.due_at else o.due_at end,
+            requested_at = case when requested_at > o.claimed_at then requested_at end,
+            attempts = case when o.is_complete then 0 else attempts end,
+            turned_missing_at = case when o.has_turned then o.claimed_at else turned_missing_at end,
+            rechecked_at = case when o.is_recheck then o.claimed_at else rechecked_at end
+        from outcomes o join locked using (id) where checks.id = o.id and checks.fence = o.fence
+        returning checks.id
+    )
     update monitored_domains set state = o.state, records_present = o.present::jsonb,
         records_missing = o.missing::jsonb, reported_missing = o.reported::jsonb, evidence = o.evidence::jsonb,
-        alarm_held_at = o.held_at, last_checked_at = o.claimed_at, due_at = o.due_at, lease_until = null,
-        attempts = case when o.is_complete then 0 else attempts end,
+        alarm_held_at = o.held_at, last_checked_at = o.claimed_at,
         missing_records_last_detected = case when o.has_found_missing then o.claimed_at
-            else missing_records_last_detected end,
-        turned_missing_at = case when o.has_turned then o.claimed_at else turned_missing_at end,
-        rechecked_at = case when o.is_recheck then o.claimed_at else rechecked_at end
-    from unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::bool[], $13::bool[], $14::bool[], $15::bool[])
-        as o (id, fence, version, state, present, missing, reported, evidence, held_at, claimed_at, due_at,
-            is_complete, has_found_missing, has_turned, is_recheck)
-    where monitored_domains.id = o.id and monitored_domains.fence = o.fence and records_version = o.version
+            else missing_records_last_detected end
+    from outcomes o join counted using (id) where monitored_domains.id = o.id
     returning monitored_domains.id
 """
 
 
-async def claim(connection: Connection, /, *, most: int, most_routine: int, lease_seconds: float) -> list[Check]:
-    """Up to `most` due domains, the longest due first; at most `most_routine` of them merely because it is time."""
-    return [_check(row) for row in await connection.fetch(_CLAIM, most, most_routine, lease_seconds)]
+async def find_due(connection: Connection, /, *, most: int) -> list[Due]:
+    """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of every
+    application's lines."""
+    rows = await connection.fetch(_DUE, most + 1)
+    if len(rows) > most:
+        rows = await connection.fetch(_LINES, most, _IN_LINE)
+    return [Due(*row) for row in rows]
+
+
+async def claim(connection: Connection, due: Collection[Due], /, *, lease_seconds: float) -> list[Check]:
+    """Those of them that still are due and free.
+
+    Their records are read when they are ours: whoever edits them from then on moves the fence, whoever did so before
+    has been seen.
+    """
+    taken = await connection.fetch(_CLAIM, [each.id for each in due], lease_seconds)
+    rows = await connection.fetch(_READ, *(list(column) for column in zip(*taken, strict=True))) if taken else []
+    return [_check(row) for row in rows]
 
 
 async def extend(connection: Connection, claims: Collection[Check], /, *, lease_seconds: float) -> set[str]:
     rows = await connection.fetch(
         """
-        update monitored_domains set lease_until = clock_timestamp() + make_interval(secs => $3)
-        from unnest($1::text[], $2::bigint[]) as held (id, fence)
-        where monitored_domains.id = held.id and monitored_domains.fence = held.fence and lease_until is not null
-        returning monitored_domains.id
+        with held as materialized (
+            select checks.id from checks join unnest($1::text[], $2::bigint[]) as claims (id, fence) using (id, fence)
+            order by checks.id for update of checks
+        )
+        update checks set lease_until = clock_timestamp() + make_interval(secs => $3)
+        where id = any(array(select id from held)) and lease_until is not null
+        returning id
         """,
         [check.id for check in claims],
         [check.fence for check in claims],
@@ -136,7 +195,7 @@ async def extend(connection: Connection, claims: Collection[Check], /, *, lease_
 
 async def postpone(connection: Connection, check: Check, /, *, delay_seconds: float) -> None:
     await connection.execute(
-        "update monitored_domains set lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)"
+        "update checks set lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)"
         " where id = $1 and fence = $2",
         check.id,
         check.fence,
@@ -147,7 +206,7 @@ async def postpone(connection: Connection, check: Check, /, *, delay_seconds: fl
 async def next_due_seconds(connection: Connection, /) -> float | None:
     seconds: float | None = await connection.fetchval(
         """
-        select extract(epoch from due_at - clock_timestamp())::float8 from monitored_domains
+        select extract(epoch from due_at - clock_timestamp())::float8 from checks
         where lease_until is null or lease_until <= now() order by due_at limit 1
         """
     )
@@ -155,13 +214,13 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
 
 
 async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -> set[str]:
-    """Write them all and end their leases. Returns the ids of those that still counted: under its own fence, and of
-    the records the domain has now."""
+    """Write them all and end their leases. Returns the ids of those that still counted, each under its own fence.
+
+    Who was asked for once more since its check began stays due."""
     rows = await connection.fetch(
         _RECORD,
         [outcome.check.id for outcome in outcomes],
         [outcome.check.fence for outcome in outcomes],
-        [outcome.check.records_version for outcome in outcomes],
         [outcome.state for outcome in outcomes],
         [_dump(outcome.present) for outcome in outcomes],
         [_dump(outcome.missing) for outcome in outcomes],
@@ -193,7 +252,7 @@ async def lock_guard(connection: Connection) -> bool:
 async def count_turned(connection: Connection, *, others_than: Collection[str], within_seconds: float) -> Counter[str]:
     """How many other domains of each application lately turned from present to missing."""
     rows = await connection.fetch(
-        "select application_id, count(*) from monitored_domains"
+        "select application_id, count(*) from checks"
         " where turned_missing_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)"
         " group by application_id",
         within_seconds,
@@ -207,7 +266,7 @@ async def count_rechecked(
 ) -> Counter[str]:
     """How many other domains of each application, of which something was known, were lately looked at again."""
     rows = await connection.fetch(
-        "select application_id, count(*) from monitored_domains"
+        "select application_id, count(*) from checks"
         " where rechecked_at > clock_timestamp() - make_interval(secs => $1) and id <> all($2)"
         " group by application_id",
         within_seconds,
@@ -225,8 +284,8 @@ async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
         "update mass_guard set released_until = clock_timestamp() + make_interval(secs => $1)", for_seconds
     )
     released = await connection.fetch(
-        "update monitored_domains set check_requested_at = clock_timestamp(), due_at = clock_timestamp()"
-        " where alarm_held_at is not null returning id"
+        "update checks set requested_at = clock_timestamp(), due_at = clock_timestamp()"
+        " where id in (select id from monitored_domains where alarm_held_at is not null) returning id"
     )
     await connection.execute("select pg_notify($1, '')", CHANNEL)
     return len(released)
@@ -249,7 +308,7 @@ async def measure_backlog(connection: Connection, *, held_within_seconds: float 
         """
         select (select count(*) from monitored_domains where alarm_held_at is not null
                 and ($1::float8 is null or alarm_held_at > clock_timestamp() - make_interval(secs => $1))) as held,
-            (select extract(epoch from clock_timestamp() - min(due_at)) from monitored_domains)::float8 as overdue
+            (select extract(epoch from clock_timestamp() - min(due_at)) from checks)::float8 as overdue
         """,
         held_within_seconds,
     )
@@ -265,7 +324,6 @@ def _check(row: Row) -> Check:
         subdomain=row["subdomain"],
         user_id=row["user_id"],
         records=_records(row["dns_records"]) or (),
-        records_version=row["records_version"],
         seen=Seen(row["state"], _records(row["records_present"]), _records(row["records_missing"])),
         reported=_records(row["reported_missing"]),
         held_at=row["alarm_held_at"],

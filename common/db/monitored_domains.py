@@ -1,7 +1,7 @@
 """Monitored domains as rows: which records are watched under which name, for which application.
 
 Owns the SQL of ``monitored_domains`` as partners see them, and of the tallies by which a page is found. Checking them,
-and what a check writes, is `common.db.checks`' business.
+and what a check writes, is `common.db.checks`' business, but for having one made at once.
 
 Rules
     one row a name and application; every change of it is made under its lock, so that changes at once take turns
@@ -170,9 +170,14 @@ def _midnight(day: date) -> datetime:
 async def _insert(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> bool:
     inserted = await connection.fetchval(
         """
-        insert into monitored_domains (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)
-        on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
+        with added as (
+            insert into monitored_domains
+                (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email)
+            values ($1, $2, $3, $4, $5, $6, $7, $8)
+            on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
+            returning id, application_id
+        )
+        insert into checks (id, application_id) select id, application_id from added
         returning true
         """,
         *_values(key),
@@ -199,19 +204,23 @@ async def _label(connection: Connection[Record], row_id: str, labels: Labels) ->
 
 
 async def _rewrite(connection: Connection[Record], row_id: str, records: Records, seen: Seen) -> None:
-    """A check that runs now goes by the records it began with: its lease is ended, so that another begins at once."""
+    """A check that runs now goes by the records it began with: it no longer counts, another begins at once."""
     await connection.execute(
-        """
-        update monitored_domains set dns_records = $2, records_version = records_version + 1, state = $3,
-            records_present = $4, records_missing = $5, attempts = 0, lease_until = null,
-            check_requested_at = clock_timestamp(), due_at = clock_timestamp()
-        where id = $1
-        """,
+        "update monitored_domains set dns_records = $2, state = $3, records_present = $4, records_missing = $5"
+        " where id = $1",
         row_id,
         _as_json(records),
         seen.state,
         None if seen.present is None else _as_json(seen.present),
         None if seen.missing is None else _as_json(seen.missing),
+    )
+    await connection.execute(
+        """
+        update checks set fence = pg_current_xact_id()::text::bigint, attempts = 0, lease_until = null,
+            requested_at = clock_timestamp(), due_at = clock_timestamp()
+        where id = $1
+        """,
+        row_id,
     )
     await _wake(connection)
 

@@ -57,14 +57,16 @@ def _body(records: tuple[Any, ...], name: dict[str, Any]) -> dict[str, Any]:
 async def check(database: Database, *, present: list[Any], missing: list[Any], domain: str = DOMAIN) -> None:
     """Leave behind what a check of the domain's apex entry would that found these."""
     async with database.transaction() as connection:
-        await connection.execute(
+        checked = await connection.fetchval(
             "update monitored_domains set state = $2, records_present = $3, records_missing = $4,"
             " last_checked_at = now(), missing_records_last_detected = case when $2 = 'missing' then now() end,"
-            " evidence = $5, due_at = now() + interval '1 hour', attempts = 0"
-            " where domain = $1 and subdomain is null",
+            " evidence = $5 where domain = $1 and subdomain is null returning id",
             domain,
             "missing" if missing else "present",
             present,
             missing,
             EVIDENCE,
+        )
+        await connection.execute(
+            "update checks set requested_at = null, due_at = now() + interval '1 hour' where id = $1", checked
         )

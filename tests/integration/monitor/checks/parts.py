@@ -12,7 +12,7 @@ from typing import Any
 from bench.lab.server import NameServer
 from common.addresses import AddressPolicy
 from common.clock import SystemClock
-from common.db import monitored_domains
+from common.db import checks, monitored_domains
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL, Key, Labels
 from common.db.pool import Database
@@ -100,7 +100,8 @@ async def running(*checkings: Checking, dsn: str | None = None) -> AsyncIterator
 async def row_of(database: Database, domain: str, subdomain: str | None = None) -> dict[str, Any]:
     rows = await fetch(
         database,
-        "select * from monitored_domains where domain = $1 and subdomain is not distinct from $2",
+        "select * from monitored_domains join checks using (id)"
+        " where domain = $1 and subdomain is not distinct from $2",
         domain,
         subdomain,
     )
@@ -109,8 +110,10 @@ async def row_of(database: Database, domain: str, subdomain: str | None = None) 
 
 async def check_now(database: Database, checking: Checking, *domains: str) -> None:
     """Have them checked once more (all of them, if none is named), and wait for it."""
-    chosen = "where domain = any($1)" if domains else "where $1::text[] is not null"
-    due = f"update monitored_domains set due_at = now() {chosen} returning id, last_checked_at"
+    due = (
+        "update checks set due_at = now() from monitored_domains of_it where checks.id = of_it.id"
+        " and (of_it.domain = any($1) or cardinality($1::text[]) = 0) returning checks.id, last_checked_at"
+    )
     async with database.transaction() as connection:
         before = {row["id"]: row["last_checked_at"] for row in await connection.fetch(due, list(domains))}
     checking.wake()
@@ -121,6 +124,13 @@ async def check_now(database: Database, checking: Checking, *domains: str) -> No
         return all(now[each] not in (None, before[each]) for each in before)
 
     await until(is_checked, seconds=30)
+
+
+async def claim(database: Database, *, most: int = 1, lease_seconds: float = 0) -> list[checks.Check]:
+    """Take what is due as a monitor does, but for having it done."""
+    async with database.transaction() as connection:
+        due = await checks.find_due(connection, most=most)
+        return await checks.claim(connection, due[:most], lease_seconds=lease_seconds)
 
 
 async def events_of(database: Database, domain: str | None = None) -> list[dict[str, Any]]:

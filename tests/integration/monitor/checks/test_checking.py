@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -244,8 +245,7 @@ async def _is(database: Database, state: str) -> bool:
 async def test_an_outcome_counts_only_for_the_records_it_looked_at(shop: Database, server: NameServer) -> None:
     server.zone.add(DOMAIN, "A", "192.0.2.1")
     await watch(shop, DOMAIN, [a()])
-    async with shop.transaction() as connection:
-        (check,) = await checks.claim(connection, most=1, most_routine=0, lease_seconds=60)
+    (check,) = await parts.claim(shop, lease_seconds=60)
     await watch(shop, DOMAIN, [a("www")])
     outcome = checks.Outcome(check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at)
     async with shop.transaction() as connection:
@@ -256,11 +256,6 @@ async def test_an_outcome_counts_only_for_the_records_it_looked_at(shop: Databas
 async def test_an_outcome_counts_only_under_the_last_claim(shop: Database, server: NameServer) -> None:
     await watch(shop, DOMAIN, [a()])
 
-    async def claim() -> checks.Check:
-        async with shop.transaction() as connection:
-            (check,) = await checks.claim(connection, most=1, most_routine=0, lease_seconds=0)
-        return check
-
     async def record(check: checks.Check) -> bool:
         outcome = checks.Outcome(
             check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at
@@ -268,12 +263,25 @@ async def test_an_outcome_counts_only_under_the_last_claim(shop: Database, serve
         async with shop.transaction() as connection:
             return check.id in await checks.record_outcomes(connection, [outcome])
 
-    first, second = await claim(), await claim()
+    (first,), (second,) = await parts.claim(shop), await parts.claim(shop)
     assert second.fence > first.fence
     assert not await record(first)
     assert await record(second)
     async with shop.transaction() as connection:
         assert await checks.extend(connection, [second], lease_seconds=60) == set(), "it is done"
+
+
+async def test_who_is_asked_for_while_a_check_runs_is_due_when_it_ends(shop: Database) -> None:
+    await watch(shop, DOMAIN, [a()])
+    (check,) = await parts.claim(shop, lease_seconds=60)
+    async with shop.transaction() as connection:
+        await connection.execute("update monitored_domains set alarm_held_at = now()")
+        await checks.release_alarms(connection, for_seconds=60)
+    later = check.claimed_at + timedelta(hours=1)
+    outcome = checks.Outcome(check, "present", check.records, (), False, False, True, None, None, [], later)
+    async with shop.transaction() as connection:
+        assert await checks.record_outcomes(connection, [outcome]) == {check.id}
+    assert [each.id for each in await parts.claim(shop)] == [check.id]
 
 
 async def test_several_monitors_share_the_work(shop: Database, server: NameServer) -> None:

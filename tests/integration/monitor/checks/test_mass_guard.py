@@ -70,9 +70,9 @@ async def held(shop: Database) -> int:
 async def next_round(shop: Database) -> None:
     """As if an hour had gone by."""
     async with shop.transaction() as connection:
+        await connection.execute("update monitored_domains set alarm_held_at = alarm_held_at - interval '1 hour'")
         await connection.execute(
-            "update monitored_domains set alarm_held_at = alarm_held_at - interval '1 hour',"
-            " turned_missing_at = turned_missing_at - interval '1 hour',"
+            "update checks set turned_missing_at = turned_missing_at - interval '1 hour',"
             " rechecked_at = rechecked_at - interval '1 hour'"
         )
 
@@ -174,6 +174,11 @@ async def test_one_partner_cannot_hold_up_anothers_alarms(
         await connection.execute(
             "insert into applications select (jsonb_populate_record(applications, $1)).* from applications",
             {"id": "neighbour", "cname_target": "neighbour"},
+        )
+        await connection.execute(
+            "update checks set application_id = 'neighbour' from monitored_domains of_it"
+            " where checks.id = of_it.id and of_it.domain = any($1)",
+            mine,
         )
         await connection.execute(
             "update monitored_domains set application_id = 'neighbour' where domain = any($1)", mine
