@@ -1,18 +1,20 @@
-"""No application keeps another's checks waiting: real Postgres, a real name server."""
+"""No application keeps another's checks waiting: real Postgres."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 import pytest
 
-from bench.lab.server import NameServer
-from bench.lab.zone import Behaviour, Zone
+from common.clock import SystemClock
 from common.db import checks, monitored_domains
 from common.db.monitored_domains import Key, Labels
 from common.db.pool import Database
 from common.records import parse_record
+from monitor.checks.checking import Queue
+from monitor.checks.pace import Pace
+from monitor.checks.places import Places
 
 from . import parts
 from .parts import APPLICATION, a
@@ -30,12 +32,6 @@ async def shop(database: Database) -> Database:
             {"id": NEIGHBOUR, "cname_target": NEIGHBOUR},
         )
     return database
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[NameServer]:
-    async with NameServer.serve(Zone()) as server:
-        yield server
 
 
 async def add(database: Database, application_id: str, *names: str) -> None:
@@ -63,27 +59,22 @@ async def test_of_more_than_can_be_taken_every_application_s_lines_are_shown(sho
     }
 
 
-async def test_an_application_whose_domains_hang_does_not_keep_another_waiting(
-    shop: Database, server: NameServer, dsn: str
-) -> None:
-    """More of its domains than there are places are never answered, and hold one until their time is over."""
-    names = [f"m{number}.test" for number in range(700)]
-    for name in names:
-        server.zone.misbehave(name, Behaviour.TIMEOUT)
-    server.zone.add("n.test", "A", "192.0.2.1")
-    await add(shop, APPLICATION, *names)
-    checking = parts.make_checking(shop, parts.address_of(server), poll_seconds=60)
+async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: Database) -> None:
+    """It has more domains than there are places, and none of their checks ends."""
+    await add(shop, APPLICATION, *(f"m{number}.test" for number in range(150)))
+    places, free = Places(), 100
+    queue = Queue(Pace(SystemClock(), most_a_second=1000.0), places)
 
-    async def is_checked() -> bool:
-        rows = await parts.fetch(shop, "select domain from monitored_domains where last_checked_at is not null")
-        assert {row["domain"] for row in rows} <= {"n.test"}, "the others' time is not over"
-        return bool(rows)
+    async def claim() -> list[str]:
+        async with shop.transaction() as connection:
+            claimed = await queue.claim(connection, most=free, lease_seconds=60)
+        return [check.domain for check in claimed]
 
-    async with parts.running(checking, dsn=dsn):
-        await parts.until(lambda: _are_asked(server, 300), seconds=20)
+    with ExitStack() as running:
+        while claimed := await claim():
+            free -= len(claimed)
+            for _ in claimed:
+                running.enter_context(places.hold(APPLICATION))
+        assert free == 34
         await add(shop, NEIGHBOUR, "n.test")
-        await parts.until(is_checked, seconds=10)
-
-
-async def _are_asked(server: NameServer, count: int) -> bool:
-    return len({question.name for question in server.zone.questions}) >= count
+        assert await claim() == ["n.test"]
