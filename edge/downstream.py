@@ -36,7 +36,7 @@ from edge.http.refusals import (
     render,
 )
 from edge.http.request import RequestHead
-from edge.relay import Exchange, Phase
+from edge.relay import TUNNEL, Exchange
 from edge.routing.challenge import is_challenge
 from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Redirect, decide
 from edge.routing.onward import compose, sign
@@ -56,17 +56,23 @@ _REDIRECT_KEPT: Final = b"\r\nCache-Control: max-age=300"
 
 
 class _Repeat:
-    """The last request of a connection, for when the same bytes come again (they mean the same: same client,
-    same port, same route)."""
+    """The last ordinary request of a connection, for when its bytes, or its fields, come again.
 
-    __slots__ = ("generation", "head", "raw", "route", "upstream_head")
+    They mean the same: same client, same port, same route. Browsers send the same fields with one image after another.
+    """
 
-    def __init__(self, raw: bytes, generation: int, head: RequestHead, route: Route, upstream_head: bytes) -> None:
+    __slots__ = ("ending", "fields", "generation", "head", "raw", "route", "upstream_head")
+
+    def __init__(
+        self, raw: bytes, generation: int, head: RequestHead, route: Route, upstream_head: bytes, ending: bytes
+    ) -> None:
         self.raw = raw
+        self.fields = raw[head.fields_at :]
         self.generation = generation
         self.head = head
         self.route = route
         self.upstream_head = upstream_head
+        self.ending = ending  # of that head, after its target
 
 
 class Downstream(asyncio.Protocol):
@@ -141,7 +147,7 @@ class Downstream(asyncio.Protocol):
             self._continue(exchange, data)
             return
         repeat = self._repeat
-        if repeat is not None and repeat.raw == data and not self._buffer and self._may_repeat(repeat):
+        if repeat is not None and not self._buffer and self._is_repeated(repeat, data):
             self._start(repeat.head, repeat.route, repeat.upstream_head)
             return
         if self._is_lingering:
@@ -159,7 +165,7 @@ class Downstream(asyncio.Protocol):
         if self.exchange is None:
             self._transport.close()
             return False
-        if self.exchange.phase is not Phase.TUNNEL:
+        if self.exchange.phase is not TUNNEL:
             self.set_deadline(HALF_CLOSED_SECONDS)
         self._tell_end(self.exchange)
         return True
@@ -201,7 +207,7 @@ class Downstream(asyncio.Protocol):
         self.deadline = self._serving.now + seconds
 
     def _has_tunnel(self) -> bool:
-        return self.exchange is not None and self.exchange.phase is Phase.TUNNEL
+        return self.exchange is not None and self.exchange.phase is TUNNEL
 
     def on_deadline(self) -> None:
         if (self._is_full or self.exchange is None) and self._is_taking():
@@ -241,11 +247,30 @@ class Downstream(asyncio.Protocol):
 
     # Requests ---------------------------------------------------------------------------------------------
 
-    def _may_repeat(self, repeat: _Repeat) -> bool:
+    def _is_repeated(self, repeat: _Repeat, raw: bytes) -> bool:
+        """Whether these bytes are the last request again, or its fields behind another line, which it then is given."""
+        if repeat.raw != raw and not raw.endswith(repeat.fields):
+            return False
         serving = self._serving
-        return repeat.generation == serving.routes.generation and not (
-            self._is_full or self._is_lingering or serving.is_draining
-        )
+        if repeat.generation != serving.routes.generation or serving.is_draining or self._is_full or self._is_lingering:
+            return False
+        return repeat.raw == raw or self._has_other_line(repeat, raw)
+
+    def _has_other_line(self, repeat: _Repeat, raw: bytes) -> bool:
+        """False where it takes more than that."""
+        serving = self._serving
+        head = request.parse_again(repeat.head, raw, len(raw) - len(repeat.fields), serving.limits)
+        if head is None or head.target.startswith(WELL_KNOWN):
+            return False
+        try:
+            decision = self._decide(repeat.route, head)
+        except Refused:
+            return False
+        if isinstance(decision, Redirect):
+            return False
+        repeat.raw, repeat.head = raw, head
+        repeat.upstream_head = b"%b %b%b" % (head.method, decision, repeat.ending)
+        return True
 
     def _advance(self) -> None:
         """Begin what the buffer holds, until an exchange is under way or the buffer lacks a complete head."""
@@ -293,14 +318,7 @@ class Downstream(asyncio.Protocol):
             return
         if serving.max_body_bytes is not None and head.body > serving.max_body_bytes:
             raise Refused(BODY_TOO_LARGE)
-        decision = decide(
-            route,
-            head,
-            secure=self._secure,
-            redirects_to_https=serving.redirects_to_https,
-            ports=serving.ports,
-            find_route=serving.routes.find,
-        )
+        decision = self._decide(route, head)
         if isinstance(decision, Redirect):
             self._redirect(decision, head)
             return
@@ -314,12 +332,24 @@ class Downstream(asyncio.Protocol):
             head = request_ids.without_id(head)
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
         upstream_head = compose(route, head, decision, client)
-        if head.is_repeatable:
-            self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head)
+        if head.fields_at:
+            ending = upstream_head[len(head.method) + 1 + len(decision) :]
+            self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head, ending)
         self._start(head, route, upstream_head)
         if head.body and self._buffer:
             rest, self._buffer = self._buffer, b""
             self._continue(self.exchange, rest)
+
+    def _decide(self, route: Route, head: RequestHead) -> bytes | Redirect:
+        serving = self._serving
+        return decide(
+            route,
+            head,
+            secure=self._secure,
+            redirects_to_https=serving.redirects_to_https,
+            ports=serving.ports,
+            find_route=serving.routes.find,
+        )
 
     def _redirect(self, redirect: Redirect, head: RequestHead) -> None:
         """Raises: `Refused`."""
@@ -381,7 +411,7 @@ class Downstream(asyncio.Protocol):
     def _continue(self, exchange: Exchange | None, data: bytes) -> None:
         """Bytes that came while an exchange is under way: its body's, its tunnel's, or the next request's."""
         assert exchange is not None
-        if not exchange.request_is_complete or exchange.phase is Phase.TUNNEL:
+        if not exchange.request_is_complete or exchange.phase is TUNNEL:
             try:
                 data = exchange.on_request_data(data)
             except Refused as error:

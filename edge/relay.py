@@ -47,6 +47,10 @@ class Phase(IntEnum):
     FINISHED = 4
 
 
+# By themselves: to look a member up in its class costs as much as a call, and every request does it ten times.
+WAITING, SENT, BODY, TUNNEL, FINISHED = Phase
+
+
 class Timeouts(NamedTuple):
     """Seconds without progress, by what is waited for."""
 
@@ -148,7 +152,7 @@ class Exchange:
     ) -> None:
         self.head = head
         self.route = route
-        self.phase = Phase.WAITING
+        self.phase = WAITING
         self.status = 0
         self.failure: Kind | None = None  # why it did not end well: the refusal, or `CUT_OFF`
         self.started_at = started_at
@@ -198,12 +202,12 @@ class Exchange:
         self._send(connection)
 
     def on_lease_failed(self, kind: Kind) -> None:
-        if self.phase is Phase.WAITING:  # the client may have left while this was under way
+        if self.phase is WAITING:  # the client may have left while this was under way
             self._refuse(kind)
 
     def _send(self, upstream: UpstreamConnection) -> None:
         self._upstream = upstream
-        self.phase = Phase.SENT
+        self.phase = SENT
         self.client.set_deadline(self._patience())
         if self._upstream_is_paused:  # the client was full before there was an upstream connection
             upstream.transport.pause_reading()
@@ -219,7 +223,7 @@ class Exchange:
 
         Raises: `Refused` when the coding is broken; the exchange is not finished by that.
         """
-        if self.phase is Phase.TUNNEL:
+        if self.phase is TUNNEL:
             self._pass_up(data)
             return b""
         self._body_consumed = True
@@ -241,7 +245,7 @@ class Exchange:
 
     def _pass_up(self, data: bytes) -> None:
         self.bytes_up += len(data)
-        if self.phase is Phase.WAITING:
+        if self.phase is WAITING:
             self._waiting += data
             if len(self._waiting) > MAX_WAITING_BODY_BYTES:
                 self.client.pause_reading()
@@ -252,9 +256,9 @@ class Exchange:
     # The way back ----------------------------------------------------------------------------------------
 
     def on_upstream_data(self, data: bytes) -> None:
-        if self.phase is Phase.BODY:
+        if self.phase is BODY:
             self._relay_body(data)
-        elif self.phase is Phase.TUNNEL:
+        elif self.phase is TUNNEL:
             timeouts = self._relay.timeouts
             self.client.set_deadline(timeouts.body if self._is_half_closed else timeouts.tunnel)
             self.client.write(data)
@@ -353,7 +357,7 @@ class Exchange:
         if answer.status == 101:
             self._open_tunnel(answer, sent, data)
             return
-        self.phase = Phase.BODY
+        self.phase = BODY
         self._response_left = answer.body
         if answer.body >= 0 and len(data) <= answer.body:  # by far the most frequent
             self._response_left -= len(data)
@@ -420,7 +424,7 @@ class Exchange:
         if not chosen or not chosen <= offered:
             self.status = 0
             raise Refused(ORIGIN_INVALID)
-        self.phase = Phase.TUNNEL
+        self.phase = TUNNEL
         self.answered_at = self._relay.time()
         self.client.set_deadline(self._relay.timeouts.tunnel)
         self.client.write(sent + data)
@@ -429,9 +433,9 @@ class Exchange:
     def _patience(self) -> float:
         """Seconds to wait for the next sign of progress."""
         timeouts = self._relay.timeouts
-        if self.phase is Phase.SENT:
+        if self.phase is SENT:
             return timeouts.origin if self.request_is_complete else timeouts.body
-        return timeouts.tunnel if self.phase is Phase.TUNNEL and not self._is_half_closed else timeouts.body
+        return timeouts.tunnel if self.phase is TUNNEL and not self._is_half_closed else timeouts.body
 
     # Backpressure ------------------------------------------------------------------------------------------
 
@@ -457,7 +461,7 @@ class Exchange:
 
     def on_upstream_eof(self) -> bool:
         """The origin sends no more. Whether it may still be sent to: in a tunnel, each side ends by itself."""
-        if self.phase is not Phase.TUNNEL or not self.client.end_writing():
+        if self.phase is not TUNNEL or not self.client.end_writing():
             return False  # the connection's end follows, and decides
         self._is_half_closed = True
         self.client.set_deadline(self._patience())
@@ -465,19 +469,19 @@ class Exchange:
 
     def on_upstream_lost(self, *, in_order: bool) -> None:
         self._upstream = None
-        if self.phase is Phase.SENT:
+        if self.phase is SENT:
             if self._may_retry():
                 self._retried = True
-                self.phase = Phase.WAITING
+                self.phase = WAITING
                 self.client.set_deadline(self._relay.timeouts.connect)
                 self._relay.desk.request(self.route.origin, self)
             else:
                 self._refuse(ORIGIN_INVALID if self._response_head else ORIGIN_DOWN)
-        elif self.phase is Phase.BODY and self._response_left == UNTIL_CLOSE and in_order:
+        elif self.phase is BODY and self._response_left == UNTIL_CLOSE and in_order:
             if self.head.minor == 1:
                 self.client.write(chunks.LAST_CHUNK)
             self._complete(reusable=False)
-        elif self.phase is Phase.TUNNEL:
+        elif self.phase is TUNNEL:
             # Whatever it was, what came before is the client's: a WebSocket's last frame, then a reset.
             if not (in_order or self._is_half_closed):
                 self.failure = CUT_OFF
@@ -500,7 +504,7 @@ class Exchange:
     def on_client_eof(self) -> None:
         """The client sends no more. In a tunnel the origin hears of it; elsewhere the response still goes down."""
         upstream = self._upstream
-        if self.phase is not Phase.TUNNEL or upstream is None:
+        if self.phase is not TUNNEL or upstream is None:
             return
         self._is_half_closed = True
         self.client.set_deadline(self._patience())
@@ -511,9 +515,9 @@ class Exchange:
 
     def on_deadline(self) -> None:
         """No progress for too long."""
-        if self.phase is Phase.WAITING:
+        if self.phase is WAITING:
             self._refuse(ORIGIN_SLOW)
-        elif self.phase is Phase.SENT:
+        elif self.phase is SENT:
             self._refuse(ORIGIN_SLOW if self._is_origins_turn else REQUEST_TIMEOUT)
         else:
             self._break_off()
@@ -550,7 +554,7 @@ class Exchange:
 
     def _break_off(self) -> None:
         """Part of a response is with the client: the only honest end is one it can see."""
-        ends_by_close = self.phase is Phase.BODY and self._response_left < 0 and self.head.minor == 0
+        ends_by_close = self.phase is BODY and self._response_left < 0 and self.head.minor == 0
         self.failure = CUT_OFF
         self._let_go(reusable=False)
         self._finish()
@@ -559,7 +563,7 @@ class Exchange:
     def _let_go(self, *, reusable: bool) -> None:
         upstream, self._upstream = self._upstream, None
         if upstream is None:
-            if self.phase is Phase.WAITING:
+            if self.phase is WAITING:
                 self._relay.desk.withdraw(self.route.origin, self)
         elif reusable and not (self.head.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
@@ -569,6 +573,6 @@ class Exchange:
             self._relay.desk.drop(upstream)
 
     def _finish(self) -> None:
-        assert self.phase is not Phase.FINISHED, "finish runs exactly once"
-        self.phase = Phase.FINISHED
+        assert self.phase is not FINISHED, "finish runs exactly once"
+        self.phase = FINISHED
         self._relay.record(self)
