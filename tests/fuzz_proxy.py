@@ -1,7 +1,7 @@
 """``python -m tests.fuzz_proxy --messages 200000``: the oracle's tests, for as many generated messages as wanted.
 
-Half of them are what clients send, half what origins answer. A disagreement ends the run and tells its seed, which
-``--seed`` repeats.
+Half of them are what clients send, some as browsers do, and half what origins answer. A disagreement ends the run and
+tells its seed, which ``--seed`` repeats.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ def judge(link: Link, seed: int) -> tuple[int, Tally]:
         return len(scripts), judge_responses(
             link, requests, scripts, client_capacity=client_capacity, upstream_capacity=upstream_capacity
         )
-    stream, count = messages.counted_stream(rng)
-    pieces = messages.split(rng, stream)
+    if seed % 6 == 0:
+        pieces = messages.visit(rng)
+        count = len(pieces)
+    else:
+        stream, count = messages.counted_stream(rng)
+        pieces = messages.split(rng, stream)
     return count, judge_requests(link, pieces, client_capacity=client_capacity, upstream_capacity=upstream_capacity)
 
 

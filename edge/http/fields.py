@@ -19,21 +19,37 @@ LINES: Final = rb"(?:\r\n" + TOKEN + rb"++:[\t \x21-\x7e\x80-\xff]*+)*"
 END: Final = b"\r\n\r\n"
 
 
+def any_of(names: bytes) -> bytes:
+    """A pattern for one of the names, in any case; they may be patterns themselves, parted by blanks.
+
+    By first letters, which the engine tells apart before it tries anything: half as expensive.
+    """
+    rests: dict[str, list[str]] = {}
+    for name in names.decode("ascii").split():
+        rests.setdefault(name[0], []).append(name[1:])
+    return "|".join(f"[{first}{first.upper()}](?i:{'|'.join(rest)})" for first, rest in rests.items()).encode("ascii")
+
+
+def lines_but(names: bytes) -> bytes:
+    """`LINES` without the fields of these names, which are for `any_of`."""
+    return LINES.replace(rb"\r\n", rb"\r\n(?!(?:" + any_of(names) + rb"):)")
+
+
 def is_token(text: bytes) -> bool:
     return _TOKENS.fullmatch(text) is not None
 
 
 def splitter(names: bytes) -> re.Pattern[bytes]:
-    """A pattern for `re.Pattern.split` that cuts the named fields out of a block.
+    """A pattern for `re.Pattern.split` that cuts the named fields, which are for `any_of`, out of a block.
 
-    `names` is an alternation. The result alternates kept slice, name, value, kept slice, …
+    The result alternates kept slice, name, value, kept slice, …
     """
-    return re.compile(rb"\r\n(" + names + rb"):[ \t]*([^\r\n]*)", re.IGNORECASE)
+    return re.compile(rb"\r\n(" + any_of(names) + rb"):[ \t]*([^\r\n]*)")
 
 
 def tokens(values: Iterable[bytes]) -> list[bytes]:
     """The members of a comma-separated list field, in lower case (RFC 9110 §5.6.1: empty ones are ignored)."""
-    return [token for value in values for part in value.split(b",") if (token := part.strip(b" \t").lower())]
+    return [token for part in b",".join(values).lower().split(b",") if (token := part.strip(b" \t"))]
 
 
 def without(block: bytes, names: Container[bytes]) -> bytes:

@@ -4,6 +4,10 @@ The request line is read by one strict grammar and re-emitted, never copied. llh
 and our own rules run beside it, because it lets pass much that matters to a proxy: HTTP/0.9 and other versions, no Host
 or two, unknown codings. Fields that belong to this hop, that frame the message, or that we state ourselves (the
 forwarded ones, forged or not) are cut out; all others go on as the very bytes that came.
+
+Most heads are ordinary: a GET whose Host comes first, and nothing else that we cut but perhaps Connection: close or
+keep-alive. One pattern reads them in one go, and llhttp is not asked: without the fields it knows by name it judges
+by the same grammar (`tests.unit.edge.test_request_head` holds the three together).
 """
 
 from __future__ import annotations
@@ -56,28 +60,34 @@ class RequestHead(NamedTuple):
     forwarded_for: bytes  # as received; to be believed from trusted proxies only
     forwarded_proto: bytes
     via: bytes  # as received
+    fields_at: int = 0  # in an ordinary head: where its fields begin
 
     @property
     def path(self) -> bytes:
         return self.target.partition(b"?")[0]
 
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether the same bytes on the same connection mean the same request again."""
-        return self.body == 0 and not self.upgrade and not self.expects_continue and self.method in (b"GET", b"HEAD")
 
-
-_LINE: Final = rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([01])"
+_LINE: Final = rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([0-9])"
 _REQUEST_LINE: Final = re.compile(_LINE + rb"(?=\r\n)")
 _HEAD: Final = re.compile(_LINE + rb"(" + fields.LINES + rb")\r\n\r\n")
+_AFTER_TARGET_BYTES: Final = len(b" HTTP/1.1")
 _SMALLEST_FIELD_BYTES: Final = 4  # CR LF name colon
 _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](?:\.[0-9])?\r\n")
 # What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens, nor
 # `Proxy` from its own HTTP_PROXY (CERT VU#797896).
-_CUT: Final = fields.splitter(
-    rb"host|c(?:onnection|ontent[-_]length)|t(?:e|railer|ransfer[-_]encoding)|upgrade|expect|keep-alive|http2-settings"
-    rb"|via|proxy(?:-(?:connection|authorization|authenticate|authentication-info))?"
-    rb"|x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth|signature))|forwarded"
+_CUT_NAMES: Final = (
+    b"host connection content[-_]length te trailer transfer[-_]encoding upgrade expect keep-alive http2-settings via"
+    b" proxy(?:-(?:connection|authorization|authenticate|authentication-info))? forwarded"
+    b" x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth|signature))"
+)
+_CUT: Final = fields.splitter(_CUT_NAMES)
+_KEPT_LINES: Final = fields.lines_but(_CUT_NAMES)
+_ORDINARY_LINE: Final = rb"(GET|HEAD) (/[!\"$-~]*+) HTTP/1\.1"
+_ANOTHER_LINE: Final = re.compile(_ORDINARY_LINE)
+# A second run of lines only behind a Connection, where the first must end: so it is linear whatever is sent.
+_ORDINARY: Final = re.compile(
+    _ORDINARY_LINE + rb"\r\n(?i:host):[ \t]*+([!-~]*+)[ \t]*+(" + _KEPT_LINES + rb")"
+    rb"(?:\r\n(?i:connection:[ \t]*+(?:keep-alive|(close)))[ \t]*+(" + _KEPT_LINES + rb"))?\r\n\r\n"
 )
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
 _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])\.?(?::([0-9]{0,5}))?", re.IGNORECASE)
@@ -86,7 +96,6 @@ _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", 
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
-_PLAIN_CONNECTIONS: Final = frozenset({b"keep-alive", b"close"})
 
 
 def parse(head: bytes, limits: Limits) -> RequestHead:
@@ -94,20 +103,66 @@ def parse(head: bytes, limits: Limits) -> RequestHead:
 
     Raises: `Refused` with the answer the client gets.
     """
+    ordinary = _ORDINARY.fullmatch(head)
+    if ordinary is None or len(head) > limits.head_bytes:
+        return parse_any(head, limits)
+    return _read_ordinary(ordinary, limits)
+
+
+def parse_again(head: RequestHead, raw: bytes, fields_at: int, limits: Limits) -> RequestHead | None:
+    """What `parse` makes of `raw`, whose bytes from there on are an ordinary `head`'s; None where it must be asked."""
+    line = _ANOTHER_LINE.fullmatch(raw, 0, fields_at)
+    if line is None or len(line[2]) > limits.target_bytes or len(raw) > limits.head_bytes:
+        return None
+    return RequestHead(line[1], line[2], *head[2:-1], fields_at)
+
+
+def parse_any(head: bytes, limits: Limits) -> RequestHead:
+    """The same, by the rules alone."""
     match = _HEAD.fullmatch(head)
     if match is None or len(head) > limits.head_bytes:
         raise Refused(_what_is_wrong(head, limits))
-    method, target, minor, block = match.groups()
+    method, target, stated_minor, block = match.groups()
     if method in _REFUSED_METHODS:
         raise Refused(METHOD_NOT_ALLOWED)
-    if len(target) > limits.target_bytes:
-        raise Refused(TARGET_TOO_LONG)
-    if len(block) > _SMALLEST_FIELD_BYTES * limits.fields and block.count(b"\n") > limits.fields:
-        raise Refused(HEAD_TOO_LARGE)
-    request = _read(method, target, 1 if minor == b"1" else 0, _CUT.split(block))
-    if not _llhttp_accepts(method, head):  # last: it does not say why
+    _check_limits(head, target, limits)
+    minor = 0 if stated_minor == b"0" else 1  # RFC 9110 §2.5: what is later is taken for the latest one known
+    request = _read(method, target, minor, _CUT.split(block))
+    if not _llhttp_accepts(method, target, minor, block):  # last: it does not say why
         raise Refused(BAD_REQUEST)
     return request
+
+
+def _read_ordinary(match: re.Match[bytes], limits: Limits) -> RequestHead:
+    method, target, host_as_received, kept, closing, more = match.groups(b"")
+    _check_limits(match.string, target, limits)
+    host, port = parse_host(host_as_received)
+    return RequestHead(
+        method,
+        target,
+        1,
+        host,
+        port,
+        host_as_received,
+        0,
+        not closing,
+        b"",
+        False,
+        False,
+        kept + more,
+        b"",
+        b"",
+        b"",
+        match.end(2) + _AFTER_TARGET_BYTES,
+    )
+
+
+def _check_limits(head: bytes, target: bytes, limits: Limits) -> None:
+    if len(target) > limits.target_bytes:
+        raise Refused(TARGET_TOO_LONG)
+    # The request line and the empty one are no fields.
+    if len(head) > _SMALLEST_FIELD_BYTES * limits.fields and head.count(b"\n") - 2 > limits.fields:
+        raise Refused(HEAD_TOO_LARGE)
 
 
 def _what_is_wrong(head: bytes, limits: Limits) -> Kind:
@@ -122,13 +177,6 @@ def _what_is_wrong(head: bytes, limits: Limits) -> Kind:
 
 
 def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> RequestHead:
-    if _is_ordinary(minor, parts) and target[:1] == b"/" and b"#" not in target:
-        host_as_received = parts[2].rstrip(b" \t")
-        host, port = parse_host(host_as_received)
-        kept, keep_alive = b"".join(parts[::3]), parts[5] != b"close" if len(parts) == 7 else minor == 1
-        return RequestHead(
-            method, target, minor, host, port, host_as_received, 0, keep_alive, b"", False, False, kept, b"", b"", b""
-        )
     hosts: list[bytes] = []
     cut: dict[bytes, list[bytes]] = {}
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
@@ -140,9 +188,8 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
     host, port = parse_host(host_as_received)
     kept = b"".join(parts[::3])
     connection = fields.tokens(cut[b"connection"]) if b"connection" in cut else []
-    nominated = [name for name in connection if name not in _HOP_TOKENS]
-    if nominated:
-        kept = fields.without(kept, nominated)
+    if not _HOP_TOKENS.issuperset(connection):  # RFC 9110 §7.6.1: it nominates others
+        kept = fields.without(kept, {name for name in connection if name not in _HOP_TOKENS})
     body = framing.request_body(minor, cut.get(b"content-length", ()), cut.get(b"transfer-encoding", ()))
     return RequestHead(
         method,
@@ -160,19 +207,6 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
         b", ".join(cut.get(b"x-forwarded-for", ())),
         b", ".join(cut.get(b"x-forwarded-proto", ())),
         b", ".join(cut.get(b"via", ())),
-    )
-
-
-def _is_ordinary(minor: int, parts: list[bytes]) -> bool:
-    """Most requests: of all we cut there is Host (no other name has four letters), and perhaps browsers' Connection."""
-    if len(parts) == 4:
-        return len(parts[1]) == 4
-    return (
-        len(parts) == 7
-        and minor == 1
-        and len(parts[1]) == 4
-        and parts[5] in _PLAIN_CONNECTIONS
-        and parts[4].lower() == b"connection"
     )
 
 
@@ -237,9 +271,11 @@ def _expects_continue(minor: int, values: list[bytes] | tuple[()]) -> bool:
     return minor == 1 and bool(expected)
 
 
-def _llhttp_accepts(method: bytes, head: bytes) -> bool:
+def _llhttp_accepts(method: bytes, target: bytes, minor: int, block: bytes) -> bool:
+    known = method if method in _LLHTTP_METHODS else b"GET"
+    head = b"%b %b HTTP/1.%d%b\r\n\r\n" % (known, target, minor, block)
     try:
-        httptools.HttpRequestParser(None).feed_data(head if method in _LLHTTP_METHODS else b"GET" + head[len(method) :])
+        httptools.HttpRequestParser(None).feed_data(head)
     except httptools.HttpParserUpgrade:
         return True
     except httptools.HttpParserError:

@@ -23,10 +23,11 @@ class ResponseHead(NamedTuple):
 
 
 _HEAD: Final = re.compile(
-    rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(" + fields.LINES + rb")\r\n\r\n"
+    rb"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(" + fields.LINES + rb")\r\n\r\n"
 )
 _CUT: Final = fields.splitter(
-    rb"c(?:onnection|ontent-length)|t(?:e|railer|ransfer-encoding)|upgrade|keep-alive|proxy-(?:connection|authenticat(?:e|ion-info))"
+    b"connection content-length te trailer transfer-encoding upgrade keep-alive"
+    b" proxy-(?:connection|authenticate|authentication-info)"
 )
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
 
@@ -40,7 +41,7 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
     if match is None:
         raise Refused(ORIGIN_INVALID)
     version, code, reason, block = match.groups()
-    minor, status = int(version), int(code)
+    minor, status = 0 if version == b"0" else 1, int(code)  # RFC 9110 §2.5: what is later is taken for HTTP/1.1
     cut: dict[bytes, list[bytes]] = {}
     parts = _CUT.split(block)
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
@@ -53,9 +54,8 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
         raise Refused(ORIGIN_INVALID) from error
     connection = fields.tokens(cut[b"connection"]) if b"connection" in cut else []
     kept = b"".join(parts[::3])
-    nominated = [name for name in connection if name not in _HOP_TOKENS]
-    if nominated:
-        kept = fields.without(kept, nominated)
+    if not _HOP_TOKENS.issuperset(connection):  # RFC 9110 §7.6.1: it nominates others
+        kept = fields.without(kept, {name for name in connection if name not in _HOP_TOKENS})
     return ResponseHead(
         status,
         b"HTTP/1.1 %b %b" % (code, reason or b""),

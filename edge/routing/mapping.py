@@ -13,8 +13,9 @@ from edge.http import fields
 from edge.routing.paths import is_root_path
 from edge.routing.route import Route
 
-_MAPPED: Final = fields.splitter(rb"(?:content-)?location|refresh|set-cookie")
-_MAY_BE_MAPPED: Final = re.compile(rb"\r\n(?:(?:content-)?location|refresh|set-cookie):", re.IGNORECASE)
+_NAMES: Final = b"location content-location refresh set-cookie"
+_MAPPED: Final = fields.splitter(_NAMES)
+_MAY_BE_MAPPED: Final = re.compile(rb"\r\n(?:" + fields.any_of(_NAMES) + rb"):")
 _URL: Final = re.compile(rb"(?:(https?):)?//([^/?#\\]*)(.*)", re.IGNORECASE)
 _REFRESH: Final = re.compile(rb"([^;,]*[;,]\s*(?:url\s*=\s*)?)(['\"]?)(.*?)\2\s*", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(rb"(;\s*)(domain|path)(\s*=\s*)([^;]*)", re.IGNORECASE)

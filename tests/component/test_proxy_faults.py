@@ -463,7 +463,7 @@ async def test_empty_lines_do_not_keep_a_connection_alive(tmp_path: Path) -> Non
         (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 11\r\n\r\n", 413),
         (b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\nb\r\n", 413),
         (b"POST / HTTP/1.1\r\n" + HOST + b"Expect: miracles\r\nContent-Length: 1\r\n\r\n", 417),
-        (b"GET / HTTP/1.3\r\n" + HOST + b"\r\n", 505),
+        (b"GET / HTTP/2.0\r\n" + HOST + b"\r\n", 505),
         (b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip\r\n\r\n", 501),
         (b"CONNECT shop.example.com:443 HTTP/1.1\r\n" + HOST + b"\r\n", 405),
         (b"TRACE / HTTP/1.1\r\n" + HOST + b"\r\n", 405),

@@ -250,6 +250,7 @@ RESPONSES: dict[str, tuple[bytes, int]] = {
     "a status of four digits": (b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n", 502),
     "a status of two digits": (b"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", 502),
     "another protocol": (b"ICY 200 OK\r\nContent-Length: 0\r\n\r\n", 502),
+    "a later minor version": (b"HTTP/1.3 200 OK\r\nContent-Length: 2\r\n\r\nok", 200),
     "HTTP/2": (b"HTTP/2 200\r\nContent-Length: 0\r\n\r\n", 502),
     "bare CR in a reason": (b"HTTP/1.1 200 O\rK\r\nContent-Length: 0\r\n\r\n", 502),
     "an answer behind the answer": (OK + b"Content-Length: 2\r\n\r\nok" + OK + b"Content-Length: 6\r\n\r\nforged", 200),

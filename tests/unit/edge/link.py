@@ -226,16 +226,17 @@ class Link:
         client_capacity: int = ROOMY,
         upstream_capacity: int = ROOMY,
         server_name: str = "",
+        secure: bool = True,
     ) -> None:
         self._machines = machines
         self._upstream_capacity = upstream_capacity
         self.upstreams: list[Upstream] = []
         self.finished: list[Exchange] = []
-        self.client = self.connect(client_capacity, server_name)
+        self.client = self.connect(client_capacity, server_name, secure=secure)
 
-    def connect(self, capacity: int = ROOMY, server_name: str = "") -> Pipe:
+    def connect(self, capacity: int = ROOMY, server_name: str = "", *, secure: bool = True) -> Pipe:
         """A client's connection; `converse` is about the one of `begin`."""
-        protocol = Downstream(self.serving, secure=True)
+        protocol = Downstream(self.serving, secure=secure)
         pipe = Pipe(self.loop, protocol, CLIENT_ADDRESS, capacity, server_name)
         protocol.connection_made(pipe)
         return pipe

@@ -297,13 +297,28 @@ def counted_stream(rng: Random) -> tuple[bytes, int]:
     return (mutated(rng, stream) if rng.random() < 0.3 else stream), count
 
 
+def visit(rng: Random) -> list[bytes]:
+    """Requests, each by itself, most of them with the fields of the one before: as browsers ask."""
+    oddness = rng.choice((0.0, 0.02, 0.1))
+    requests = [_request(rng, oddness)]
+    for _ in range(rng.randrange(1, 8)):
+        if rng.random() < 0.2:
+            requests.append(_request(rng, oddness))
+        else:
+            method = rng.choice((b"GET", b"GET", _either(rng, oddness, _METHODS, _ODD_METHODS)))
+            requests.append(_line(rng, oddness, method) + requests[-1][requests[-1].find(b"\r\n") :])
+        if rng.random() < oddness:
+            requests[-1] = mutated(rng, requests[-1])
+    return [request for request in requests if request]
+
+
 def _either(rng: Random, oddness: float, plain: Sequence[bytes], odd: Sequence[bytes]) -> bytes:
     return rng.choice(odd if rng.random() < oddness else plain)
 
 
 def _request(rng: Random, oddness: float) -> bytes:
     method = _either(rng, oddness, _METHODS, _ODD_METHODS)
-    version = _either(rng, oddness / 2, _VERSIONS, _ODD_VERSIONS)
+    start = _line(rng, oddness, method)
     lines = [_either(rng, oddness, _HOSTS, _ODD_HOSTS)]
     lines += [rng.choice(_FIELDS) for _ in range(rng.randrange(4))]
     lines += [
@@ -312,9 +327,13 @@ def _request(rng: Random, oddness: float) -> bytes:
     framing, body = _framed(rng, oddness, bare=method in (b"GET", b"HEAD", b"OPTIONS") and rng.random() < 0.8)
     lines += framing
     rng.shuffle(lines)
-    start = method + b" " + _either(rng, 2 * oddness, _TARGETS, _ODD_TARGETS) + b" " + version
     end = b"\n" if rng.random() < oddness / 4 else b"\r\n"
     return end.join([start, *lines, b"", b""]) + body
+
+
+def _line(rng: Random, oddness: float, method: bytes) -> bytes:
+    version = _either(rng, oddness / 2, _VERSIONS, _ODD_VERSIONS)
+    return method + b" " + _either(rng, 2 * oddness, _TARGETS, _ODD_TARGETS) + b" " + version
 
 
 def _framed(rng: Random, oddness: float, *, bare: bool) -> tuple[list[bytes], bytes]:

@@ -5,6 +5,7 @@ Saved cases always, and a few hundred generated ones; ``python -m tests.fuzz_pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from random import Random
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.edge import messages, oracle
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
-from tests.unit.edge.oracle import Disagreement, Script, judge_requests, judge_responses
+from tests.unit.edge.oracle import AskingOrigin, Disagreement, Script, judge_requests, judge_responses
 
 generated = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 Splits = st.randoms(note_method_calls=False)
@@ -54,6 +55,12 @@ def test_saved_responses(link: Link, name: str) -> None:
 def test_generated_requests(link: Link, rng: Random) -> None:
     capacity = rng.choice((20, 1 << 30))
     judge_requests(link, messages.split(rng, messages.request_stream(rng)), upstream_capacity=capacity)
+
+
+@generated
+@given(rng=Splits)
+def test_generated_visits(link: Link, rng: Random) -> None:
+    judge_requests(link, messages.visit(rng))
 
 
 @generated
@@ -109,6 +116,28 @@ def test_what_is_asked_after_a_misdirected_request_is_not_answered(link: Link) -
     came = link.converse([get(b"power.example.com") + get(b"shop.example.com")])
     assert came.count(b"HTTP/1.1 ") == 1
     link.end()
+
+
+def test_the_same_fields_behind_another_line_are_another_request(link: Link) -> None:
+    targets = [b"/a", b"/b?c", b"/..%2f", b"/d", b"/d"]
+    assert ask(link, targets, secure=True) == [b"200", b"200", b"400", b"200", b"200"]
+    assert link.upstreams[0].pipe.sent.count(b"/base/d ") == 2
+    link.end()
+
+
+def test_on_the_plain_port_a_challenge_may_pass_and_what_follows_is_sent_to_https(link: Link) -> None:
+    challenge = b"/.well-known/acme-challenge/token"
+    assert ask(link, [challenge, b"/a", challenge], secure=False) == [b"200", b"308", b"200"]
+    link.end()
+
+
+def ask(link: Link, targets: list[bytes], *, secure: bool) -> list[bytes]:
+    """The statuses that a client gets who asks for one after the other, with the same fields."""
+    link.begin(lambda: AskingOrigin(0), secure=secure)
+    came = b""
+    for target in targets:
+        came = link.converse([b"GET %b HTTP/1.1\r\nHost: power.example.com\r\n\r\n" % target])
+    return re.findall(rb"HTTP/1.1 (\d+)", came)
 
 
 def test_a_refusal_under_way_to_a_client_that_left_is_forgotten(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from edge.http.framing import CHUNKED
 from edge.http.refusals import (
@@ -16,7 +21,8 @@ from edge.http.refusals import (
     Kind,
     Refused,
 )
-from edge.http.request import Limits, RequestHead, parse
+from edge.http.request import Limits, RequestHead, parse, parse_again, parse_any
+from tests.unit.edge import messages
 
 
 def head(*lines: str, start: str = "GET / HTTP/1.1", host: str | None = "shop.example.com") -> bytes:
@@ -105,9 +111,15 @@ def test_chunked_is_understood_in_any_case() -> None:
     assert read(head("transfer-encoding:  ChUnKeD ", start="POST / HTTP/1.1")).body == CHUNKED
 
 
-@pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3"])
+@pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/0.9", "HTTP/3"])
 def test_other_versions_are_refused(version: str) -> None:
     assert refusal(head(start=f"GET / {version}")) == BAD_VERSION
+
+
+def test_a_later_minor_version_is_taken_for_the_latest_known() -> None:
+    """RFC 9110 §2.5."""
+    assert read(head(start="GET / HTTP/1.2")) == read(head())._replace(fields_at=0)
+    assert refusal(head("Content-Length: 5", "Transfer-Encoding: chunked", start="POST / HTTP/1.9")) == BAD_REQUEST
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE"])
@@ -209,3 +221,59 @@ def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
     assert read(head("Connection: Upgrade", "Upgrade: websocket")).upgrade == b"websocket"
     assert read(head("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: A")).upgrade == b""
     assert read(head("Connection: upgrade", "Upgrade: h2c, websocket")).upgrade == b"websocket"
+
+
+def meaning(parse: Callable[[bytes, Limits], RequestHead], raw: bytes) -> RequestHead | Kind:
+    try:
+        return parse(raw, Limits())._replace(fields_at=0)
+    except Refused as error:
+        return error.kind
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rng=st.randoms(note_method_calls=False))
+def test_the_short_way_reads_what_the_rules_and_llhttp_read(rng: Random) -> None:
+    for raw in messages.visit(rng):
+        end = raw.find(b"\r\n\r\n") + 4
+        assert meaning(parse, raw[:end]) == meaning(parse_any, raw[:end])
+
+
+@pytest.mark.parametrize("octet", [bytes([n]) for n in range(256)])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        b"GET /a%bb HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a%b\r\nX: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX%b: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX: y%bz\r\nY: z\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: %bclose\r\nY: z\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nY: z\r\n%bX: y\r\n\r\n",
+    ],
+)
+def test_the_short_way_knows_every_octet_as_the_rules_and_llhttp_do(pattern: bytes, octet: bytes) -> None:
+    raw = pattern % octet
+    assert meaning(parse, raw) == meaning(parse_any, raw)
+
+
+def test_a_browsers_head_goes_the_short_way() -> None:
+    raw = head("Connection: keep-alive", "User-Agent: x", "Accept: */*", start="GET /a?b HTTP/1.1")
+    assert raw[read(raw).fields_at :] == raw.removeprefix(b"GET /a?b HTTP/1.1")
+    assert not read(head("Content-Length: 0")).fields_at
+    assert not read(head("X-Forwarded-For: 6.6.6.6")).fields_at
+
+
+def test_another_line_before_the_same_fields() -> None:
+    first, second = head("X: y", start="GET /a HTTP/1.1"), head("X: y", start="HEAD /b?c HTTP/1.1")
+    known = read(first)
+    assert parse_again(known, second, len("HEAD /b?c HTTP/1.1"), Limits()) == read(second)
+    for line in (
+        "GET /a#b HTTP/1.1",
+        "GET http://other.example/ HTTP/1.1",
+        "POST / HTTP/1.1",
+        "GET / HTTP/1.0",
+        "",
+        "x",
+    ):
+        assert parse_again(known, head("X: y", start=line), len(line), Limits()) is None
+    assert parse_again(known, second, len("HEAD /b?c HTTP/1.1"), Limits(target_bytes=3)) is None
+    assert parse_again(known, second, len("HEAD /b?c HTTP/1.1"), Limits(head_bytes=9)) is None
