@@ -169,7 +169,7 @@ class Supervisor:
             case Start(worker, gate):
                 self._start(worker, gate)
             case Tell(worker, order):
-                log.info("telling a worker", worker=worker, order=str(order))
+                log.debug("telling a worker", worker=worker, order=str(order))
                 self._processes[worker].tell(order)
             case Kill(worker, reason):
                 log.error("killing a worker", worker=worker, pid=self._processes[worker].pid, reason=reason)
