@@ -4,12 +4,16 @@ The resolvers are asked first, one after the other until one can answer. What on
 no more: the zone's own servers are, and the other resolvers (the rules are in `verdicts`). A server asked by us that
 has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself. Nothing here
 outlives its check.
+
+Records are looked at some at a time, and in all checks together no more at once than one core can follow, by `turns`:
+all at once, everything would be late, and nothing finished in time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,12 +26,14 @@ from monitor.checks import evidence
 from monitor.checks.authority import Authority, Reply
 from monitor.checks.evidence import Role, Statement, Subject
 from monitor.checks.resolvers import Resolvers
+from monitor.checks.turns import Turns
 from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
 
-_CHECK_SECONDS = 20.0
+_ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
 _REPEATS = 2
 _MOST_QUESTIONS = 32  # to zones' own servers at once: other domains want to ask theirs
 _AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
+_MOST_AT_ONCE = 500  # records of all domains: at 5,000 a second, the next ones wait 0.1 s
 _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 Ask = Callable[[str, RecordType], Awaitable[Answer]]
@@ -49,15 +55,15 @@ class Looking:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
+        self._turns = Turns(_MOST_AT_ONCE)
 
-    async def look(self, domain: str, records: Sequence[Record]) -> Findings:
-        """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to."""
-        look = _Look(self._resolvers, self._authority, self._clock, domain, records)
-        try:
-            async with asyncio.timeout(_CHECK_SECONDS):
-                await look.run()
-        except TimeoutError:
-            pass
+    async def look(self, domain: str, records: Sequence[Record], *, party: str | None = None) -> Findings:
+        """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to. Parties share
+        the turns evenly, however many domains each has; without one, the domain stands for itself."""
+        take_turn = partial(self._turns.take, party or domain)
+        look = _Look(self._resolvers, self._authority, self._clock, take_turn, domain, records)
+        with suppress(TimeoutError):
+            await look.run()
         return look.findings()
 
 
@@ -66,11 +72,18 @@ class _Look:
     servers stayed silent, and the verdicts so far."""
 
     def __init__(
-        self, resolvers: Resolvers, authority: Authority, clock: Clock, domain: str, records: Sequence[Record]
+        self,
+        resolvers: Resolvers,
+        authority: Authority,
+        clock: Clock,
+        take_turn: Callable[[int], AbstractAsyncContextManager[None]],
+        domain: str,
+        records: Sequence[Record],
     ) -> None:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
+        self._take_turn = take_turn
         self._apex = normal_name(domain)
         self._records = records
         self._subjects: list[Subject] = [(owner_name(record, domain), record.type) for record in records]
@@ -84,6 +97,7 @@ class _Look:
         self._silent: set[HostPort] = set()
 
     async def run(self) -> None:
+        """Raises: TimeoutError when some had no verdict in time."""
         try:
             await self._run()
         finally:
@@ -92,8 +106,14 @@ class _Look:
 
     async def _run(self) -> None:
         for first in range(0, len(self._records), _AT_ONCE):
-            numbers = range(first, min(first + _AT_ONCE, len(self._records)))
-            doubted = await self._ask_first(numbers)
+            await self._look_at(range(first, min(first + _AT_ONCE, len(self._records))))
+
+    async def _look_at(self, numbers: range) -> None:
+        """Those that need more than one question have other bounds: they mostly wait for servers that may be gone."""
+        async with asyncio.timeout(None) as patience:
+            async with self._take_turn(len(numbers)):
+                patience.reschedule(asyncio.get_running_loop().time() + _ROUND_SECONDS)
+                doubted = await self._ask_first(numbers)
             await asyncio.gather(*map(self._settle, doubted))
 
     async def _ask_first(self, numbers: range) -> list[int]:

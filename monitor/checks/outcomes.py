@@ -2,11 +2,18 @@
 
 Whoever finishes a check hands its outcome in and waits. While one transaction runs, the next ones' outcomes gather: a
 busy monitor writes hundreds of rows in one statement, an idle one writes each at once.
+
+Rules
+    a transaction has a bound in records too: a few hundred domains that lost hundreds each would take longer than
+        Postgres gives a statement, and be tried again for ever
+    those with few records go first, so that the others do not make them late
+    those that may raise an alarm, and then need the guard's lock and more statements, have a line of their own
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +35,8 @@ from monitor.checks.transitions import News, Transition, news
 _log = get_logger("monitor.checks.outcomes")
 
 MOST_AT_ONCE = 400
+MOST_ALARMS_AT_ONCE = 100
+MOST_RECORDS_AT_ONCE = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,34 @@ Waiting = tuple[Finished, asyncio.Future[bool]]
 """An outcome, and where to say whether it counted."""
 
 
+class _Line:
+    """Those that wait to be written. Mutable state: them."""
+
+    def __init__(self, most_at_once: int) -> None:
+        self._most_at_once = most_at_once
+        self._waiting: list[Waiting] = []
+        self._is_work = asyncio.Event()
+
+    def add(self, waiting: Waiting) -> None:
+        self._waiting.append(waiting)
+        self._is_work.set()
+
+    async def take(self) -> list[Waiting]:
+        """As many as one transaction writes, but one at least; once there are any."""
+        await self._is_work.wait()
+        self._waiting.sort(key=_size)
+        records = itertools.accumulate(map(_size, self._waiting[: self._most_at_once]))
+        count = max(1, sum(so_far <= MOST_RECORDS_AT_ONCE for so_far in records))
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        if not self._waiting:
+            self._is_work.clear()
+        return [each for each in taken if not each[1].done()]
+
+    def cancel(self) -> None:
+        for _, written in self._waiting:
+            written.cancel()
+
+
 class Outcomes:
     """Made by `Checking`, which runs `run` as a task. Mutable state: those handed in and not yet taken."""
 
@@ -52,8 +89,8 @@ class Outcomes:
         self._database = database
         self._base_url = base_url
         self._on_events = on_events
-        self._handed_in: list[Waiting] = []
-        self._is_work = asyncio.Event()
+        self._quiet = _Line(MOST_AT_ONCE)
+        self._alarming = _Line(MOST_ALARMS_AT_ONCE)
 
     async def write(self, finished: Finished) -> None:
         """Returns when it is committed.
@@ -61,23 +98,23 @@ class Outcomes:
         Raises: `FenceLost` when it no longer counts; `DatabaseUnavailable` when Postgres stays away.
         """
         written: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._handed_in.append((finished, written))
-        self._is_work.set()
+        line = self._alarming if finished.transition.may_alarm or finished.transition.is_restored else self._quiet
+        line.add((finished, written))
         if not await written:
             raise FenceLost(f"the check of {finished.check.domain} no longer counts")
 
     async def run(self) -> None:
         """Write until cancelled; what is left then is nobody's, and its leases lapse."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._write_for_ever(self._quiet), name="checks: write outcomes")
+            tasks.create_task(self._write_for_ever(self._alarming), name="checks: write alarms")
+
+    async def _write_for_ever(self, line: _Line) -> None:
         try:
             while True:
-                await self._is_work.wait()
-                taken, self._handed_in = self._handed_in[:MOST_AT_ONCE], self._handed_in[MOST_AT_ONCE:]
-                if not self._handed_in:
-                    self._is_work.clear()
-                await self._write_all([each for each in taken if not each[1].done()])
+                await self._write_all(await line.take())
         finally:
-            for _, written in self._handed_in:
-                written.cancel()
+            line.cancel()
 
     async def _write_all(self, taken: Sequence[Waiting]) -> None:
         """Tell each who waits whether it counted, or what went wrong. A row that Postgres will not have spoils its own
@@ -168,6 +205,10 @@ class Outcomes:
         }
         event = NewEvent(check.application_id, of_it.event, check.domain, check.subdomain, fields)
         await events.record(connection, event)
+
+
+def _size(waiting: Waiting) -> int:
+    return len(waiting[0].check.records)
 
 
 def _fail(taken: Sequence[Waiting], error: Exception) -> None:

@@ -23,7 +23,7 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 def first_check(*records: Record) -> Check:
     return Check(
         *("mon_1", "app", "customer.example", None, None),
-        *(records, 1, Seen(), None, None, 1, 1, BEGINNING),
+        *(records, Seen(), None, None, 1, 1, BEGINNING),
     )
 
 
