@@ -6,9 +6,11 @@ anything about workers: that is the roster's.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from edge.child import Child
+from edge.tls.contexts import environment_of_workers
 from edge.worker_control import Begin, Order, Report, decode_report, encode
 
 
@@ -24,7 +26,10 @@ class WorkerProcess:
         """
         self.number = number
         self._child = Child(
-            ("edge.worker", str(begin.gate)), descriptors, lambda line: report(number, decode_report(line))
+            ("edge.worker", str(begin.gate)),
+            descriptors,
+            lambda line: report(number, decode_report(line)),
+            env=environment_of_workers(os.environ),
         )
         self.tell(begin)
 
