@@ -8,7 +8,6 @@ composed by the function that the first message names (`edge.worker_service.comp
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import os
 import resource
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from common import logs
 from common.errors import FrontageError
-from common.processes import loop_factory
+from common.processes import loop_factory, settle_garbage_collector
 from common.settings import Settings
 from edge.child import LINE_LIMIT_BYTES
 from edge.worker_acceptor import Acceptor, accept_from
@@ -163,7 +162,7 @@ async def _work(control: socket.socket) -> None:
     service = compose(begin.service, begin.settings)
     worker = Worker(begin, service, writer)
     writer.write(encode(Ready()))
-    _settle_garbage_collector()
+    settle_garbage_collector()
     asyncio.get_running_loop().run_in_executor(None, logs.load)  # while the supervisor hears that we are ready
     obeying = asyncio.create_task(worker.obey(reader), name="obey")
     beating = asyncio.create_task(worker.beat(), name="beat")
@@ -193,13 +192,6 @@ def _log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
 def _raise_descriptor_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _settle_garbage_collector() -> None:
-    """What is there now stays for ever; connections make few cycles, so look for them seldom."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
 
 
 if __name__ == "__main__":
