@@ -100,6 +100,15 @@ class _Connection(web.RequestHandler):
         response.force_close()
         return response
 
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """What aiohttp refuses before the application sees it (a strange Expect where there is no route) gets our
+        shape."""
+        if isinstance(resp, web.HTTPException):
+            resp = self.handle_error(request, resp.status, resp)
+        return await super().finish_response(request, resp, start_time)
+
 
 @asynccontextmanager
 async def serving(app: web.Application, listen: HostPort) -> AsyncIterator[HostPort]:

@@ -151,6 +151,21 @@ async def test_what_is_hardly_http_is_answered_in_shape(
     assert "Traceback" not in output.err + output.out
 
 
+@pytest.mark.parametrize("target", ["DELETE /token", "POST /nowhere"])
+async def test_a_strange_expectation_of_nothing_is_refused_in_shape(service: Service, target: str) -> None:
+    reader, writer = await asyncio.open_connection(*service.address)
+    try:
+        writer.write(f"{target} HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+        async with asyncio.timeout(10):
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+    assert head.startswith(b"HTTP/1.1 417 ")
+    assert orjson.loads(body)["message"] == "Expectation Failed"
+
+
 async def test_who_waits_for_100_continue_gets_it(service: Service) -> None:
     partner = await service.partner()
     service.point(DOMAIN)
