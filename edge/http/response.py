@@ -49,7 +49,8 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
     lengths = cut.get(b"content-length", ())
     try:
         body = framing.response_body(status, method, minor, lengths, cut.get(b"transfer-encoding", ()))
-        stated = framing.content_length(lengths) if lengths and (method == b"HEAD" or status == 304) else None
+        is_told = method == b"HEAD" or status == 304  # … and not of a 204 (RFC 9110 §8.6), to whatever it answers
+        stated = framing.content_length(lengths) if lengths and is_told and status != 204 else None
     except Refused as error:
         raise Refused(ORIGIN_INVALID) from error
     connection = fields.tokens(cut[b"connection"]) if b"connection" in cut else []
