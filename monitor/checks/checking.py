@@ -103,7 +103,7 @@ class Checking:
             await self._check(check)
 
     async def _check(self, check: Check) -> None:
-        found = await self._looking.look(check.domain, check.records)
+        found = await self._looking.look(check.domain, check.records, party=check.application_id)
         transition = decide(check, found.verdicts, round_seconds=self._interval_seconds)
         if transition.is_complete:
             due_at = next_due(check.id, check.claimed_at, self._interval_seconds)
