@@ -40,7 +40,7 @@ from common.db import applications, checks
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
-from common.processes import loop_factory, role_argv, spawn
+from common.processes import loop_factory, role_argv, settle_garbage_collector, spawn
 from common.secrets import Keyring
 from common.settings import Settings, load
 
@@ -148,6 +148,7 @@ async def _make_application(dsn: str, keyring: Keyring) -> tuple[str, str]:
 
 
 async def _measure(console: Console, count: int, directory: Path | None) -> list[Figure]:
+    settle_garbage_collector()  # as the monitor does, whose claims are timed here
     with Progress(console=console, transient=True) as progress:
         async with _world(count, directory) as world:
             numbers = iter(progress.track(monitored_rows.chunks(count), description=f"writing {count:,} domains"))
