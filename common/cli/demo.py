@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,17 +116,29 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
-def _command(name: str) -> str:
-    """How to call a program of this installation from the reader's shell, which may not have its folder on the path."""
-    beside = Path(sys.executable).with_name(name)
-    if not beside.exists() or shutil.which(name) == str(beside):
-        return name
-    return shlex.quote(str(beside))
+def _command(name: str) -> str | None:
+    """How to call a program of this installation from the reader's shell, which may not have its folder on the path.
+    None when it is not installed."""
+    beside, found = Path(sys.executable).with_name(name), shutil.which(name)
+    if beside.exists() and found != str(beside):
+        return shlex.quote(str(beside))
+    return name if found else None
+
+
+def _load() -> tuple[str, str]:
+    """A title and a command, for which the reader may not have installed the program yet."""
+    command = _command("locust")
+    title = "Load" if command else "Load, after `pip install -e '.[bench]'` in the clone"
+    package = find_spec("bench")
+    assert package is not None, "the lab is in it"
+    assert package.submodule_search_locations is not None
+    return title, f"{command or 'locust'} -f {shlex.quote(package.submodule_search_locations[0])}"
 
 
 def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
     settings = stage.settings
     url = f"https://{domain}:{settings.edge_https.port}/"
+    load_title, load = _load()
     here = f"FRONTAGE_STATE_DIR={shlex.quote(str(settings.state_dir))}"
     console.print(f"\n[bold]Ready[/] in {seconds:.1f} s: {stage.lab.origin}/a, rendered on [bold]{domain}[/].\n")
     for title, text in (
@@ -133,10 +146,10 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("In a browser", url),
         ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
         ("The API", f"{settings.base_url}  applicationId: {stage.application_id}"),
-        ("A token for it", f"{here} {_command('frontage')} token {stage.application_id}"),
+        ("A token for it", f"{here} {_command('frontage') or 'frontage'} token {stage.application_id}"),
         ("The customers' DNS zone, to change with PUT and DELETE", f"curl {stage.lab.zone}/"),
         ("The webhooks it has received", f"curl {stage.lab.sink}/"),
-        ("Load", f"{here} {_command('locust')} -f bench/"),
+        (load_title, f"{here} {load}"),
     ):
         console.print(f"[bold]{title}[/]")
         console.print(f"  {text}", markup=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.private_stage import free_ports
-from tests.acceptance.demo_process import ROOT, Demo, environment, wait_until_gone
+from tests.acceptance.demo_process import Demo, environment, wait_until_gone
 
 STARTED = "lab, database, API, monitor, edge"
 STEPS = (
@@ -93,8 +93,11 @@ def test_a_second_one_on_its_state_directory_is_refused_and_touches_nothing(demo
 
 
 def test_locust_drives_the_demo_through_edge_and_api(demo: Demo) -> None:
-    argv = [sys.executable, "-m", "locust", "-f", f"{ROOT}/bench", "--headless", "-u", "10", "-r", "10", "-t", "15s"]
-    run = subprocess.run(argv, env=demo.env, capture_output=True, text=True, timeout=60, check=False)
+    state_dir, locust, *options = shlex.split(demo.line_after("Load"))
+    name, _, value = state_dir.partition("=")
+    assert Path(locust).name == "locust"
+    argv = [sys.executable, "-m", "locust", *options, "--headless", "-u", "10", "-r", "10", "-t", "15s"]
+    run = subprocess.run(argv, env=demo.env | {name: value}, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "edge: page" in run.stdout + run.stderr
     assert "api: GET /power, list" in run.stdout + run.stderr
