@@ -86,27 +86,25 @@ class Outcome:
     due_at: datetime
 
 
-_IN_LINE = 20
-"""Of each application's lines at least so many are looked at, however many applications there are."""
-
 _IS_FREE = "due_at <= now() and (lease_until is null or lease_until <= now())"
 
 _DUE = f"""
     select id, application_id, requested_at is null as is_routine from checks where {_IS_FREE} order by due_at limit $1
 """
 
+_REQUESTED = f"from checks where application_id = applications.id and requested_at is not null and {_IS_FREE}"
+_ROUTINE = f"from checks where application_id = applications.id and requested_at is null and {_IS_FREE}"
+
 _LINES = f"""
-    with shown as materialized (select greatest($1 / count(*), $2) as most from applications)
-    select line.* from applications, lateral (
-        (
-            select id, application_id, false as is_routine from checks
-            where application_id = applications.id and requested_at is not null and {_IS_FREE}
-            order by due_at limit (select most from shown)
-        ) union all (
-            select id, application_id, true as is_routine from checks
-            where application_id = applications.id and requested_at is null and {_IS_FREE}
-            order by due_at limit (select most from shown)
-        )
+    with waiting as materialized (
+        select id from applications where exists (select {_REQUESTED}) or exists (select {_ROUTINE})
+    ), shown as materialized (
+        select $1 / greatest(count(*), 1) + 1 as most from waiting
+    )
+    select line.* from waiting as applications, lateral (
+        (select id, application_id, false as is_routine {_REQUESTED} order by due_at limit (select most from shown))
+        union all
+        (select id, application_id, true as is_routine {_ROUTINE} order by due_at limit (select most from shown))
     ) line
 """
 
@@ -156,11 +154,11 @@ _RECORD = """
 
 
 async def find_due(connection: Connection, /, *, most: int) -> list[Due]:
-    """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of every
-    application's lines."""
+    """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of the
+    lines of every application, as much of each as is its part of `most`."""
     rows = await connection.fetch(_DUE, most + 1)
     if len(rows) > most:
-        rows = await connection.fetch(_LINES, most, _IN_LINE)
+        rows = await connection.fetch(_LINES, most)
     return [Due(*row) for row in rows]
 
 
