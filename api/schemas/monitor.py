@@ -14,7 +14,7 @@ from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, TypeVar
 
 from multidict import MultiMapping
-from pydantic import AfterValidator, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
 from api.errors import Refused, invalid_parameter
 from api.schemas import queries
@@ -90,7 +90,9 @@ def _storable(text: str) -> str:
 Apex = Annotated[str, AfterValidator(_apex)]
 Label = Annotated[str, Field(max_length=_MOST_LABEL_CHARACTERS), AfterValidator(_storable)]
 DnsRecords = Annotated[
-    list[Annotated[Record, PlainValidator(_record)]], Field(min_length=1, max_length=MOST_RECORDS, alias="dnsRecords")
+    list[Annotated[Record, PlainValidator(_record)]],
+    FailFast(),
+    Field(min_length=1, max_length=MOST_RECORDS, alias="dnsRecords"),
 ]
 
 

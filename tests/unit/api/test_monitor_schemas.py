@@ -8,6 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from api.errors import INVALID_BODY, Refused
 from api.schemas import monitor as schemas
@@ -125,6 +126,12 @@ def test_a_refusal_says_what_to_do(body: dict[str, Any], hint: str) -> None:
     with pytest.raises(Refused) as refused:
         parse_body(orjson.dumps(body), schemas.WatchBody, INVALID_BODY)
     assert hint in (refused.value.hint or "")
+
+
+def test_nothing_after_the_first_refused_record_is_looked_at() -> None:
+    with pytest.raises(ValidationError) as refused:
+        schemas.WatchBody.model_validate({"domain": "a.test", "dnsRecords": [{}] * 500})
+    assert refused.value.error_count() == 1
 
 
 def test_private_addresses_that_only_the_operators_resolver_knows_are_not_told() -> None:
