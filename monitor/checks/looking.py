@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,6 +34,7 @@ _REPEATS = 2
 _MOST_QUESTIONS = 32  # to zones' own servers at once: other domains want to ask theirs
 _AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
 _MOST_AT_ONCE = 500  # records of all domains: at 5,000 a second, the next ones wait 0.1 s
+_MOST_DOUBTED = 300  # … and of those that the first resolver did not find, which take several questions
 _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 Ask = Callable[[str, RecordType], Awaitable[Answer]]
@@ -48,6 +49,14 @@ class Findings:
     evidence: list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """Of records that are asked about first, and of those in doubt: servers that are gone hold up the latter only."""
+
+    first: Turns
+    doubts: Turns
+
+
 class Looking:
     """Made by `Checking`; `look` may run any number of times at once."""
 
@@ -55,13 +64,12 @@ class Looking:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
-        self._turns = Turns(_MOST_AT_ONCE)
+        self._turns = _Turns(Turns(_MOST_AT_ONCE), Turns(_MOST_DOUBTED))
 
     async def look(self, domain: str, records: Sequence[Record], *, party: str | None = None) -> Findings:
         """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to. Parties share
         the turns evenly, however many domains each has; without one, the domain stands for itself."""
-        take_turn = partial(self._turns.take, party or domain)
-        look = _Look(self._resolvers, self._authority, self._clock, take_turn, domain, records)
+        look = _Look(self._resolvers, self._authority, self._clock, self._turns, party or domain, domain, records)
         with suppress(TimeoutError):
             await look.run()
         return look.findings()
@@ -76,14 +84,16 @@ class _Look:
         resolvers: Resolvers,
         authority: Authority,
         clock: Clock,
-        take_turn: Callable[[int], AbstractAsyncContextManager[None]],
+        turns: _Turns,
+        party: str,
         domain: str,
         records: Sequence[Record],
     ) -> None:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
-        self._take_turn = take_turn
+        self._turns = turns
+        self._party = party
         self._apex = normal_name(domain)
         self._records = records
         self._subjects: list[Subject] = [(owner_name(record, domain), record.type) for record in records]
@@ -109,12 +119,12 @@ class _Look:
             await self._look_at(range(first, min(first + _AT_ONCE, len(self._records))))
 
     async def _look_at(self, numbers: range) -> None:
-        """Those that need more than one question have other bounds: they mostly wait for servers that may be gone."""
-        async with asyncio.timeout(None) as patience:
-            async with self._take_turn(len(numbers)):
-                patience.reschedule(asyncio.get_running_loop().time() + _ROUND_SECONDS)
-                doubted = await self._ask_first(numbers)
-            await asyncio.gather(*map(self._settle, doubted))
+        """Raises: TimeoutError."""
+        async with self._turns.first.take(self._party, len(numbers)), asyncio.timeout(_ROUND_SECONDS):
+            doubted = await self._ask_first(numbers)
+        if doubted:
+            async with self._turns.doubts.take(self._party, len(doubted)), asyncio.timeout(_ROUND_SECONDS):
+                await asyncio.gather(*map(self._settle, doubted))
 
     async def _ask_first(self, numbers: range) -> list[int]:
         """What the first resolver finds is present. Returns what it does not find, or cannot be asked about."""
