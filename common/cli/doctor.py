@@ -6,6 +6,7 @@ Each check is a function from settings to findings; it must answer, whatever is 
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import ssl
@@ -135,16 +136,31 @@ def _exists(path: Path) -> bool:
 
 
 def _listeners(settings: Settings, is_up: bool) -> Finding:
-    from common.cli.ports import LISTENERS, find_problem
+    return _listeners_of_up(settings) if is_up else _listeners_of_roles(settings)
+
+
+def _listeners_of_up(settings: Settings) -> Finding:
+    from common.cli.ports import LISTENERS
     from common.settings import PREFIX
 
-    if not is_up:
-        problem = find_problem(settings)
-        return Finding("ports", State.BROKEN if problem else State.OK, problem or "free for the roles to listen on")
     silent = [PREFIX + field.upper() for field in LISTENERS if not _accepts(getattr(settings, field))]
     if silent:
         return Finding("ports", State.BROKEN, f"nothing answers on {', '.join(silent)}: see the log of `frontage up`")
     return Finding("ports", State.OK, "`frontage up` answers on all of them")
+
+
+def _listeners_of_roles(settings: Settings) -> Finding:
+    """Each may run or not; the ports of one that does not have to be free."""
+    from common.cli.ports import LISTENERS, find_problem
+
+    asked = {"edge": settings.edge_admin, "api": settings.api_listen}
+    serving = [role for role, address in asked.items() if _said(address, "/healthz")]
+    problem = find_problem(settings, [field for field in LISTENERS if field.partition("_")[0] not in serving])
+    if problem:
+        return Finding("ports", State.BROKEN, problem)
+    answering = " and ".join(f"`frontage {role}`" for role in serving)
+    says = f"{answering} on this machine; what else there is is free" if serving else "free for the roles to listen on"
+    return Finding("ports", State.OK, says)
 
 
 def _accepts(address: HostPort) -> bool:
@@ -315,7 +331,7 @@ def _directory_problem(settings: Settings, url: str) -> str:
 
 
 def _replica(settings: Settings) -> Finding:
-    health = _health(settings.edge_admin)
+    health = _said(settings.edge_admin, "/readyz")  # ready or not
     if health is None:
         return Finding("edge", State.NOTE, f"none answers on {settings.edge_admin}")
     replica = health.get("replica", {})
@@ -330,20 +346,20 @@ def _replica(settings: Settings) -> Finding:
     return Finding("edge", State.OK, f"serves from a copy that was current {age:.1f} seconds ago")
 
 
-def _health(admin: HostPort) -> dict[str, Any] | None:
-    """What the edge says of itself, ready or not."""
+def _said(address: HostPort, path: str) -> dict[str, Any] | None:
+    """What a role says of itself, whatever the status; None where none answers."""
     try:
-        with urllib.request.urlopen(f"http://{admin}/readyz", timeout=_ANSWER_SECONDS) as response:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=_ANSWER_SECONDS) as response:
             body = response.read()
     except urllib.error.HTTPError as error:
         body = error.read()
-    except OSError:
+    except (OSError, http.client.HTTPException):  # the latter: something else listens there
         return None
     try:
-        health = json.loads(body)
+        said = json.loads(body)
     except ValueError:
         return None
-    return health if isinstance(health, dict) else None
+    return said if isinstance(said, dict) else None
 
 
 # Rendering -----------------------------------------------------------------------------------------------

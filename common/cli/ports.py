@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import time
+from collections.abc import Sequence
 
 from common.errors import OperatorError
 from common.settings import PREFIX, HostPort, Settings
@@ -29,10 +30,10 @@ def require_free(settings: Settings) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def find_problem(settings: Settings) -> str | None:
+def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> str | None:
     """What keeps the first of the listeners from its address; all are held at once, so that equal ones show too."""
     with contextlib.ExitStack() as held:
-        for field in LISTENERS:
+        for field in listeners:
             address: HostPort = getattr(settings, field)
             try:
                 held.enter_context(bind(address))

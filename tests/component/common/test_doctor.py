@@ -1,9 +1,12 @@
-"""The doctor, on a CA that answers with a certificate nobody here trusts."""
+"""The doctor, on what answers here: a CA that nobody trusts, roles that run without `frontage up`."""
 
 from __future__ import annotations
 
+import contextlib
 import http.server
+import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from common.cli import doctor
@@ -24,3 +27,43 @@ def test_a_directory_that_is_not_trusted_names_the_variable_for_a_ca_of_ones_own
         answering.join()
     assert finding.state is State.BROKEN
     assert "FRONTAGE_ACME_CA_FILE" in finding.says
+
+
+class Alive(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"message":"alive"}')
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextlib.contextmanager
+def a_role() -> Iterator[str]:
+    """Where it answers."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Alive) as server:
+        answering = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        answering.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            answering.join()
+
+
+def test_ports_of_roles_that_run_are_theirs_and_the_others_have_to_be_free() -> None:
+    with contextlib.ExitStack() as held:
+        names = ("FRONTAGE_EDGE_HTTP", "FRONTAGE_EDGE_HTTPS", "FRONTAGE_API_LISTEN")
+        listening = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
+        ports = [each.getsockname()[1] for each in listening]
+        environ = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+        environ["FRONTAGE_EDGE_ADMIN"] = held.enter_context(a_role())
+        taken = doctor._listeners(load(environ), is_up=False)
+        listening[-1].close()
+        free = doctor._listeners(load(environ), is_up=False)
+        environ["FRONTAGE_API_LISTEN"] = held.enter_context(a_role())
+        both = doctor._listeners(load(environ), is_up=False)
+    assert taken.state is State.BROKEN
+    assert taken.says.startswith("FRONTAGE_API_LISTEN: ")
+    assert (free.state, "`frontage edge` on this machine" in free.says) == (State.OK, True)
+    assert (both.state, "`frontage edge` and `frontage api`" in both.says) == (State.OK, True)

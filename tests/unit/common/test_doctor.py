@@ -27,7 +27,7 @@ from common.settings import load
 def test_an_edge_is_judged_by_what_it_serves_from(
     monkeypatch: pytest.MonkeyPatch, health: dict[str, Any] | None, state: State, word: str
 ) -> None:
-    monkeypatch.setattr(doctor, "_health", lambda admin: health)
+    monkeypatch.setattr(doctor, "_said", lambda address, path: health)
     finding = doctor._replica(load({}))
     assert finding.state is state
     assert word in finding.says
