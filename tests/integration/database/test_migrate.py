@@ -69,6 +69,36 @@ async def test_failed_migration_leaves_nothing_and_can_be_repeated(empty_dsn: st
         connection.terminate()
 
 
+async def test_what_was_due_stays_due_when_checks_get_a_table_of_their_own(empty_dsn: str) -> None:
+    with patch.object(migrate_module, "REVISION", "0006"):
+        await migrate(empty_dsn)
+    connection = await open_session(empty_dsn, "test")
+    try:
+        await connection.execute(
+            """
+            insert into applications (id, name, cname_target, client_secret, webhook_secret)
+                values ('a', 'a', 'a', '', '');
+            insert into monitored_domains (id, application_id, domain, dns_records, fence, attempts, lease_until,
+                    check_requested_at, due_at, last_checked_at)
+                values ('new', 'a', 'new.test', '[]', 0, 0, null, '2026-01-01Z', '2026-01-01Z', null),
+                    ('edited', 'a', 'edited.test', '[]', 7, 2, now(), '2026-01-02Z', '2026-01-02Z', '2026-01-01Z'),
+                    ('routine', 'a', 'routine.test', '[]', 9, 0, null, '2026-01-01Z', '2026-01-03Z', '2026-01-02Z');
+            """
+        )
+        await migrate(empty_dsn)
+        rows = await connection.fetch(
+            "select id, extract(day from requested_at)::int as requested, extract(day from due_at)::int as due, fence,"
+            " attempts from checks where application_id = 'a' and lease_until is null order by due_at"
+        )
+        assert [tuple(row) for row in rows] == [
+            ("new", 1, 1, 0, 0),
+            ("edited", 2, 2, 7, 2),
+            ("routine", None, 3, 9, 0),
+        ]
+    finally:
+        connection.terminate()
+
+
 async def test_unreachable_database_is_unavailable() -> None:
     with pytest.raises(DatabaseUnavailable):
         await migrate("postgresql://nobody@127.0.0.1:1/nothing")
