@@ -24,7 +24,7 @@ from bench.lab.faulty_sink import FaultyReceiver, SinkFaults
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Zone
 from bench.monitor_faults.counts import Counts
-from bench.monitor_faults.monitor import SENDER_SECONDS, Configuration
+from bench.monitor_faults.monitoring_process import SENDER_SECONDS, Configuration
 from bench.private_stage import free_ports, private_environment
 from common import applications as minting
 from common.cli.database import prepare

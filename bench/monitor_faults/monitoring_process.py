@@ -1,4 +1,4 @@
-"""``python -m bench.monitor_faults.monitor CONFIGURATION``: what the monitor's role does for monitored domains, with
+"""``python -m bench.monitor_faults.monitoring_process CONFIGURATION``: what the monitor's role does for monitored domains, with
 name servers on a port of their own and little patience, until it is killed.
 """
 
@@ -44,7 +44,7 @@ class Configuration:
 
     def argv(self) -> list[str]:
         """The command line of a monitor that goes by it."""
-        return module("bench.monitor_faults.monitor", json.dumps(asdict(self)))
+        return module("bench.monitor_faults.monitoring_process", json.dumps(asdict(self)))
 
 
 async def _work(configuration: Configuration) -> None:
