@@ -1,5 +1,5 @@
-"""``python -m bench.monitor_faults.monitoring_process CONFIGURATION``: what the monitor's role does for monitored domains, with
-name servers on a port of their own and little patience, until it is killed.
+"""``python -m bench.monitor_faults.monitoring_process CONFIGURATION``: what the monitor's role does for monitored
+domains, with name servers on a port of their own and little patience, until it is killed.
 """
 
 from __future__ import annotations
