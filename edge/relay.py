@@ -15,8 +15,9 @@ what arrives before the lease, which is bounded by pausing the client.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from edge.http import chunks, response
 from edge.http.dates import has_date
@@ -51,7 +52,8 @@ class Phase(IntEnum):
 WAITING, SENT, BODY, TUNNEL, FINISHED = Phase
 
 
-class Timeouts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Timeouts:
     """Seconds without progress, by what is waited for."""
 
     connect: float
@@ -94,7 +96,8 @@ class ClientSide(Protocol):
         """End the connection so that the client sees an incomplete message; `reset`: an orderly end would not do."""
 
 
-class Relay(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Relay:
     """What all exchanges of a worker share. `record` is called once for each, when it has finished."""
 
     desk: LeaseDesk
@@ -296,15 +299,14 @@ class Exchange:
                     if data:
                         continue
                     return
-                is_lasting = has_date(answer.kept)
+                kept = answer.kept
+                is_lasting = has_date(kept)
                 if not is_lasting:  # RFC 9110 §6.6.1: then it is ours to state
-                    answer = answer._replace(kept=answer.kept + self._relay.date_field())
-                has_addresses = mapping.has_addresses(answer.kept)
+                    kept += self._relay.date_field()
+                has_addresses = mapping.has_addresses(kept)
                 if has_addresses:
-                    answer = answer._replace(
-                        kept=mapping.map_back(self.route, answer.kept, self.client.scheme, self.head.host_as_received)
-                    )
-                framed = self._frame(answer)
+                    kept = mapping.map_back(self.route, kept, self.client.scheme, self.head.host_as_received)
+                framed = self._frame(answer, kept)
                 if self.head.minor == 1 and is_lasting and not has_addresses:  # it depends on the origin's head alone
                     upstream.last_answer = (raw, for_head, answer, framed)
             self._answer(answer, framed + self._last_lines(answer), data)
@@ -318,9 +320,9 @@ class Exchange:
         if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
             self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
 
-    def _frame(self, answer: ResponseHead) -> bytes:
+    def _frame(self, answer: ResponseHead, kept: bytes) -> bytes:
         """The response's head as the client gets it, but for its last lines; its framing stated by us."""
-        head = answer.status_line + answer.kept
+        head = answer.status_line + kept
         if answer.status == 101:
             return head
         if answer.stated_length:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from random import getrandbits
 from typing import Final
 
@@ -28,7 +29,7 @@ def without_id(head: RequestHead) -> RequestHead:
     kept = head.kept.lower()
     if not any(b"\r\n" + name + b":" in kept for name in _NAMES):
         return head
-    return head._replace(kept=fields.without(head.kept, _NAMES))
+    return replace(head, kept=fields.without(head.kept, _NAMES))
 
 
 def with_id(upstream_head: bytes, request_id: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from edge.http import fields
@@ -28,4 +29,4 @@ def count_down(head: RequestHead) -> RequestHead | None:
     left = min(int(values[0]), _OUR_MOST) if len(values[0]) <= _MAX_DIGITS else _OUR_MOST
     if not left:
         return None
-    return head._replace(kept=fields.without(head.kept, {_NAME}) + b"\r\nMax-Forwards: %d" % (left - 1))
+    return replace(head, kept=fields.without(head.kept, {_NAME}) + b"\r\nMax-Forwards: %d" % (left - 1))

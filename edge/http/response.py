@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from edge.http import fields, framing
 from edge.http.refusals import ORIGIN_INVALID, Refused
 from edge.http.upgrade import protocols
 
 
-class ResponseHead(NamedTuple):
+@dataclass(slots=True)
+class ResponseHead:
     """One response, as the relay sees it."""
 
-    status: int
-    status_line: bytes  # re-stated as HTTP/1.1
-    body: int  # bytes, framing.CHUNKED or framing.UNTIL_CLOSE
-    stated_length: bytes  # the length a HEAD or 304 answer states for the body it does not carry, else b""
-    keep_alive: bool
-    upgrade: bytes
-    kept: bytes  # \r\nName: value …
+    status: Final[int]
+    status_line: Final[bytes]  # re-stated as HTTP/1.1
+    body: Final[int]  # bytes, framing.CHUNKED or framing.UNTIL_CLOSE
+    stated_length: Final[bytes]  # the length a HEAD or 304 answer states for the body it does not carry, else b""
+    keep_alive: Final[bool]
+    upgrade: Final[bytes]
+    kept: Final[bytes]  # \r\nName: value …
 
 
 _HEAD: Final = re.compile(

@@ -8,9 +8,9 @@ other, so that it is logged once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
 
 from common.errors import InvalidName
 from common.logs import get_logger
@@ -29,7 +29,8 @@ _NOWHERE = Origin("http", "", 0, "")
 _log = get_logger("edge.replica.routes")
 
 
-class _Remembered(NamedTuple):
+@dataclass(slots=True)
+class _Remembered:
     generation: int
     content: bytes
     application: Application | None  # None: the route's record does not say whose it is
@@ -81,7 +82,8 @@ class RouteTable:
             if content is None:
                 continue
             if known is not None and known.content == content and self._is_current(known):
-                return known._replace(generation=self.generation)
+                known.generation = self.generation
+                return known
             return self._build(domain, product, content)
         return None
 

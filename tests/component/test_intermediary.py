@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -35,8 +36,9 @@ async def test_an_answer_without_a_date_gets_one(tmp_path: Path) -> None:
         client = await proxy.connect()
         said = []
         for seconds in (0, 0, 86_400):
-            proxy.serving.relay = proxy.serving.relay._replace(
-                date_field=lambda: b"\r\nDate: " + b"%d" % seconds  # noqa: B023 - called within the round
+            proxy.serving.relay = replace(
+                proxy.serving.relay,
+                date_field=lambda: b"\r\nDate: " + b"%d" % seconds,  # noqa: B023 - called within the round
             )
             await client.send(GET)
             said += dates((await client.response())[0])

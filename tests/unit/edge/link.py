@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -217,7 +218,7 @@ class Link:
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.serving = Serving(settings.load(environ), self.replica, keyring, loop)
         self.serving._desk._connector = cast("Any", _FakeConnector(self))
-        self.serving.relay = self.serving.relay._replace(record=self._record)
+        self.serving.relay = replace(self.serving.relay, record=self._record)
 
     def begin(
         self,
