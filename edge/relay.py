@@ -272,13 +272,16 @@ class Exchange:
                 self._refuse(error.kind)
 
     def _read_head(self, data: bytes) -> None:
-        searched = 0
-        if self._response_head:
-            searched = max(0, len(self._response_head) - 3)
-            data = self._response_head + data
-            self._response_head = b""
         upstream = self._upstream
         assert upstream is not None
+        last = upstream.last_answer
+        if last is not None and data.startswith(last[0]) and self._may_have_again(last[1]):
+            raw, _, answer, framed = last
+            self._answer(answer, framed + self._last_lines(answer), data[len(raw) :])
+            return
+        searched = max(0, len(self._response_head) - 3)
+        data = self._response_head + data
+        self._response_head = b""
         while True:
             end = data.find(b"\r\n\r\n", searched) + 4
             if end < 4 or end > MAX_RESPONSE_HEAD_BYTES:
@@ -286,31 +289,31 @@ class Exchange:
                     raise Refused(ORIGIN_INVALID)
                 self._response_head = data
                 return
-            searched = 0
-            raw, data = data[:end], data[end:]
-            for_head = self.head.method == b"HEAD"
-            last = upstream.last_answer
-            if last is not None and last[0] == raw and last[1] is for_head and self.head.minor == 1:
-                answer, framed = last[2], last[3]
-            else:
-                answer = response.parse(raw, self.head.method)
-                if answer.status < 200 and answer.status != 101:
-                    self._relay_interim(answer)
-                    if data:
-                        continue
-                    return
-                kept = answer.kept
-                is_lasting = has_date(kept)
-                if not is_lasting:  # RFC 9110 §6.6.1: then it is ours to state
-                    kept += self._relay.date_field()
-                has_addresses = mapping.has_addresses(kept)
-                if has_addresses:
-                    kept = mapping.map_back(self.route, kept, self.client.scheme, self.head.host_as_received)
-                framed = self._frame(answer, kept)
-                if self.head.minor == 1 and is_lasting and not has_addresses:  # it depends on the origin's head alone
-                    upstream.last_answer = (raw, for_head, answer, framed)
-            self._answer(answer, framed + self._last_lines(answer), data)
-            return
+            raw, data, searched = data[:end], data[end:], 0
+            answer = response.parse(raw, self.head.method)
+            if answer.status >= 200 or answer.status == 101:
+                self._answer(answer, self._restate(answer, raw, upstream) + self._last_lines(answer), data)
+                return
+            self._relay_interim(answer)
+            if not data:
+                return
+
+    def _may_have_again(self, is_for_head: bool) -> bool:
+        return self.head.minor == 1 and is_for_head is (self.head.method == b"HEAD") and not self._response_head
+
+    def _restate(self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection) -> bytes:
+        """The response's head as the client gets it, but for its last lines."""
+        kept = answer.kept
+        is_lasting = has_date(kept)
+        if not is_lasting:  # RFC 9110 §6.6.1: then it is ours to state
+            kept += self._relay.date_field()
+        has_addresses = mapping.has_addresses(kept)
+        if has_addresses:
+            kept = mapping.map_back(self.route, kept, self.client.scheme, self.head.host_as_received)
+        framed = self._frame(answer, kept)
+        if self.head.minor == 1 and is_lasting and not has_addresses:  # it depends on the origin's head alone
+            upstream.last_answer = (raw, self.head.method == b"HEAD", answer, framed)
+        return framed
 
     def _relay_interim(self, answer: ResponseHead) -> None:
         self._interim_count += 1
@@ -321,7 +324,7 @@ class Exchange:
             self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
 
     def _frame(self, answer: ResponseHead, kept: bytes) -> bytes:
-        """The response's head as the client gets it, but for its last lines; its framing stated by us."""
+        """With its framing stated by us."""
         head = answer.status_line + kept
         if answer.status == 101:
             return head
