@@ -172,6 +172,12 @@ class EdgeProcess:
             while line not in await self.metrics():
                 await asyncio.sleep(0.05)
 
+    async def draining(self) -> None:
+        """Returns when its workers have been told that it ends."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while (await self.admin_json("/readyz"))["message"] == "ready":
+                await asyncio.sleep(0.02)
+
     async def workers(self) -> dict[int, int]:
         """The serving workers: gate to pid."""
         ready = await self.admin_json("/readyz")

@@ -140,7 +140,7 @@ async def draining(edge: EdgeProcess) -> AsyncIterator[None]:
     slow = asyncio.create_task(ask(edge.http, "/slow"))
     await edge.metrics_with("stand_in_running 1.0")
     edge.signal(signal.SIGTERM)
-    await eventually(lambda: "Drain()" in edge.log())
+    await edge.draining()
     yield
     (edge.state_dir / "released").touch()
     assert await slow

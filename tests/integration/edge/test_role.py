@@ -173,7 +173,7 @@ async def test_stop_lets_a_slow_origin_answer(edge: EdgeProcess, database: Datab
         slow = asyncio.create_task(ask(edge, "/slow"))
         await edge.metrics_with("frontage_edge_upstream_connections 1.0")
         edge.signal(signal.SIGTERM)
-        await eventually(lambda: "Drain()" in edge.log())
+        await edge.draining()
         released.set()
         assert await slow == "late"
         assert await edge.ended() == 0
