@@ -9,6 +9,7 @@ Words
     alarm        an event that says a record is missing; held when too many come at once (`mass`)
 
 ``verdicts``, ``transitions``, ``mass``, ``schedule`` and ``evidence`` decide and are pure; ``resolvers`` and
-``authority`` ask; ``looking`` carries one check through, ``outcomes`` writes many at once, ``checking`` puts it all
-together at its ``pace``, and ``health`` says how it fares. Rows and their rules are `common.db.checks`.
+``authority`` ask, ``direct`` where it is dnspython that does; ``looking`` carries one check through, by ``turns``;
+``outcomes`` writes many at once; ``checking`` puts it all together, in its ``places`` and at its ``pace``; and
+``health`` says how it fares. Rows and their rules are `common.db.checks`.
 """

@@ -34,7 +34,9 @@ _REPEATS = 2
 _MOST_QUESTIONS = 32  # to zones' own servers at once: other domains want to ask theirs
 _AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
 _MOST_AT_ONCE = 500  # records of all domains: at 5,000 a second, the next ones wait 0.1 s
+_FIRST_SECONDS = 0.5  # later than that no answers come that are worth making others wait
 _MOST_DOUBTED = 300  # … and of those that the first resolver did not find, which take several questions
+_DOUBTS_SECONDS = 1.5
 _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 Ask = Callable[[str, RecordType], Awaitable[Answer]]
@@ -64,7 +66,9 @@ class Looking:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
-        self._turns = _Turns(Turns(_MOST_AT_ONCE), Turns(_MOST_DOUBTED))
+        self._turns = _Turns(
+            Turns(_MOST_AT_ONCE, longest_seconds=_FIRST_SECONDS), Turns(_MOST_DOUBTED, longest_seconds=_DOUBTS_SECONDS)
+        )
 
     async def look(self, domain: str, records: Sequence[Record], *, party: str | None = None) -> Findings:
         """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to. Parties share

@@ -2,7 +2,8 @@
 
 Self-clocked fair queueing: each who waits has a place, behind the last one of the same party, or, for a party that has
 none, behind whoever was let in last; and behind it by as much as is wanted. So parties get equal shares, those who
-want little are served at once, and what a party leaves the others have.
+want little are served at once, and what a party leaves the others have. A turn is for work, not for waiting: after a
+while it ends for the others, though not for who has it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ class Turns:
     """Owned by whoever bounds its work by it. Mutable state: the room that is free, who waits, the place of the last
     who was let in, and the last place that each party has had since somebody has to wait."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, *, longest_seconds: float) -> None:
         self._free = room
+        self._longest_seconds = longest_seconds
         self._waiting: list[tuple[int, int, int, asyncio.Future[None]]] = []  # a heap by place, and by who came first
         self._arrivals = itertools.count()
         self._served = 0
@@ -35,10 +37,18 @@ class Turns:
             await self._wait(party, wanted)
         else:
             self._free -= wanted
+        held = [wanted]
+
+        def leave() -> None:
+            while held:
+                self._leave(held.pop())
+
+        timer = asyncio.get_running_loop().call_later(self._longest_seconds, leave)
         try:
             yield
         finally:
-            self._leave(wanted)
+            timer.cancel()
+            leave()
 
     async def _wait(self, party: str, wanted: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

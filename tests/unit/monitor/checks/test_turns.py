@@ -12,7 +12,7 @@ class Crowd:
     """Parties that want room, and go on wanting it. `let_in` tells who had it, in order."""
 
     def __init__(self, room: int) -> None:
-        self.turns = Turns(room)
+        self.turns = Turns(room, longest_seconds=60)
         self.let_in: list[str] = []
         self.inside = 0
         self.most_inside = 0
@@ -91,3 +91,20 @@ async def test_who_is_cancelled_leaves_no_gap() -> None:
     crowd.come("after", 10)
     await crowd.all_gone()
     assert crowd.let_in[-1] == "after"
+
+
+async def test_who_waits_for_others_lets_the_next_ones_in_after_a_while() -> None:
+    turns, over = Turns(10, longest_seconds=0), asyncio.Event()
+
+    async def wait_in_turn() -> None:
+        async with turns.take("slow", 10):
+            await over.wait()
+
+    slow = [asyncio.create_task(wait_in_turn()) for _ in range(5)]
+    async with asyncio.timeout(5), turns.take("quick", 10):
+        assert not any(task.done() for task in slow)
+    over.set()
+    await asyncio.gather(*slow)
+    async with asyncio.timeout(5), turns.take("after", 10):
+        pass
+    assert repr(turns) == "<Turns has room for 10, 0 wait>"
