@@ -37,6 +37,7 @@ from edge.http.refusals import (
 )
 from edge.http.request import RequestHead
 from edge.relay import TUNNEL, Exchange
+from edge.repeat import Repeat
 from edge.routing.challenge import is_challenge
 from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Redirect, decide
 from edge.routing.onward import compose, sign
@@ -53,26 +54,6 @@ LAST_REQUEST_SECONDS: Final = 1.0
 
 # A permanent redirect is kept for ever unless told otherwise, and redirectTo may change.
 _REDIRECT_KEPT: Final = b"\r\nCache-Control: max-age=300"
-
-
-class _Repeat:
-    """The last ordinary request of a connection, for when its bytes, or its fields, come again.
-
-    They mean the same: same client, same port, same route. Browsers send the same fields with one image after another.
-    """
-
-    __slots__ = ("ending", "fields", "generation", "head", "raw", "route", "upstream_head")
-
-    def __init__(
-        self, raw: bytes, generation: int, head: RequestHead, route: Route, upstream_head: bytes, ending: bytes
-    ) -> None:
-        self.raw = raw
-        self.fields = raw[head.fields_at :]
-        self.generation = generation
-        self.head = head
-        self.route = route
-        self.upstream_head = upstream_head
-        self.ending = ending  # of that head, after its target
 
 
 class Downstream(asyncio.Protocol):
@@ -113,7 +94,7 @@ class Downstream(asyncio.Protocol):
         self._place: str | None = None
         self._buffer = b""
         self._searched = 0  # so far the buffer holds no end of a head
-        self._repeat: _Repeat | None = None
+        self._repeat: Repeat | None = None
         self._is_full = False
         self._unsent_bytes = sys.maxsize  # when last asked
         self._is_advancing = False
@@ -247,20 +228,18 @@ class Downstream(asyncio.Protocol):
 
     # Requests ---------------------------------------------------------------------------------------------
 
-    def _is_repeated(self, repeat: _Repeat, raw: bytes) -> bool:
-        """Whether these bytes are the last request again, or its fields behind another line, which it then is given."""
-        if repeat.raw != raw and not raw.endswith(repeat.fields):
+    def _is_repeated(self, repeat: Repeat, raw: bytes) -> bool:
+        """Whether these bytes are the last request again, or become it by another line."""
+        if not repeat.may_be(raw):
             return False
         serving = self._serving
         if repeat.generation != serving.routes.generation or serving.is_draining or self._is_full or self._is_lingering:
             return False
         return repeat.raw == raw or self._has_other_line(repeat, raw)
 
-    def _has_other_line(self, repeat: _Repeat, raw: bytes) -> bool:
-        """False where it takes more than that."""
-        serving = self._serving
-        head = request.parse_again(repeat.head, raw, len(raw) - len(repeat.fields), serving.limits)
-        if head is None or head.target.startswith(WELL_KNOWN):
+    def _has_other_line(self, repeat: Repeat, raw: bytes) -> bool:
+        head = repeat.parse(raw, self._serving.limits)
+        if head is None:
             return False
         try:
             decision = self._decide(repeat.route, head)
@@ -268,8 +247,7 @@ class Downstream(asyncio.Protocol):
             return False
         if isinstance(decision, Redirect):
             return False
-        repeat.raw, repeat.head = raw, head
-        repeat.upstream_head = b"%b %b%b" % (head.method, decision, repeat.ending)
+        repeat.become(raw, head, decision)
         return True
 
     def _advance(self) -> None:
@@ -333,8 +311,7 @@ class Downstream(asyncio.Protocol):
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
         upstream_head = compose(route, head, decision, client)
         if head.fields_at:
-            ending = upstream_head[len(head.method) + 1 + len(decision) :]
-            self._repeat = _Repeat(raw, serving.routes.generation, head, route, upstream_head, ending)
+            self._repeat = Repeat(raw, serving.routes.generation, head, route, decision, upstream_head)
         self._start(head, route, upstream_head)
         if head.body and self._buffer:
             rest, self._buffer = self._buffer, b""
