@@ -199,8 +199,15 @@ def _seal_files(settings: Settings, keyring: Keyring) -> None:
             continue
         except OSError as error:
             raise OperatorError(f"cannot read {path}: {error.strerror or error}") from error
-        if key_id_of(envelope) != keyring.current:
-            replace_file(path, keyring.seal(keyring.open(envelope, identity), identity))
+        if key_id_of(envelope) == keyring.current:
+            continue
+        try:
+            secret = keyring.open(envelope, identity)
+        except SecretUnreadable as error:
+            raise OperatorError(
+                f"no key of the file opens {path}: the old key stays in the file until that is replaced"
+            ) from error
+        replace_file(path, keyring.seal(secret, identity))
 
 
 async def _refuse_unreadable(database: Database, keyring: Keyring) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -126,7 +127,7 @@ async def test_departed_domain_is_inactive_until_its_dns_is_back(world: World) -
     await until(lambda: are_live(world, [domain]))
 
 
-async def test_master_key_is_rotated_under_everything_that_runs(world: World) -> None:
+async def test_master_key_is_rotated_under_everything_that_runs(world: World, tmp_path: Path) -> None:
     before, after = "shop.before.example", "shop.after.example"
     key_file = world.edges[0].settings.key_file
     [old] = read_key_file(key_file)
@@ -134,7 +135,11 @@ async def test_master_key_is_rotated_under_everything_that_runs(world: World) ->
     await until(lambda: are_live(world, [before]))
     rotation = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "common.cli", "master-key", "rotate", "--grace", "0"),
-        env=clean_environment(FRONTAGE_DATABASE_URL=world.dsn, FRONTAGE_MASTER_KEY_FILE=str(key_file)),
+        env=clean_environment(
+            FRONTAGE_DATABASE_URL=world.dsn,
+            FRONTAGE_MASTER_KEY_FILE=str(key_file),
+            FRONTAGE_STATE_DIR=str(tmp_path),  # that of whoever runs the tests has things sealed in it
+        ),
         stdout=asyncio.subprocess.DEVNULL,
     )
     assert await asyncio.wait_for(rotation.wait(), 60) == 0

@@ -223,6 +223,18 @@ async def test_old_key_stays_while_something_is_damaged(
     assert len(read_key_file(key_file)) == 1
 
 
+async def test_file_sealed_elsewhere_is_named_and_keeps_the_old_key(
+    env: dict[str, str], keyring: Keyring, key_file: Path, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "ca" / "root.key"
+    foreign.parent.mkdir()
+    foreign.write_bytes(load_keyring(tmp_path / "other.key", create=True).seal(b"root", "ca/root-key"))
+    done = frontage.run("master-key", "rotate", *NO_GRACE, env=env)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"frontage: no key of the file opens {foreign}: ")
+    assert len(read_key_file(key_file)) == 2
+
+
 async def test_edge_that_has_not_applied_it_keeps_the_old_key(
     database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
