@@ -6,11 +6,9 @@ anything about workers: that is the roster's.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from edge.child import Child
-from edge.tls.contexts import environment_of_workers
 from edge.worker_control import Begin, Order, Report, decode_report, encode
 
 
@@ -26,10 +24,7 @@ class WorkerProcess:
         """
         self.number = number
         self._child = Child(
-            ("edge.worker", str(begin.gate)),
-            descriptors,
-            lambda line: report(number, decode_report(line)),
-            env=environment_of_workers(os.environ),
+            ("edge.worker", str(begin.gate)), descriptors, lambda line: report(number, decode_report(line))
         )
         self.tell(begin)
 

@@ -6,16 +6,12 @@ No session tickets: OpenSSL's ticket key would live as long as the context (week
 workers would not take each other's, and making two costs a fifth of a handshake (seen: 184 µs with, 153 µs
 without). TLS 1.2 clients may still resume by session id, which only the same context, so only the same
 name, knows; `holds_too_many_sessions` says when to replace a context, for OpenSSL would keep 20,480.
-
-Which groups keys are exchanged in, `ssl` cannot say before Python 3.15: OpenSSL reads it when the process starts.
 """
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
-from pathlib import Path
 
 # Mozilla's "intermediate" list, TLS 1.2 part, without finite-field Diffie-Hellman; TLS 1.3's are OpenSSL's own.
 _CIPHERS = ":".join(
@@ -25,12 +21,6 @@ _CIPHERS = ":".join(
 )
 PROTOCOLS = ("http/1.1",)
 _MAX_SESSIONS = 64
-_CONFIGURATION = Path(__file__).with_name("openssl.cnf")
-
-
-def environment_of_workers(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` for a process that is to make contexts; an operator's own configuration of OpenSSL stands."""
-    return {"OPENSSL_CONF": str(_CONFIGURATION), **environ}
 
 
 def build_context(chain: str, private_key: bytes) -> ssl.SSLContext:

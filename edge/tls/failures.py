@@ -21,6 +21,7 @@ class Failure(StrEnum):
     MALFORMED = "malformed"
     TOO_LARGE = "too_large"
     OLD_VERSION = "old_version"
+    NO_GROUP = "no_group"
     NO_PROTOCOL = "no_protocol"
     NO_NAME = "no_name"
     BAD_NAME = "bad_name"
@@ -41,6 +42,7 @@ _ALERTS = {
     Failure.MALFORMED: 50,  # decode_error
     Failure.TOO_LARGE: 47,  # illegal_parameter
     Failure.OLD_VERSION: 70,  # protocol_version
+    Failure.NO_GROUP: 40,  # handshake_failure
     Failure.NO_PROTOCOL: 120,
     Failure.NO_NAME: 112,
     Failure.BAD_NAME: 112,

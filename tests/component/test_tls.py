@@ -10,7 +10,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -21,14 +20,12 @@ from typing import Any, TypeVar
 import pytest
 
 from common.clock import SystemClock
-from edge.tls.contexts import environment_of_workers
 from edge.tls.failures import Failure
 from edge.tls.holding import HoldCaps
 from edge.tls.layer import TlsLayer
 from edge.tls.lingering import Lingering
 from edge.tls.shared import Limits, TlsShared
 from edge.tls.stream import SLICE_BYTES, TlsStream
-from tests.component.edge_process import EdgeProcess
 from tests.tls_parts import MemoryReplica, client_hello, keyring, the_ca
 
 T = TypeVar("T")
@@ -540,51 +537,25 @@ async def test_a_client_that_makes_the_engine_talk_and_never_listens_is_cut_off(
 # Names -----------------------------------------------------------------------------------------------------
 
 
-_SHAKE = """
-import ssl, sys
-from edge.tls.contexts import build_context
-chain, key, group = sys.argv[1:]
-client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-client_context.check_hostname, client_context.verify_mode = False, ssl.CERT_NONE
-client_context.set_ecdh_curve(group)
-there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-client = client_context.wrap_bio(back, there)
-server = build_context(chain, key.encode()).wrap_bio(there, back, server_side=True)
-for side in (client, server, client, server):
-    try:
-        side.do_handshake()
-    except ssl.SSLWantReadError:
-        pass
-    except ssl.SSLError as error:
-        sys.exit(error.reason)
-"""
-
-
 @pytest.mark.parametrize(
-    ("group", "is_cheap"),
-    [("X25519", True), ("prime256v1", True), ("secp384r1", True), ("secp521r1", False), ("X448", False)]
+    ("group", "is_taken"),
+    [("X25519", True), ("prime256v1", True), ("secp384r1", True), ("secp521r1", True)]
     + [(f"ffdhe{bits}", False) for bits in (2048, 8192)],
 )
-async def test_keys_are_exchanged_in_cheap_groups_only(group: str, is_cheap: bool) -> None:
-    chain, key = the_ca().issue("a.example")
-    argv = [sys.executable, "-c", _SHAKE, chain, key.decode(), group]
-    env = os.environ | environment_of_workers({})
-    done = await in_thread(
-        lambda: subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=False)
-    )
-    assert done.stderr == ("" if is_cheap else "NO_SUITABLE_KEY_SHARE\n")
+async def test_keys_are_exchanged_on_curves_only(group: str, is_taken: bool) -> None:
+    context = the_ca().client_context()
+    context.set_ecdh_curve(group)
+    async with edge() as here:
 
+        def visit() -> None:
+            connection(here.port, context=context).close()
 
-async def test_workers_begin_with_what_openssl_is_told(tmp_path: Path) -> None:
-    process = EdgeProcess(tmp_path, workers=1, module="tests.component.stand_in_edge")
-    (tmp_path / "version").write_text("1")
-    try:
-        await process.start()
-        (worker,) = (await process.workers()).values()
-        environ = Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
-    finally:
-        process.end()
-    assert f"OPENSSL_CONF={environment_of_workers({})['OPENSSL_CONF']}".encode() in environ
+        if is_taken:
+            await in_thread(visit)
+        else:
+            with pytest.raises(ssl.SSLError, match="HANDSHAKE_FAILURE"):
+                await in_thread(visit)
+            assert here.failed(Failure.NO_GROUP) == 1
 
 
 @pytest.mark.parametrize("name", ["nobody.example", "x" * 60 + ".example"])

@@ -89,6 +89,41 @@ def test_arbitrary_extensions_never_crash(extensions: bytes) -> None:
     assert isinstance(peek(in_records(message_of(extensions))), ClientHello | Failure)
 
 
+def vector(body: bytes) -> bytes:
+    return len(body).to_bytes(2) + body
+
+
+X25519, P256, FFDHE8192, GREASE = 29, 23, 0x0104, 0x2A2A
+
+
+@pytest.mark.parametrize(
+    ("groups", "shares", "is_refused"),
+    [
+        ([X25519, FFDHE8192], [X25519], False),
+        ([X25519, FFDHE8192], [], False),  # then a curve is asked for
+        ([FFDHE8192, P256], [GREASE, P256, FFDHE8192], False),
+        ([FFDHE8192, P256], [GREASE, FFDHE8192, P256], True),
+        ([X25519, FFDHE8192], [FFDHE8192], True),
+        ([FFDHE8192], [], True),
+        ([GREASE], [GREASE], True),
+    ],
+)
+def test_who_would_have_keys_exchanged_in_a_finite_field_is_refused(
+    groups: list[int], shares: list[int], is_refused: bool
+) -> None:
+    known = extension(10, vector(b"".join(group.to_bytes(2) for group in groups)))
+    shared = extension(51, vector(b"".join(group.to_bytes(2) + vector(b"key") for group in shares)))
+    answer = peek(in_records(message_of(known + shared + extension(43, b"\x02\x03\x04"))))
+    assert answer is Failure.NO_GROUP if is_refused else isinstance(answer, ClientHello)
+
+
+@pytest.mark.parametrize("body", [b"", b"\0", b"\0\x05\0\x1d\0\x03ab", b"\0\x03\0\x1d\0", b"\0\0x"])
+def test_malformed_key_shares(body: bytes) -> None:
+    known = extension(10, vector(X25519.to_bytes(2)))
+    hello = message_of(known + extension(51, body) + extension(43, b"\x02\x03\x04"))
+    assert peek(in_records(hello)) is Failure.MALFORMED
+
+
 @pytest.mark.parametrize("start", [b"GET / HTTP/1.1\r\n", b"POST /x HTTP/1.1\r\n", b"OPTIONS * HTTP/1.1\r\n"])
 def test_plain_http_is_recognised(start: bytes) -> None:
     assert peek(start) is Failure.PLAIN_HTTP
