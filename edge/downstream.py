@@ -37,7 +37,7 @@ from edge.http.refusals import (
 )
 from edge.http.request import RequestHead
 from edge.relay import TUNNEL, Exchange
-from edge.repeat import Repeat
+from edge.repeat import MAX_REPEATED_BYTES, Repeat
 from edge.routing.challenge import is_challenge
 from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Redirect, decide
 from edge.routing.onward import compose, sign
@@ -310,7 +310,7 @@ class Downstream(asyncio.Protocol):
             head = request_ids.without_id(head)
         client = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
         upstream_head = compose(route, head, decision, client)
-        if head.fields_at:
+        if head.fields_at and len(raw) <= MAX_REPEATED_BYTES:
             self._repeat = Repeat(raw, serving.routes.generation, head, route, decision, upstream_head)
         self._start(head, route, upstream_head)
         if head.body and self._buffer:

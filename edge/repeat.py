@@ -6,9 +6,14 @@ same fields with one image after another. What is remembered is of one generatio
 
 from __future__ import annotations
 
+from typing import Final
+
 from edge.http.request import Limits, RequestHead, parse_again
 from edge.routing.decide import WELL_KNOWN
 from edge.routing.route import Route
+
+# It stays in memory, three times over, as long as its connection; browsers' requests are of 1 to 2 KB.
+MAX_REPEATED_BYTES: Final = 4096
 
 
 class Repeat:
@@ -34,7 +39,9 @@ class Repeat:
     def parse(self, raw: bytes, limits: Limits) -> RequestHead | None:
         """The head of one that `may_be` this; None where it takes more than another line to tell what it is."""
         head = parse_again(self.head, raw, len(raw) - len(self._fields), limits)
-        return None if head is None or head.target.startswith(WELL_KNOWN) else head
+        # What is below it may be answered here, and may pass where all else is redirected.
+        is_simple = head is not None and len(raw) <= MAX_REPEATED_BYTES and not head.target.startswith(WELL_KNOWN)
+        return head if is_simple else None
 
     def become(self, raw: bytes, head: RequestHead, target: bytes) -> None:
         """From now on it is this one; `head` is what `parse` gave."""

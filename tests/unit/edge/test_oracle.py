@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from random import Random
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edge.downstream import Downstream
 from tests.unit.edge import messages, oracle
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
@@ -122,6 +124,18 @@ def test_the_same_fields_behind_another_line_are_another_request(link: Link) -> 
     targets = [b"/a", b"/b?c", b"/..%2f", b"/d", b"/d"]
     assert ask(link, targets, secure=True) == [b"200", b"200", b"400", b"200", b"200"]
     assert link.upstreams[0].pipe.sent.count(b"/base/d ") == 2
+    link.end()
+
+
+def test_a_large_head_is_not_remembered(link: Link) -> None:
+    large = b"/" + b"a" * 4096
+    assert ask(link, [b"/a", large, large, b"/a"], secure=True) == [b"200"] * 4
+    remembered = cast("Downstream", link.client.protocol)._repeat
+    assert remembered is not None
+    assert len(remembered.raw) < 100
+    link.end()
+    assert ask(link, [large, large], secure=True) == [b"200"] * 2
+    assert cast("Downstream", link.client.protocol)._repeat is None
     link.end()
 
 
