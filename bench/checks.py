@@ -196,9 +196,6 @@ async def _write_domains(dsn: str, domains: int, records: int) -> None:
                 for number in range(domains)
             ),
         )
-        await connection.execute(
-            "insert into checks (id, application_id) select id, application_id from monitored_domains"
-        )
         await connection.execute("analyze monitored_domains, checks")
     finally:
         await connection.close()

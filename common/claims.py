@@ -29,7 +29,8 @@ _log = get_logger("common.claims")
 LEASE_SECONDS = 10.0
 POLL_SECONDS = 5.0
 OUTAGE_PAUSE_SECONDS = 0.5
-_SHORTEST_PAUSE_SECONDS = 0.05  # a due row that is locked just now would have us spin
+_SHORTEST_PAUSE_SECONDS = 0.05
+_OVERDUE_PAUSE_SECONDS = 0.2  # a row that is due and cannot be had just now would have us spin
 _INTERNAL = "something went wrong inside Frontage, its log says what; it is tried again"
 
 
@@ -176,6 +177,8 @@ class Runner(Generic[C]):
         async with self._database.connection() as connection:
             due = await self._queue.next_due_seconds(connection)
         self._is_more_due = due is not None and due <= 0
+        if self._is_more_due:
+            return min(poll, _OVERDUE_PAUSE_SECONDS)
         return poll if due is None else min(poll, max(due, _SHORTEST_PAUSE_SECONDS))
 
     def _start(self, claim: C) -> None:

@@ -97,15 +97,21 @@ _ROUTINE = f"from checks where application_id = applications.id and requested_at
 
 _LINES = f"""
     with waiting as materialized (
-        select id from applications where exists (select {_REQUESTED}) or exists (select {_ROUTINE})
+        select id from applications, lateral (
+            select (select due_at {_REQUESTED} order by due_at limit 1) as requested,
+                (select due_at {_ROUTINE} order by due_at limit 1) as routine
+        ) due
+        where requested is not null or routine is not null order by requested, routine limit $1
     ), shown as materialized (
         select $1 / greatest(count(*), 1) + 1 as most from waiting
     )
-    select line.* from waiting as applications, lateral (
-        (select id, application_id, false as is_routine {_REQUESTED} order by due_at limit (select most from shown))
+    select line.id, line.application_id, is_routine from waiting as applications, lateral (
+        (select id, application_id, false as is_routine, due_at {_REQUESTED}
+            order by due_at limit (select most from shown))
         union all
-        (select id, application_id, true as is_routine {_ROUTINE} order by due_at limit (select most from shown))
+        (select id, application_id, true, due_at {_ROUTINE} order by due_at limit (select most from shown))
     ) line
+    order by due_at
 """
 
 _CLAIM = f"""
@@ -154,8 +160,8 @@ _RECORD = """
 
 
 async def find_due(connection: Connection, /, *, most: int) -> list[Due]:
-    """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of the
-    lines of every application, as much of each as is its part of `most`."""
+    """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of
+    applications' lines, as much of each as is its part of `most`."""
     rows = await connection.fetch(_DUE, most + 1)
     if len(rows) > most:
         rows = await connection.fetch(_LINES, most)

@@ -170,14 +170,9 @@ def _midnight(day: date) -> datetime:
 async def _insert(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> bool:
     inserted = await connection.fetchval(
         """
-        with added as (
-            insert into monitored_domains
-                (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email)
-            values ($1, $2, $3, $4, $5, $6, $7, $8)
-            on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
-            returning id, application_id
-        )
-        insert into checks (id, application_id) select id, application_id from added
+        insert into monitored_domains (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)
+        on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
         returning true
         """,
         *_values(key),

@@ -99,6 +99,23 @@ async def test_what_was_due_stays_due_when_checks_get_a_table_of_their_own(empty
         connection.terminate()
 
 
+async def test_what_an_api_of_before_adds_is_checked_too(dsn: str) -> None:
+    """It knows nothing of the checks' table."""
+    connection = await open_session(dsn, "test")
+    try:
+        await connection.execute(
+            """
+            insert into applications (id, name, cname_target, client_secret, webhook_secret)
+                values ('a', 'a', 'a', '', '');
+            insert into monitored_domains (id, application_id, domain, dns_records)
+                values ('new', 'a', 'new.test', '[]');
+            """
+        )
+        assert await connection.fetchval("select id from checks where requested_at <= now() and due_at <= now()")
+    finally:
+        connection.terminate()
+
+
 async def test_unreachable_database_is_unavailable() -> None:
     with pytest.raises(DatabaseUnavailable):
         await migrate("postgresql://nobody@127.0.0.1:1/nothing")

@@ -5,8 +5,10 @@
 --
 -- A claim moves no indexed column, so that it rewrites the row alone; hence the room left in each page. What was due
 -- leaves a dead entry at the beginning of its index, which every claim passes: vacuumed early.
+lock table monitored_domains in access exclusive mode;  -- who adds or deletes meanwhile waits
+
 create table checks (
-    id                      text primary key references monitored_domains on delete cascade,
+    id                      text primary key,               -- its monitored domain's
     application_id          text not null,                  -- its monitored domain's
     requested_at            timestamptz default clock_timestamp(), -- added or changed since it was last looked at
     due_at                  timestamptz not null default clock_timestamp(),
@@ -23,12 +25,23 @@ select id, application_id,
     due_at, null, fence, attempts, turned_missing_at, rechecked_at
 from monitored_domains;
 
+alter table checks add foreign key (id) references monitored_domains on delete cascade;
 create index checks_due on checks (due_at);
 -- Each application's own lines, so that one of them with much to do keeps no other waiting.
 create index checks_requested on checks (application_id, due_at) where requested_at is not null;
 create index checks_routine on checks (application_id, due_at) where requested_at is null;
 create index checks_rechecked on checks (rechecked_at);
 create index checks_turned on checks (turned_missing_at) where turned_missing_at is not null;
+
+-- The table sees to it: what is watched is checked, whoever adds it (an API of before, say).
+create function schedule_check() returns trigger language plpgsql as $$
+begin
+    insert into checks (id, application_id) select id, application_id from added;
+    return null;
+end
+$$;
+create trigger schedule_check after insert on monitored_domains
+    referencing new table as added for each statement execute function schedule_check();
 
 alter table monitored_domains
     drop column records_version, drop column turned_missing_at, drop column rechecked_at,

@@ -59,6 +59,26 @@ async def test_of_more_than_can_be_taken_every_application_s_lines_are_shown(sho
     }
 
 
+async def test_whose_domains_have_been_due_the_longest_is_shown_first_but_for_what_is_asked_for(shop: Database) -> None:
+    """However many applications there are: else the same few would be checked time and again."""
+    await add(shop, APPLICATION, "asked.test", "late.test", "later.test")
+    await add(shop, NEIGHBOUR, "latest.test")
+    async with shop.transaction() as connection:
+        for minutes, name in enumerate(("later.test", "late.test", "latest.test"), start=1):
+            await connection.execute(
+                "update checks set requested_at = null, due_at = now() - make_interval(mins => $1)"
+                " where id = (select id from monitored_domains where domain = $2)",
+                minutes,
+                name,
+            )
+        ids = {row["id"]: row["domain"] for row in await connection.fetch("select id, domain from monitored_domains")}
+    async with shop.connection() as connection:
+        everything, by_line, one_line = [await checks.find_due(connection, most=most) for most in (4, 3, 1)]
+    assert [ids[each.id] for each in everything] == ["latest.test", "late.test", "later.test", "asked.test"]
+    assert by_line == everything
+    assert [ids[each.id] for each in one_line] == ["late.test", "later.test", "asked.test"], "who asks comes first"
+
+
 async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: Database) -> None:
     """It has more domains than there are places, and none of their checks ends."""
     await add(shop, APPLICATION, *(f"m{number}.test" for number in range(150)))
