@@ -75,6 +75,8 @@ Results = dict[tuple[str, str], list[Measured]]
 
 def main() -> None:
     arguments = _parse()
+    # Debian's servers lie where an ordinary user's own PATH does not lead.
+    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
     try:
         chosen, peers = cases.select(arguments.cases), _select_peers(arguments.peers)
