@@ -101,7 +101,8 @@ _LINES = f"""
             select (select due_at {_REQUESTED} order by due_at limit 1) as requested,
                 (select due_at {_ROUTINE} order by due_at limit 1) as routine
         ) due
-        where requested is not null or routine is not null order by requested, routine limit $1
+        where applications.id <> all($2) and (requested is not null or routine is not null)
+        order by requested, routine limit $1
     ), shown as materialized (
         select $1 / greatest(count(*), 1) + 1 as most from waiting
     )
@@ -159,12 +160,12 @@ _RECORD = """
 """
 
 
-async def find_due(connection: Connection, /, *, most: int) -> list[Due]:
+async def find_due(connection: Connection, /, *, most: int, full: Collection[str] = ()) -> list[Due]:
     """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of
-    applications' lines, as much of each as is its part of `most`."""
+    applications' lines, as much of each as is its part of `most`; but for those of applications that are `full`."""
     rows = await connection.fetch(_DUE, most + 1)
     if len(rows) > most:
-        rows = await connection.fetch(_LINES, most)
+        rows = await connection.fetch(_LINES, most, list(full))
     return [Due(*row) for row in rows]
 
 

@@ -38,7 +38,7 @@ class Queue:
         self.next_due_seconds = checks.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Check]:
-        due = await checks.find_due(connection, most=most)
+        due = await checks.find_due(connection, most=most, full=self._places.full(free=most))
         chosen = self._places.choose(due, free=most, most_routine=self._pace.room())
         if not chosen:
             return []

@@ -39,13 +39,17 @@ class Places:
             if not self._held[application_id]:
                 del self._held[application_id]
 
+    def full(self, *, free: int) -> list[str]:
+        """The applications that get no further place."""
+        return [application_id for application_id, held in self._held.items() if not _has_room(held, free)]
+
     def choose(self, due: Sequence[Due], *, free: int, most_routine: int) -> list[Due]:
         """Of `due`, the longest due first, those that may begin in the `free` places."""
         chosen: list[Due] = []
         held = self._held.copy()
         routine = 0
         for each in _by_turns(due):
-            if held[each.application_id] + 1 > _SHARE * (free - len(chosen) - 1):
+            if not _has_room(held[each.application_id], free - len(chosen)):
                 continue
             if each.is_routine and routine == most_routine:
                 continue
@@ -53,6 +57,10 @@ class Places:
             held[each.application_id] += 1
             routine += each.is_routine
         return chosen
+
+
+def _has_room(held: int, free: int) -> bool:
+    return held + 1 <= _SHARE * (free - 1)
 
 
 def _by_turns(due: Sequence[Due]) -> list[Due]:

@@ -79,6 +79,15 @@ async def test_whose_domains_have_been_due_the_longest_is_shown_first_but_for_wh
     assert [ids[each.id] for each in one_line] == ["late.test", "later.test", "asked.test"], "who asks comes first"
 
 
+async def test_applications_that_are_full_hide_nobody(shop: Database) -> None:
+    """They have asked for more, and before the other did."""
+    await add(shop, APPLICATION, *(f"m{number}.test" for number in range(20)))
+    await add(shop, NEIGHBOUR, "n.test")
+    async with shop.connection() as connection:
+        (shown,) = await checks.find_due(connection, most=1, full=[APPLICATION])
+    assert shown.application_id == NEIGHBOUR
+
+
 async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: Database) -> None:
     """It has more domains than there are places, and none of their checks ends."""
     await add(shop, APPLICATION, *(f"m{number}.test" for number in range(150)))

@@ -33,7 +33,9 @@ def test_who_holds_its_share_already_gets_no_more_and_others_do() -> None:
             held.enter_context(places.hold("a"))
         chosen = places.choose(line("a", 900) + line("b", 3), free=200, most_routine=ALL)
         assert shares(chosen) == {"b": 3}
+        assert places.full(free=200) == ["a"]
     assert shares(places.choose(line("a", 1), free=600, most_routine=ALL)) == {"a": 1}, "given back"
+    assert places.full(free=600) == []
 
 
 def test_applications_take_turns_whoever_has_waited_longer() -> None:
