@@ -5,7 +5,21 @@ from collections.abc import Callable, Mapping
 
 import uvloop
 
+DEADLINE_SECONDS = 110.0  # a little before the time-out of all tests
+
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Whatever moves bytes is tried on both loops."""
-    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+    return {"uvloop": _uvloop, "asyncio": asyncio.new_event_loop}
+
+
+def _uvloop() -> asyncio.AbstractEventLoop:
+    """Its signal handlers may not raise, as the one that ends other tests that hang does."""
+    loop = uvloop.new_event_loop()
+    loop.call_later(DEADLINE_SECONDS, _end, loop)
+    return loop
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel("the test takes too long")
