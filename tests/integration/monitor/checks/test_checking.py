@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from bench.lab.server import NameServer
 from bench.lab.zone import Behaviour, Zone
 from common.db import checks, shares
-from common.db.pool import Database
+from common.db.pool import Connection, Database
+from common.errors import DatabaseUnavailable
 from common.records import RECORD_TYPES
 from monitor.checks.checking import Checking
 from monitor.checks.evidence import MOST_STATEMENTS
@@ -282,6 +284,37 @@ async def test_who_is_asked_for_while_a_check_runs_is_due_when_it_ends(shop: Dat
     async with shop.transaction() as connection:
         assert await checks.record_outcomes(connection, [outcome]) == {check.id}
     assert [each.id for each in await parts.claim(shop)] == [check.id]
+
+
+class LosesAnAnswer:
+    """A database whose first commit is done, but its answer lost with the connection."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.committed = 0
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self._database.transaction() as connection:
+            yield connection
+        self.committed += 1
+        if self.committed == 1:
+            raise DatabaseUnavailable("the connection died after the commit")
+
+
+async def test_an_outcome_is_told_once_though_its_commit_was_not_answered(shop: Database, server: NameServer) -> None:
+    checking = parts.make_checking(shop, parts.address_of(server))
+    losing = LosesAnAnswer(shop)
+    checking._outcomes._database = losing  # type: ignore[assignment]
+    async with parts.running(checking):
+        await watch(shop, DOMAIN, [a("www")])
+        await check_now(shop, checking)
+
+        async def is_repeated() -> bool:
+            return losing.committed > 1
+
+        await parts.until(is_repeated)
+    assert await told(shop) == [("missing", ["www"])]
 
 
 async def test_several_monitors_share_the_work(shop: Database, server: NameServer) -> None:
