@@ -86,20 +86,27 @@ class Outcome:
     due_at: datetime
 
 
-_IS_FREE = "due_at <= now() and (lease_until is null or lease_until <= now())"
+_IS_FREE = "(lease_until is null or lease_until <= now())"
 
 _DUE = f"""
-    select id, application_id, requested_at is null as is_routine from checks where {_IS_FREE} order by due_at limit $1
+    select id, application_id, requested_at is null as is_routine from checks
+    where due_at <= now() and {_IS_FREE} order by due_at limit $1
 """
 
-_REQUESTED = f"from checks where application_id = applications.id and requested_at is not null and {_IS_FREE}"
-_ROUTINE = f"from checks where application_id = applications.id and requested_at is null and {_IS_FREE}"
+# Ordered and bounded by rows of both columns, as one index alone has them: by `application_id = … order by due_at` the
+# planner may walk all that is due, once for each application (seen: 7 s, where one has nearly all of it).
+_IN_LINE = f"""
+    from checks where (application_id, due_at) >= (applications.id, timestamptz '-infinity')
+        and (application_id, due_at) <= (applications.id, now()) and {_IS_FREE} and requested_at is {{}}
+    order by application_id, due_at
+"""
+_REQUESTED, _ROUTINE = _IN_LINE.format("not null"), _IN_LINE.format("null")
 
 _LINES = f"""
     with waiting as materialized (
         select id from applications, lateral (
-            select (select due_at {_REQUESTED} order by due_at limit 1) as requested,
-                (select due_at {_ROUTINE} order by due_at limit 1) as routine
+            select (select due_at {_REQUESTED} limit 1) as requested, (select due_at {_ROUTINE} limit 1) as routine
+            offset 0 -- once each
         ) due
         where applications.id <> all($2) and (requested is not null or routine is not null)
         order by requested, routine limit $1
@@ -107,17 +114,16 @@ _LINES = f"""
         select $1 / greatest(count(*), 1) + 1 as most from waiting
     )
     select line.id, line.application_id, is_routine from waiting as applications, lateral (
-        (select id, application_id, false as is_routine, due_at {_REQUESTED}
-            order by due_at limit (select most from shown))
+        (select id, application_id, false as is_routine, due_at {_REQUESTED} limit (select most from shown))
         union all
-        (select id, application_id, true, due_at {_ROUTINE} order by due_at limit (select most from shown))
+        (select id, application_id, true, due_at {_ROUTINE} limit (select most from shown))
     ) line
     order by due_at
 """
 
 _CLAIM = f"""
     with free as materialized (
-        select id from checks where id = any($1) and {_IS_FREE} order by id for update skip locked
+        select id from checks where id = any($1) and due_at <= now() and {_IS_FREE} order by id for update skip locked
     )
     update checks set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
         lease_until = clock_timestamp() + make_interval(secs => $2)
@@ -140,6 +146,9 @@ _RECORD = """
                 is_complete, has_found_missing, has_turned, is_recheck)
     ), locked as materialized (
         select id from monitored_domains where id = any($1) order by id for no key update
+    ), ours as materialized (
+        select checks.id from checks join outcomes o using (id, fence) join locked using (id)
+        order by checks.id for update of checks
     ), counted as (
         update checks set lease_until = null,
             due_at = case when requested_at > o.claimed_at then checks.due_at else o.due_at end,
@@ -147,7 +156,7 @@ _RECORD = """
             attempts = case when o.is_complete then 0 else attempts end,
             turned_missing_at = case when o.has_turned then o.claimed_at else turned_missing_at end,
             rechecked_at = case when o.is_recheck then o.claimed_at else rechecked_at end
-        from outcomes o join locked using (id) where checks.id = o.id and checks.fence = o.fence
+        from outcomes o join ours using (id) where checks.id = o.id
         returning checks.id
     )
     update monitored_domains set state = o.state, records_present = o.present::jsonb,
@@ -289,8 +298,14 @@ async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
         "update mass_guard set released_until = clock_timestamp() + make_interval(secs => $1)", for_seconds
     )
     released = await connection.fetch(
-        "update checks set requested_at = clock_timestamp(), due_at = clock_timestamp()"
-        " where id in (select id from monitored_domains where alarm_held_at is not null) returning id"
+        """
+        with held as materialized (
+            select checks.id from checks join monitored_domains using (id) where alarm_held_at is not null
+            order by checks.id for update of checks
+        )
+        update checks set requested_at = clock_timestamp(), due_at = clock_timestamp()
+        where id = any(array(select id from held)) returning id
+        """
     )
     await connection.execute("select pg_notify($1, '')", CHANNEL)
     return len(released)

@@ -32,6 +32,7 @@ create index checks_requested on checks (application_id, due_at) where requested
 create index checks_routine on checks (application_id, due_at) where requested_at is null;
 create index checks_rechecked on checks (rechecked_at);
 create index checks_turned on checks (turned_missing_at) where turned_missing_at is not null;
+analyze checks;
 
 -- The table sees to it: what is watched is checked, whoever adds it (an API of before, say).
 create function schedule_check() returns trigger language plpgsql as $$

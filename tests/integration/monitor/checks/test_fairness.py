@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import ExitStack
 
@@ -10,7 +11,7 @@ import pytest
 from common.clock import SystemClock
 from common.db import checks, monitored_domains
 from common.db.monitored_domains import Key, Labels
-from common.db.pool import Database
+from common.db.pool import Connection, Database
 from common.records import parse_record
 from monitor.checks.checking import Queue
 from monitor.checks.pace import Pace
@@ -86,6 +87,32 @@ async def test_applications_that_are_full_hide_nobody(shop: Database) -> None:
     async with shop.connection() as connection:
         (shown,) = await checks.find_due(connection, most=1, full=[APPLICATION])
     assert shown.application_id == NEIGHBOUR
+
+
+async def test_lines_are_found_by_their_own_indexes_whatever_the_statistics_say(shop: Database) -> None:
+    """Where one application has nearly everything, they know of no other."""
+    async with shop.transaction() as connection:
+        await connection.execute(
+            """
+            insert into monitored_domains (id, application_id, domain, dns_records)
+            select n::text, case when n > 1 then $1 else $2 end, n || '.test', '[]' from generate_series(1, 20000) n
+            """,
+            APPLICATION,
+            NEIGHBOUR,
+        )
+        for change in ("select", "analyze checks", "update checks set due_at = now()", "analyze checks"):
+            await connection.execute(change)
+            for mode in ("force_custom_plan", "force_generic_plan"):
+                await connection.execute(f"set local plan_cache_mode = {mode}")
+                plan = await explain(connection, checks._LINES)
+                assert not re.search(r"Seq Scan on checks|checks_due|checks_pkey", plan), plan
+
+
+async def explain(connection: Connection, statement: str) -> str:
+    await connection.execute(f"prepare explained(bigint, text[]) as {statement}")
+    rows = await connection.fetch("explain execute explained(5, '{}')")
+    await connection.execute("deallocate explained")
+    return "\n".join(row[0] for row in rows)
 
 
 async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: Database) -> None:
