@@ -6,7 +6,8 @@ carries the SQL, as a `Queue`; this module owns when to claim, how long, and wha
 Rules
     A row is claimed with FOR UPDATE SKIP LOCKED when it is due and no lease stands on it. Claiming commits a new
     fence and a short lease before any work begins, and counts an attempt.
-    Work writes its outcome only ``where fence = <its own>``; it raises `FenceLost` when that meets no row.
+    Work writes its outcome only ``where fence = <its own> and lease_until is not null``, and ends the lease with it;
+    it raises `FenceLost` when that meets no row: another has the row, or a commit whose answer was lost has written it.
     The lease is extended while the work runs. Whoever dies, at any step, lets it lapse: another claims the row.
     So a step may run twice, and only the writes under the last fence count.
     NOTIFY is a wake-up and may be lost: the next due time and a slow poll find the work as well.
@@ -82,7 +83,7 @@ T = TypeVar("T")
 
 
 async def outlast_outage(write: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
-    """Repeat an outcome's write while Postgres is away; `write` is fenced, so repeating it is safe.
+    """Repeat an outcome's write while Postgres is away; it ends the lease that it asks for, so repeating it is safe.
 
     Raises: `DatabaseUnavailable` when it stays away longer.
     """

@@ -183,7 +183,8 @@ async def extend(connection: Connection, claims: Collection[Batch], /, *, lease_
 async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: float, last_error: str) -> None:
     await connection.execute(
         "update batches set lease_until = null, last_error = $3, failures = failures + 1,"
-        " due_at = clock_timestamp() + make_interval(secs => $4) where id = $1 and fence = $2",
+        " due_at = clock_timestamp() + make_interval(secs => $4)"
+        " where id = $1 and fence = $2 and lease_until is not null",
         batch.id,
         batch.fence,
         last_error,
@@ -208,7 +209,9 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
 async def hold(connection: Connection, batch: Batch) -> None:
     """Nobody takes the batch over before the transaction ends. Raises: `FenceLost`."""
     if not await connection.fetchval(
-        "select true from batches where id = $1 and fence = $2 for no key update", batch.id, batch.fence
+        "select true from batches where id = $1 and fence = $2 and lease_until is not null for no key update",
+        batch.id,
+        batch.fence,
     ):
         raise FenceLost(f"batch {batch.id} is another's now")
 

@@ -6,7 +6,8 @@ Owns the SQL of ``checks``, by which monitors work on ``monitored_domains`` (par
 Rules
     each application has lines of its own, of what it asked for and of what is merely due, so that whoever claims can
     see to it that no application keeps another waiting
-    an outcome is written only under the claim's own fence, which an edit moves: a check of what was is forgotten
+    an outcome is written only under the claim's own fence, which an edit moves: a check of what was is forgotten; and
+    under its lease, which it ends: so that it is written once, even if the first commit was not answered
     a domain's row in ``monitored_domains`` is locked before its row here, and the lower id before the higher
     ``last_checked_at`` is when the last check began, whatever it could find out; the rest is what is known
     whoever is about to raise alarms holds the guard's row until the transaction ends, so that they are counted in turn
@@ -148,7 +149,7 @@ _RECORD = """
         select id from monitored_domains where id = any($1) order by id for no key update
     ), ours as materialized (
         select checks.id from checks join outcomes o using (id, fence) join locked using (id)
-        order by checks.id for update of checks
+        where lease_until is not null order by checks.id for update of checks
     ), counted as (
         update checks set lease_until = null,
             due_at = case when requested_at > o.claimed_at then checks.due_at else o.due_at end,
@@ -210,7 +211,7 @@ async def extend(connection: Connection, claims: Collection[Check], /, *, lease_
 async def postpone(connection: Connection, check: Check, /, *, delay_seconds: float) -> None:
     await connection.execute(
         "update checks set lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)"
-        " where id = $1 and fence = $2",
+        " where id = $1 and fence = $2 and lease_until is not null",
         check.id,
         check.fence,
         delay_seconds,

@@ -217,7 +217,7 @@ async def postpone(connection: Connection, claimed: Claimed, /, *, delay_seconds
     await connection.execute(
         "update deliveries set lease_until = null, last_error = $3,"
         " due_at = case when status = 'pending' then clock_timestamp() + make_interval(secs => $4) end"
-        " where event_id = $1 and fence = $2",
+        " where event_id = $1 and fence = $2 and lease_until is not null",
         claimed.event_id,
         claimed.fence,
         last_error,
@@ -259,7 +259,7 @@ async def record_failed(connection: Connection, claimed: Claimed, entry: LogEntr
             status = case when superseded_by is null then 'pending' else 'superseded' end,
             due_at = case when superseded_by is null then clock_timestamp() + make_interval(secs => $5) end,
             settled_at = case when superseded_by is not null then clock_timestamp() end
-        where event_id = $1 and fence = $2
+        where event_id = $1 and fence = $2 and lease_until is not null
         """,
         claimed.event_id,
         claimed.fence,
@@ -274,7 +274,7 @@ async def record_superseded(connection: Connection, claimed: Claimed) -> None:
     """It was superseded under a lease that lapsed. Raises: `FenceLost`."""
     status = await connection.execute(
         "update deliveries set status = 'superseded', lease_until = null, due_at = null, settled_at = clock_timestamp()"
-        " where event_id = $1 and fence = $2 and superseded_by is not null",
+        " where event_id = $1 and fence = $2 and lease_until is not null and superseded_by is not null",
         claimed.event_id,
         claimed.fence,
     )
@@ -289,7 +289,7 @@ async def _settle(
         """
         update deliveries set lease_until = null, due_at = null, settled_at = clock_timestamp(), last_error = $4,
             status = $3, superseded_by = null, log = $5, failures = failures + ($4::text is not null)::int
-        where event_id = $1 and fence = $2
+        where event_id = $1 and fence = $2 and lease_until is not null
         """,
         claimed.event_id,
         claimed.fence,

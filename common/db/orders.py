@@ -277,7 +277,7 @@ async def postpone(connection: Connection, order: Order, /, *, delay_seconds: fl
         update orders set lease_until = null, last_error = $3,
             due_at = clock_timestamp() + make_interval(secs => $4),
             state = case when state = 'running' and attempts >= $5 then 'failed' else state end
-        where domain = $1 and fence = $2
+        where domain = $1 and fence = $2 and lease_until is not null
         returning state, failed_at
         """,
         order.domain,
@@ -311,9 +311,8 @@ async def defer(connection: Connection, order: Order, *, delay_seconds: float, w
     """Put the order off because a CA's limit is reached: no failure, and no attempt. Raises: `FenceLost`."""
     await _write_fenced(
         connection,
-        "update orders set lease_until = null, last_error = $3, attempts = attempts - 1,"
-        " due_at = clock_timestamp() + make_interval(secs => $4), state = case when $5 then 'issued' else state end"
-        " where domain = $1 and fence = $2",
+        "lease_until = null, last_error = $3, attempts = attempts - 1,"
+        " due_at = clock_timestamp() + make_interval(secs => $4), state = case when $5 then 'issued' else state end",
         order,
         words,
         delay_seconds,
@@ -325,9 +324,8 @@ async def record_renewal_begun(connection: Connection, order: Order) -> None:
     """Publish that an order runs again whose domain has a certificate, holding nobody. Raises: `FenceLost`."""
     await _write_fenced(
         connection,
-        "update orders set state = 'running', hold_until = now(), phases = '{}',"
-        " requested_at = case when state = 'issued' then now() else requested_at end, finished_at = null"
-        " where domain = $1 and fence = $2",
+        "state = 'running', hold_until = now(), phases = '{}',"
+        " requested_at = case when state = 'issued' then now() else requested_at end, finished_at = null",
         order,
     )
 
@@ -336,8 +334,7 @@ async def record_placed(connection: Connection, order: Order, placed: PlacedOrde
     """Keep what the order at the CA, and the key of its certificate, are found again by. Raises: `FenceLost`."""
     await _write_fenced(
         connection,
-        "update orders set placed_issuer = $3, placed_url = $4, placed_at = $5, placed_key = $6"
-        " where domain = $1 and fence = $2",
+        "placed_issuer = $3, placed_url = $4, placed_at = $5, placed_key = $6",
         order,
         placed.issuer,
         placed.url,
@@ -348,7 +345,7 @@ async def record_placed(connection: Connection, order: Order, placed: PlacedOrde
 
 async def forget_placed(connection: Connection, order: Order) -> None:
     """The order at the CA has come to nothing. Raises: `FenceLost`."""
-    await _write_fenced(connection, f"update orders set {_NOTHING_PLACED} where domain = $1 and fence = $2", order)
+    await _write_fenced(connection, _NOTHING_PLACED, order)
 
 
 async def record_issued(
@@ -358,8 +355,7 @@ async def record_issued(
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
-        f"update orders set state = 'issued', phases = $3, last_error = null, {_NOTHING_PLACED}"
-        " where domain = $1 and fence = $2",
+        f"state = 'issued', phases = $3, last_error = null, {_NOTHING_PLACED}",
         order,
         phases,
     )
@@ -371,9 +367,8 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
-        "update orders set due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4,"
-        " kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(), failed_at = null"
-        " where domain = $1 and fence = $2",
+        "due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4,"
+        " kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(), failed_at = null",
         order,
         renew_at,
         phases,
@@ -388,8 +383,8 @@ async def record_look(connection: Connection, order: Order, renew_at: datetime, 
     """Looked after: nothing to do before then. Raises: `FenceLost`."""
     await _write_fenced(
         connection,
-        "update orders set renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
-        " lease_until = null, attempts = 0 where domain = $1 and fence = $2",
+        "renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
+        " lease_until = null, attempts = 0",
         order,
         renew_at,
         look_again_seconds,
@@ -403,9 +398,9 @@ async def record_departed(connection: Connection, order: Order, *, look_again_se
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
-        "update orders set lease_until = null, last_error = $3,"
+        "lease_until = null, last_error = $3,"
         " due_at = clock_timestamp() + make_interval(secs => $4),"
-        " state = case when $5 then 'issued' else 'failed' end where domain = $1 and fence = $2",
+        " state = case when $5 then 'issued' else 'failed' end",
         order,
         words,
         look_again_seconds,
@@ -421,17 +416,17 @@ async def record_departed(connection: Connection, order: Order, *, look_again_se
 async def record_returned(connection: Connection, order: Order) -> None:
     """The domain's DNS leads to us again; its owner is told if it is served. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
-    await connection.execute("update domains set departed_at = null where domain = $1", order.domain)
-    await _write_fenced(
-        connection,
-        "update orders set last_error = null, failed_at = null, attempts = 1 where domain = $1 and fence = $2",
-        order,
+    returned = await connection.execute(
+        "update domains set departed_at = null where domain = $1 and departed_at is not null", order.domain
     )
-    if order.in_service is not None and order.in_service.is_live:
+    await _write_fenced(connection, "last_error = null, failed_at = null, attempts = 1", order)
+    if returned != "UPDATE 0" and order.in_service is not None and order.in_service.is_live:
         await outcomes.record_success(connection, order.domain, order.application_id)
 
 
-async def _write_fenced(connection: Connection, statement: str, order: Order, *values: object) -> None:
+async def _write_fenced(connection: Connection, assignments: str, order: Order, *values: object) -> None:
+    """`assignments` take `values` from $3 on."""
+    statement = f"update orders set {assignments} where domain = $1 and fence = $2 and lease_until is not null"
     if await connection.execute(statement, order.domain, order.fence, *values) != "UPDATE 1":
         raise FenceLost(f"the order of {order.domain} is another's now")
 

@@ -121,7 +121,8 @@ async def extend(connection: Connection, claims: Collection[Revocation], /, *, l
 async def postpone(connection: Connection, claim: Revocation, /, *, delay_seconds: float, last_error: str) -> None:
     await connection.execute(
         "update revocations set lease_until = null, last_error = $3,"
-        " due_at = clock_timestamp() + make_interval(secs => $4) where id = $1 and fence = $2",
+        " due_at = clock_timestamp() + make_interval(secs => $4)"
+        " where id = $1 and fence = $2 and lease_until is not null",
         claim.id,
         claim.fence,
         last_error,
@@ -141,7 +142,7 @@ async def record_revoked(connection: Connection, claim: Revocation) -> None:
     """Raises: `FenceLost`."""
     status = await connection.execute(
         "update revocations set due_at = null, lease_until = null, last_error = null, revoked_at = now()"
-        " where id = $1 and fence = $2",
+        " where id = $1 and fence = $2 and lease_until is not null",
         claim.id,
         claim.fence,
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.claims import LEASE_SECONDS, outlast_outage
+from common.claims import outlast_outage
 from common.db import checks, events, monitor_health, shares
 from common.db.checks import Check, Outcome
 from common.db.events import NewEvent
@@ -120,10 +120,7 @@ class Outcomes:
         """Tell each who waits whether it counted, or what went wrong. A row that Postgres will not have spoils its own
         outcome only."""
         try:
-            tries = itertools.count()
-            kept = await outlast_outage(
-                lambda: self._record([finished for finished, _ in taken], is_repeated=next(tries) > 0)
-            )
+            kept = await outlast_outage(lambda: self._record([finished for finished, _ in taken]))
         except DatabaseUnavailable as error:
             _fail(taken, error)
         except Exception as error:  # noqa: BLE001 - each who waits deals with it as with its own
@@ -141,16 +138,9 @@ class Outcomes:
                 if not written.done():
                     written.set_result(finished.check.id in kept)
 
-    async def _record(self, batch: Sequence[Finished], *, is_repeated: bool) -> set[str]:
-        """One transaction. Returns the ids of the checks that counted.
-
-        One before it may have been committed though its answer was lost: what that wrote has no lease any more.
-        """
+    async def _record(self, batch: Sequence[Finished]) -> set[str]:
+        """One transaction. Returns the ids of the checks that counted."""
         async with self._database.transaction() as connection:
-            if is_repeated:
-                claims = [each.check for each in batch]
-                held = await checks.extend(connection, claims, lease_seconds=LEASE_SECONDS)
-                batch = [each for each in batch if each.check.id in held]
             tally, is_released = await self._weigh(connection, batch)
             told = [
                 news(

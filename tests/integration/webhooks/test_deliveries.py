@@ -23,6 +23,7 @@ from common.db.deliveries import MOST_AT_ONCE
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.webhook_endpoints import Endpoint
+from common.errors import FenceLost
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import Keyring, load_keyring
 from monitor.webhooks.schedule import MOST_ATTEMPTS
@@ -122,6 +123,25 @@ async def test_failures_are_retried_under_the_same_id_until_one_succeeds(
         Webhook(secret).verify(delivery.body, delivery.headers)
     assert [attempt["status"] for attempt in (await delivery_of(database, event_id)).log] == [500, 500, 500, 500, 204]
     assert (await endpoint_of(database)).failing_since is None
+
+
+async def test_attempt_counts_once_though_its_commit_was_not_answered(database: Database, secret: str) -> None:
+    """The write is repeated then, by the same claim."""
+    event_id = await record(database)
+    async with database.transaction() as connection:
+        (claimed,) = await deliveries.claim(connection, most=1, lease_seconds=60)
+
+    async def write() -> None:
+        async with database.transaction() as connection:
+            await webhook_endpoints.note_failure(connection, APPLICATION, "500")
+            await deliveries.record_failed(connection, claimed, {"at": "now", "status": 500, "error": "500"}, 5.0)
+
+    await write()
+    before = await delivery_of(database, event_id)
+    with pytest.raises(FenceLost):
+        await write()
+    assert await delivery_of(database, event_id) == before
+    assert [attempt["status"] for attempt in before.log] == [500]
 
 
 async def test_used_up_schedule_ends_as_failed_and_a_replay_begins_anew(

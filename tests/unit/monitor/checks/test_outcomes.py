@@ -34,7 +34,7 @@ class Recording(Outcomes):
         self.batches: list[list[str]] = []
         self.go_on = asyncio.Event()
 
-    async def _record(self, batch: Sequence[Finished], *, is_repeated: bool) -> set[str]:
+    async def _record(self, batch: Sequence[Finished]) -> set[str]:
         ids = [each.check.id for each in batch]
         self.batches.append(ids)
         await self.go_on.wait()
