@@ -151,7 +151,7 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("The webhooks it has received", f"curl {stage.lab.sink}/"),
         (load_title, f"{here} {load}"),
     ):
-        console.print(f"[bold]{title}[/]")
+        console.print(title, style="bold", markup=False)  # paths and extras have brackets
         console.print(f"  {text}", markup=False)
     note = "stays for the next demo" if is_kept else "goes with it; set FRONTAGE_STATE_DIR to keep it"
     console.print(f"\nCtrl-C ends everything; the state in {settings.state_dir} {note}.", markup=False)
