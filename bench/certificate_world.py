@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 
+from bench.application import make_application
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.lab import Lab
 from bench.lab.pebble import Pebble, running_pebble
@@ -26,7 +27,6 @@ from bench.private_stage import free_ports, private_environment
 from common import applications as minting
 from common.cli.database import prepare
 from common.cli.walk import Visitor
-from common.db import applications
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres
@@ -203,7 +203,9 @@ async def certificate_world(
         keyring = await prepare(api.settings)
         _write_zone(lab.zone, api.settings)
         database = await stack.enter_async_context(open_pool(dsn, size=4, application_name="frontage bench"))
-        application_id, secret = await _make_application(database, keyring)
+        application_id, secret = await make_application(
+            database, keyring, name="Certificates", cname_target=_CNAME_TARGET
+        )
         session = await stack.enter_async_context(aiohttp.ClientSession(api.settings.base_url))
         ca_file = directory / "pebble-root.pem"
         ca_file.write_text(await pebble.root())
@@ -223,21 +225,3 @@ def _write_zone(zone: Zone, settings: Settings) -> None:
     zone.add(_CNAME_TARGET, "CNAME", settings.ssl_target)
     for target in (settings.ssl_target, settings.power_target):
         zone.add(target, "A", "127.0.0.1")
-
-
-async def _make_application(database: Database, keyring: Keyring) -> tuple[str, str]:
-    new_id, secret = minting.mint_id(), minting.mint_client_secret()
-    async with database.transaction() as connection:
-        await applications.create_application(
-            connection,
-            applications.NewApplication(
-                id=new_id,
-                name="Certificates",
-                cname_target=_CNAME_TARGET,
-                client_secret=keyring.seal(secret.encode(), applications.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(
-                    minting.mint_webhook_secret().encode(), applications.webhook_secret_identity(new_id)
-                ),
-            ),
-        )
-    return new_id, secret

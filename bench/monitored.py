@@ -30,18 +30,18 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bench import monitored_rows, output
+from bench.application import make_application
 from bench.figures import Figure
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
 from common import applications as minting
 from common.cli.database import prepare
-from common.db import applications, checks
+from common.db import checks
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory, role_argv, settle_garbage_collector, spawn
-from common.secrets import Keyring
 from common.settings import Settings, load
 
 DOMAINS = 1_000_000
@@ -121,27 +121,14 @@ async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
             try:
                 dsn = postgres.start()  # from this thread: the server ends with it
                 keyring = await prepare(settings)
-                application_id, secret = await _make_application(dsn, keyring)
+                async with open_pool(dsn, size=1, application_name="frontage bench") as database:
+                    application_id, secret = await make_application(
+                        database, keyring, name="Monitored", cname_target="apps.monitored.localhost"
+                    )
                 log = state_dir / "roles.log"
                 yield World(dsn, environ, settings, log, server.zone, application_id, secret, count)
             finally:
                 postgres.stop()
-
-
-async def _make_application(dsn: str, keyring: Keyring) -> tuple[str, str]:
-    new_id, secret = minting.mint_id(), minting.mint_client_secret()
-    async with open_pool(dsn, size=1, application_name="frontage bench") as database, database.transaction() as session:
-        await applications.create_application(
-            session,
-            applications.NewApplication(
-                id=new_id,
-                name="Monitored",
-                cname_target="apps.monitored.localhost",
-                client_secret=keyring.seal(secret.encode(), applications.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(b"whsec_", applications.webhook_secret_identity(new_id)),
-            ),
-        )
-    return new_id, secret
 
 
 # Measuring ------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from random import Random
 
 import aiohttp
 
+from bench.application import make_application
 from bench.certificate_world import Partner, RoleProcess
 from bench.lab.faulty_dns import Faults, FaultyServer
 from bench.lab.faulty_sink import FaultyReceiver, SinkFaults
@@ -26,15 +27,13 @@ from bench.lab.zone import Zone
 from bench.monitor_faults.counts import Counts
 from bench.monitor_faults.monitoring_process import SENDER_SECONDS, Configuration
 from bench.private_stage import free_ports, private_environment
-from common import applications as minting
 from common.cli.database import prepare
-from common.db import applications, monitored_domains
+from common.db import monitored_domains
 from common.db.monitored_domains import Key, Labels
 from common.db.pool import Database, open_pool
 from common.postgres import EmbeddedPostgres
 from common.processes import spawn
 from common.records import Record
-from common.secrets import Keyring
 
 ADDRESS = "192.0.2.1"
 TTL_SECONDS = 300
@@ -130,7 +129,9 @@ async def open_world(seed: int, counts: Counts) -> AsyncIterator[World]:
         stack.push_async_callback(api.kill)
         keyring = await prepare(api.settings)
         database = await stack.enter_async_context(open_pool(dsn, size=_CONNECTIONS, application_name="frontage bench"))
-        application_id, secret = await _make_application(database, keyring, sink.url)
+        application_id, secret = await make_application(
+            database, keyring, name="Faults", cname_target="apps.faults.example", webhook_url=sink.url
+        )
         session = await stack.enter_async_context(_open_session(api.settings.base_url))
         configuration = Configuration(
             dsn, str(api.settings.key_file), [str(server.address) for server in resolvers], authority.address.port
@@ -177,25 +178,6 @@ def _open_session(base_url: str) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(force_close=True),
         timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS),
     )
-
-
-async def _make_application(database: Database, keyring: Keyring, webhook_url: str) -> tuple[str, str]:
-    new_id, secret = minting.mint_id(), minting.mint_client_secret()
-    async with database.transaction() as connection:
-        await applications.create_application(
-            connection,
-            applications.NewApplication(
-                id=new_id,
-                name="Faults",
-                cname_target="apps.faults.example",
-                webhook_url=webhook_url,
-                client_secret=keyring.seal(secret.encode(), applications.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(
-                    minting.mint_webhook_secret().encode(), applications.webhook_secret_identity(new_id)
-                ),
-            ),
-        )
-    return new_id, secret
 
 
 async def watch(world: World, domains: list[str]) -> None:
