@@ -40,6 +40,10 @@ class Due:
     application_id: str
     is_routine: bool
 
+    @property
+    def tenant(self) -> str:
+        return self.application_id
+
 
 @dataclass(frozen=True, slots=True)
 class Check:

@@ -9,7 +9,8 @@ Words
     alarm        an event that says a record is missing; held when too many come at once (`mass`)
 
 ``verdicts``, ``transitions``, ``mass``, ``schedule`` and ``evidence`` decide and are pure; ``resolvers`` and
-``authority`` ask, ``direct`` where it is dnspython that does; ``looking`` carries one check through, by ``turns``;
-``outcomes`` writes many at once; ``checking`` puts it all together, in its ``places`` and at its ``pace``; and
-``health`` says how it fares. Rows and their rules are `common.db.checks`.
+``authority`` ask, ``direct`` where it is dnspython that does; ``looking`` carries one check through; ``outcomes``
+writes many at once; ``checking`` puts it all together, fair to applications (`common.fair_queue`,
+`common.concurrency_shares`) and at its ``pace``; and ``health`` says how it fares. Rows and their
+rules are `common.db.checks`.
 """

@@ -9,6 +9,7 @@ from random import Random
 from common.addresses import AddressPolicy
 from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
+from common.concurrency_shares import ConcurrencyShares
 from common.db import checks
 from common.db.checks import Check
 from common.db.pool import Connection, Database
@@ -18,7 +19,6 @@ from monitor.checks.health import Health
 from monitor.checks.looking import Looking
 from monitor.checks.outcomes import Finished, Outcomes
 from monitor.checks.pace import Pace
-from monitor.checks.places import Places
 from monitor.checks.resolvers import Resolvers
 from monitor.checks.schedule import next_due, next_try
 from monitor.checks.transitions import decide
@@ -31,15 +31,15 @@ _MOST_A_SECOND = 1000.0  # routine checks of one process: 3.6 million domains an
 class Queue:
     """`common.db.checks` at this process' pace, and fair among applications."""
 
-    def __init__(self, pace: Pace, places: Places) -> None:
+    def __init__(self, pace: Pace, shares: ConcurrencyShares) -> None:
         self._pace = pace
-        self._places = places
+        self._shares = shares
         self.extend = checks.extend
         self.next_due_seconds = checks.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Check]:
-        due = await checks.find_due(connection, most=most, full=self._places.full(free=most))
-        chosen = self._places.choose(due, free=most, most_routine=self._pace.room())
+        due = await checks.find_due(connection, most=most, full=self._shares.full(free=most))
+        chosen = self._shares.choose(due, free=most, most_routine=self._pace.room())
         if not chosen:
             return []
         claimed = await checks.claim(connection, chosen, lease_seconds=lease_seconds)
@@ -74,10 +74,10 @@ class Checking:
         self._looking = Looking(self._resolvers, Authority(policy, port=authority_port), clock)
         self._outcomes = Outcomes(database, base_url, on_events)
         self._health = Health(database, interval_seconds)
-        self._places = Places()
+        self._shares = ConcurrencyShares()
         self._runner = Runner(
             database,
-            Queue(Pace(clock, most_a_second=most_a_second), self._places),
+            Queue(Pace(clock, most_a_second=most_a_second), self._shares),
             self._perform,
             concurrency=_AT_ONCE,
             refill=_REFILL,
@@ -99,11 +99,11 @@ class Checking:
             await self._resolvers.close()
 
     async def _perform(self, check: Check) -> None:
-        with self._places.hold(check.application_id):
+        with self._shares.hold(check.application_id):
             await self._check(check)
 
     async def _check(self, check: Check) -> None:
-        found = await self._looking.look(check.domain, check.records, party=check.application_id)
+        found = await self._looking.look(check.domain, check.records, tenant=check.application_id)
         transition = decide(check, found.verdicts, round_seconds=self._interval_seconds)
         if transition.is_complete:
             due_at = next_due(check.id, check.claimed_at, self._interval_seconds)

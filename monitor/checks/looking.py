@@ -5,8 +5,8 @@ no more: the zone's own servers are, and the other resolvers (the rules are in `
 has authority of its own (AA) may stand in for name servers that cannot be found, if it repeats itself. Nothing here
 outlives its check.
 
-Records are looked at some at a time, and in all checks together no more at once than one core can follow, by `turns`:
-all at once, everything would be late, and nothing finished in time.
+Records are looked at some at a time, and in all checks together no more at once than one core can follow
+(`common.fair_queue`): all at once, everything would be late, and nothing finished in time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 
 from common.clock import Clock
 from common.dns import Answer, Outcome
+from common.fair_queue import FairQueue
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
 from monitor.checks import evidence
 from monitor.checks.authority import Authority, Reply
 from monitor.checks.evidence import Role, Statement, Subject
 from monitor.checks.resolvers import Resolvers
-from monitor.checks.turns import Turns
 from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
 
 _ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
@@ -52,11 +52,11 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
-    """Of records that are asked about first, and of those in doubt: servers that are gone hold up the latter only."""
+class _Queues:
+    """For the first question about each record, and for records in doubt: dead servers hold up only the latter."""
 
-    first: Turns
-    doubts: Turns
+    first: FairQueue
+    doubts: FairQueue
 
 
 class Looking:
@@ -66,14 +66,15 @@ class Looking:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
-        self._turns = _Turns(
-            Turns(_MOST_AT_ONCE, longest_seconds=_FIRST_SECONDS), Turns(_MOST_DOUBTED, longest_seconds=_DOUBTS_SECONDS)
+        self._queues = _Queues(
+            first=FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_FIRST_SECONDS),
+            doubts=FairQueue(_MOST_DOUBTED, longest_hold_seconds=_DOUBTS_SECONDS),
         )
 
-    async def look(self, domain: str, records: Sequence[Record], *, party: str | None = None) -> Findings:
-        """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to. Parties share
-        the turns evenly, however many domains each has; without one, the domain stands for itself."""
-        look = _Look(self._resolvers, self._authority, self._clock, self._turns, party or domain, domain, records)
+    async def look(self, domain: str, records: Sequence[Record], *, tenant: str | None = None) -> Findings:
+        """Whatever has no verdict in time is unknown. `domain` is the apex that hosts are relative to. Tenants
+        share the capacity evenly, however many domains each has; without one, the domain is its own tenant."""
+        look = _Look(self._resolvers, self._authority, self._clock, self._queues, tenant or domain, domain, records)
         with suppress(TimeoutError):
             await look.run()
         return look.findings()
@@ -88,16 +89,16 @@ class _Look:
         resolvers: Resolvers,
         authority: Authority,
         clock: Clock,
-        turns: _Turns,
-        party: str,
+        queues: _Queues,
+        tenant: str,
         domain: str,
         records: Sequence[Record],
     ) -> None:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
-        self._turns = turns
-        self._party = party
+        self._queues = queues
+        self._tenant = tenant
         self._apex = normal_name(domain)
         self._records = records
         self._subjects: list[Subject] = [(owner_name(record, domain), record.type) for record in records]
@@ -124,10 +125,10 @@ class _Look:
 
     async def _look_at(self, numbers: range) -> None:
         """Raises: TimeoutError."""
-        async with self._turns.first.take(self._party, len(numbers)), asyncio.timeout(_ROUND_SECONDS):
+        async with self._queues.first.slot(self._tenant, len(numbers)), asyncio.timeout(_ROUND_SECONDS):
             doubted = await self._ask_first(numbers)
         if doubted:
-            async with self._turns.doubts.take(self._party, len(doubted)), asyncio.timeout(_ROUND_SECONDS):
+            async with self._queues.doubts.slot(self._tenant, len(doubted)), asyncio.timeout(_ROUND_SECONDS):
                 await asyncio.gather(*map(self._settle, doubted))
 
     async def _ask_first(self, numbers: range) -> list[int]:

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 import pytest
 
 from common.clock import SystemClock
+from common.concurrency_shares import ConcurrencyShares
 from common.db import checks, monitored_domains
 from common.db.monitored_domains import Key, Labels
 from common.db.pool import Connection, Database
 from common.records import parse_record
 from monitor.checks.checking import Queue
 from monitor.checks.pace import Pace
-from monitor.checks.places import Places
 
 from . import parts
 from .parts import APPLICATION, a
@@ -116,10 +116,10 @@ async def explain(connection: Connection, statement: str) -> str:
 
 
 async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: Database) -> None:
-    """It has more domains than there are places, and none of their checks ends."""
+    """It has more domains than there are slots, and none of their checks ends."""
     await add(shop, APPLICATION, *(f"m{number}.test" for number in range(150)))
-    places, free = Places(), 100
-    queue = Queue(Pace(SystemClock(), most_a_second=1000.0), places)
+    shares, free = ConcurrencyShares(), 100
+    queue = Queue(Pace(SystemClock(), most_a_second=1000.0), shares)
 
     async def claim() -> list[str]:
         async with shop.transaction() as connection:
@@ -130,7 +130,7 @@ async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: D
         while claimed := await claim():
             free -= len(claimed)
             for _ in claimed:
-                running.enter_context(places.hold(APPLICATION))
+                running.enter_context(shares.hold(APPLICATION))
         assert free == 34
         await add(shop, NEIGHBOUR, "n.test")
         assert await claim() == ["n.test"]
