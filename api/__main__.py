@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from api.app import build_app
+from api.counters import Counters
 from api.serving import serving
 from common.addresses import own_policy
+from common.admin_listener import check_database, serving_admin
 from common.clock import SystemClock
 from common.db.pool import open_pool, resolve_dsn
 from common.db.start import check_start
@@ -28,8 +31,14 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     resolver = Resolver(settings.dns_servers, own_policy(settings))
     async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
         await check_start(database, keyring)
-        app = build_app(settings, database, keyring, resolver, SystemClock())
-        async with serving(app, settings.api_listen):
+        counters = Counters()
+        app = build_app(settings, database, keyring, resolver, SystemClock(), counters)
+        async with (
+            serving(app, settings.api_listen),
+            serving_admin(
+                settings.api_admin, "FRONTAGE_API_ADMIN", partial(check_database, database), counters.families
+            ),
+        ):
             settle_garbage_collector()
             announce_ready()
             await stop.wait()

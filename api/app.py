@@ -43,7 +43,7 @@ from common.logs import get_logger
 from common.secrets import Keyring
 from common.settings import Settings
 
-_OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/metrics", "/share/{id}"})
+_OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}"})
 
 _log = get_logger("api")
 
@@ -54,6 +54,7 @@ def build_app(
     keyring: Keyring,
     resolver: Resolver,
     clock: Clock,
+    counters: Counters,
     *,
     probe_port: int = 80,
 ) -> web.Application:
@@ -63,7 +64,6 @@ def build_app(
     """
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
-    counters = Counters()
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
     enrolment = Enrolment(database, resolver, policy, Places.of(settings), probe, clock)
     power = PowerHandlers(PowerService(enrolment))
@@ -72,7 +72,7 @@ def build_app(
     monitor = MonitorHandlers(MonitorService(database))
     bulk = BatchHandlers(BatchService(database))
     webhooks = WebhookHandlers(WebhookService(database))
-    health = HealthHandlers(database, counters)
+    health = HealthHandlers(database)
     app = web.Application(
         middlewares=[_answered(counters, clock), _authenticated(authenticator)],
         client_max_size=LARGEST_BODY_BYTES,
@@ -112,7 +112,6 @@ def build_app(
         ("POST", "/token", TokenHandler(authenticator, clock).post),
         ("GET", "/healthz", health.healthz),
         ("GET", "/readyz", health.readyz),
-        ("GET", "/metrics", health.metrics),
     )
     for method, path, handler in routes:
         app.router.add_route(method, path, handler, expect_handler=_expect)

@@ -12,7 +12,7 @@ from pathlib import Path
 from common.cli.stage import Stage, set_up
 from common.settings import PREFIX
 
-_LISTENERS = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN")
+_LISTENERS = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN", "API_ADMIN", "MONITOR_ADMIN")
 
 
 def free_ports(count: int) -> list[int]:

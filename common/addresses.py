@@ -7,6 +7,7 @@ this policy about the very address it is about to connect to; a name is never ch
 Rules
     an address of our own listeners is refused, whatever else is allowed: a proxy must not call itself
     an address that carries an IPv4 address stands for both
+    what the operator denied is refused, even if it is public or allowed (``FRONTAGE_DENY_ADDRESSES``)
     what is not public is refused unless the operator allowed it (``FRONTAGE_ALLOW_PRIVATE_ADDRESSES``)
 """
 
@@ -28,6 +29,7 @@ _NOT_PUBLIC_V4 = tuple(
             "10.0.0.0/8",  # private use (RFC 1918)
             "100.64.0.0/10",  # shared by carriers (RFC 6598)
             "127.0.0.0/8",  # loopback (RFC 1122 §3.2.1.3)
+            "168.63.129.16/32",  # a public address, but in Azure the virtual machine's own host
             "169.254.0.0/16",  # link-local (RFC 3927); clouds keep their metadata here
             "172.16.0.0/12",  # private use (RFC 1918)
             "192.0.0.0/24",  # protocol assignments (RFC 6890 §2.1)
@@ -74,9 +76,11 @@ class AddressPolicy:
         allowed: Iterable[Network],
         own_listeners: Iterable[tuple[str, int]],
         *,
+        denied: Iterable[Network] = (),
         is_own_address: Callable[[IPAddress], bool] | None = None,
     ) -> None:
         self._allowed = tuple(allowed)
+        self._denied = tuple(denied)
         self._is_own_address = is_own_address or is_address_of_this_machine
         self._listeners: set[tuple[IPAddress, int]] = set()
         self._ports_everywhere: set[int] = set()
@@ -92,6 +96,8 @@ class AddressPolicy:
         every_form = forms(address)
         if any(self._is_own_listener(form, port) for form in every_form):
             raise AddressRefused(f"{address} port {port} is Frontage itself")
+        if any(_is_among(form, self._denied) for form in every_form):
+            raise AddressRefused(f"{address} is not an address that may be dialled")
         if _is_among(address, self._allowed):
             return
         if any(not is_public(form) and not _is_among(form, self._allowed) for form in every_form):
@@ -155,6 +161,5 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def own_policy(settings: Settings) -> AddressPolicy:
-    """Whom a role may dial for others; never a listener of this installation."""
-    listeners = (settings.edge_http, settings.edge_https, settings.edge_admin, settings.api_listen)
-    return AddressPolicy(settings.allow_private_addresses, listeners)
+    """The addresses that a role may dial for a tenant; never a listener of this installation."""
+    return AddressPolicy(settings.allow_private_addresses, settings.listeners, denied=settings.deny_addresses)

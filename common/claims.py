@@ -136,6 +136,11 @@ class Runner(Generic[C]):
     def __repr__(self) -> str:
         return f"<Runner holds {sorted(claim.key for claim in self._held.values())} of {self._concurrency}>"
 
+    @property
+    def held(self) -> int:
+        """How many claims are being worked on."""
+        return len(self._held)
+
     def wake(self) -> None:
         """There may be work: look at once. Cheap, never blocks, may be called for nothing."""
         self._wake.set()

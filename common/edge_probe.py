@@ -70,5 +70,5 @@ class HttpEdgeProbe:
 
 def probing_policy(settings: Settings) -> AddressPolicy:
     """As others are dialled (`common.addresses.own_policy`), but our own edge's plain port may be: it is looked for."""
-    listeners = (settings.edge_https, settings.edge_admin, settings.api_listen)
-    return AddressPolicy(settings.allow_private_addresses, listeners)
+    listeners = [listen for listen in settings.listeners if listen != settings.edge_http]
+    return AddressPolicy(settings.allow_private_addresses, listeners, denied=settings.deny_addresses)

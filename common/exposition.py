@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -14,9 +14,12 @@ from common.metrics import Family
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def render(families: Iterable[Family]) -> bytes:
-    """Prometheus' text format, to be sent as `CONTENT_TYPE`."""
+def render(families: Iterable[Family], *, with_process: bool = False) -> bytes:
+    """Prometheus' text format, to be sent as `CONTENT_TYPE`; with this process' CPU time, memory and descriptors if
+    `with_process`."""
     registry = CollectorRegistry(auto_describe=False)
+    if with_process:
+        ProcessCollector(registry=registry)
     registry.register(_Given(list(families)))
     return generate_latest(registry)
 

@@ -60,6 +60,10 @@ def _one_host_port(value: Any) -> Any:
     return parse_host_port(value) if isinstance(value, str) else value
 
 
+def _one_host_port_or_off(value: Any) -> Any:
+    return None if value == "off" else _one_host_port(value)
+
+
 def _name_servers(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -111,6 +115,7 @@ _EXTERNAL_ACCOUNT = re.compile(r"([^\s=]+)=([^\s:]+):([A-Za-z0-9_-]{16,})=*")
 Directories = Annotated[tuple[str, ...], BeforeValidator(_directories)]
 ExternalAccounts = Annotated[tuple[ExternalAccount, ...], BeforeValidator(_external_accounts)]
 Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
+ListenOrOff = Annotated[HostPort | None, BeforeValidator(_one_host_port_or_off)]
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_split)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=2**53)]
@@ -178,9 +183,11 @@ class Settings(BaseModel):
 
     # Whom we may dial
     allow_private_addresses: Networks = ()
+    deny_addresses: Networks = ()  # never dialled, public or not; wins over what is allowed
 
     # API
     api_listen: Listen = HostPort("127.0.0.1", 8000)
+    api_admin: ListenOrOff = HostPort("127.0.0.1", 9181)
     public_url: Annotated[str | None, BeforeValidator(_web_address)] = None  # none: http:// and api_listen
 
     # DNS
@@ -206,7 +213,14 @@ class Settings(BaseModel):
     acme_caa_identities: Annotated[tuple[str, ...], BeforeValidator(_split)] = ()  # where a CA states none
 
     # Monitor
+    monitor_admin: ListenOrOff = HostPort("127.0.0.1", 9182)  # a second monitor on one machine needs another, or off
     check_interval_seconds: Seconds = 3600
+
+    @property
+    def listeners(self) -> tuple[HostPort, ...]:
+        """Every address that a role of this installation listens on."""
+        given = (self.edge_http, self.edge_https, self.edge_admin, self.api_listen, self.api_admin, self.monitor_admin)
+        return tuple(listen for listen in given if listen is not None)
 
     @property
     def key_file(self) -> Path:

@@ -10,7 +10,7 @@ import asyncio
 from random import random
 from typing import Final, Protocol
 
-from common.addresses import AddressPolicy
+from common.addresses import own_policy
 from common.clock import SystemClock
 from common.metrics import Family
 from common.secrets import Keyring
@@ -80,10 +80,7 @@ class Serving:
         self.now = loop.time()
         self._reader = reader
         self._clock = clock = SystemClock()
-        policy = AddressPolicy(
-            settings.allow_private_addresses,
-            own_listeners=[settings.edge_http, settings.edge_https, settings.edge_admin, settings.api_listen],
-        )
+        policy = own_policy(settings)
         self._desk = LeaseDesk(
             Connector(
                 OriginResolver(settings.dns_servers, clock),

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Protocol
 
 from common.addresses import own_policy
+from common.admin_listener import check_database, serving_admin
 from common.claims import Runner
 from common.clock import Clock, SystemClock
 from common.db import batches, monitored_domains, orders, revocations
@@ -21,6 +22,7 @@ from common.dns import Resolver
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import Places
 from common.logs import get_logger
+from common.metrics import Family
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
@@ -66,11 +68,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         issuer = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
         deliveries = _deliveries(settings, database, keyring, clock, random)
         certificates = _certificates(settings, database, issuer, keyring, clock, random, on_event=deliveries.wake)
-        monitoring = _monitoring(database, random)
-        monitoring |= {
-            "deliveries": deliveries,
-            "checks": _checks(settings, database, clock, random, on_events=deliveries.wake),
-        }
+        batch_runners = _batches(database, random)
+        runners = certificates | batch_runners | {"deliveries": deliveries}
+        checks = _checks(settings, database, clock, random, on_events=deliveries.wake)
+        monitoring: dict[str, Work] = {**batch_runners, "deliveries": deliveries, "checks": checks}
         listeners = {
             "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
             "listener of monitoring": Listener(
@@ -79,6 +80,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         }
         work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
         work["retention"] = partial(sweep_for_ever, database, random)
+        measure = partial(_measure, runners)
+        await opened.enter_async_context(
+            serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", partial(check_database, database), measure)
+        )
         async with asyncio.TaskGroup() as tasks:
             roots = [tasks.create_task(persevere(name, run, database, clock), name=name) for name, run in work.items()]
             settle_garbage_collector()
@@ -129,7 +134,7 @@ def _certificates(
     }
 
 
-def _monitoring(database: Database, random: Random) -> dict[str, Work]:
+def _batches(database: Database, random: Random) -> dict[str, Runner[Any]]:
     """By name: what monitored domains ask for when they are added or changed, one by one or in bulk."""
     work: dict[str, tuple[Any, Any, int]] = {
         "batches": (batches, Processing(database).perform, _BATCHES_AT_ONCE),
@@ -160,6 +165,11 @@ def _checks(
         base_url=settings.base_url,
         on_events=on_events,
     )
+
+
+def _measure(runners: Mapping[str, Runner[Any]]) -> list[Family]:
+    held: dict[tuple[str, ...], list[float]] = {(name,): [runner.held] for name, runner in runners.items()}
+    return [Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held)]
 
 
 def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:

@@ -143,7 +143,8 @@ def _listeners_of_up(settings: Settings) -> Finding:
     from common.cli.ports import LISTENERS
     from common.settings import PREFIX
 
-    silent = [PREFIX + field.upper() for field in LISTENERS if not _accepts(getattr(settings, field))]
+    listeners = {PREFIX + field.upper(): getattr(settings, field) for field in LISTENERS}
+    silent = [name for name, address in listeners.items() if address is not None and not _accepts(address)]
     if silent:
         return Finding("ports", State.BROKEN, f"nothing answers on {', '.join(silent)}: see the log of `frontage up`")
     return Finding("ports", State.OK, "`frontage up` answers on all of them")
@@ -153,8 +154,8 @@ def _listeners_of_roles(settings: Settings) -> Finding:
     """Each may run or not; the ports of one that does not have to be free."""
     from common.cli.ports import LISTENERS, find_problem
 
-    asked = {"edge": settings.edge_admin, "api": settings.api_listen}
-    serving = [role for role, address in asked.items() if _said(address, "/healthz")]
+    asked = {"edge": settings.edge_admin, "api": settings.api_listen, "monitor": settings.monitor_admin}
+    serving = [role for role, address in asked.items() if address is not None and _said(address, "/healthz")]
     problem = find_problem(settings, [field for field in LISTENERS if field.partition("_")[0] not in serving])
     if problem:
         return Finding("ports", State.BROKEN, problem)

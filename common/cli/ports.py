@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from common.errors import OperatorError
 from common.settings import PREFIX, HostPort, Settings
 
-LISTENERS = ("edge_http", "edge_https", "edge_admin", "api_listen")
+LISTENERS = ("edge_http", "edge_https", "edge_admin", "api_listen", "api_admin", "monitor_admin")
 
 _PATIENCE_SECONDS = 1.0  # processes of an `up` that was killed may be leaving
 _POLL_SECONDS = 0.05
@@ -34,7 +34,9 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
     """What keeps the first of the listeners from its address; all are held at once, so that equal ones show too."""
     with contextlib.ExitStack() as held:
         for field in listeners:
-            address: HostPort = getattr(settings, field)
+            address: HostPort | None = getattr(settings, field)
+            if address is None:  # off
+                continue
             try:
                 held.enter_context(bind(address))
             except OSError as error:

@@ -57,6 +57,7 @@ def test_ports_of_roles_that_run_are_theirs_and_the_others_have_to_be_free() -> 
         listening = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
         ports = [each.getsockname()[1] for each in listening]
         environ = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+        environ |= {"FRONTAGE_API_ADMIN": "off", "FRONTAGE_MONITOR_ADMIN": "off"}
         environ["FRONTAGE_EDGE_ADMIN"] = held.enter_context(a_role())
         taken = doctor._listeners(load(environ), is_up=False)
         listening[-1].close()

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from api.app import build_app
+from api.counters import Counters
 from api.serving import serving
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
@@ -33,6 +34,7 @@ class Service:
     """One API process' worth, in this process."""
 
     url: str
+    counters: Counters
     zone: Zone
     database: Database
     keyring: Keyring
@@ -95,7 +97,8 @@ async def open_service(
             open_pool(dsn, size=5, application_name="api test", patience=patience)
         )
         resolver = Resolver(settings.dns_servers, own_policy(settings))
-        app = build_app(settings, database, keyring, resolver, SystemClock(), probe_port=probe_port)
+        counters = Counters()
+        app = build_app(settings, database, keyring, resolver, SystemClock(), counters, probe_port=probe_port)
         host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Service(f"http://{host}:{port}", server.zone, database, keyring, session, settings)
+        yield Service(f"http://{host}:{port}", counters, server.zone, database, keyring, session, settings)

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import aiohttp
 
+from bench.private_stage import free_ports
 from common.secrets import load_keyring
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def start(dsn: str, state_dir: Path, listen: str) -> subprocess.Popen[str]:
+def start(dsn: str, state_dir: Path, listen: str, *, admin: str = "off") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "api"],
         env={
@@ -25,6 +26,7 @@ def start(dsn: str, state_dir: Path, listen: str) -> subprocess.Popen[str]:
             "FRONTAGE_DATABASE_URL": dsn,
             "FRONTAGE_STATE_DIR": str(state_dir),
             "FRONTAGE_API_LISTEN": listen,
+            "FRONTAGE_API_ADMIN": admin,
         },
         cwd="/",
         stdout=subprocess.PIPE,
@@ -35,13 +37,22 @@ def start(dsn: str, state_dir: Path, listen: str) -> subprocess.Popen[str]:
 
 async def test_it_says_when_it_serves_and_leaves_when_told(dsn: str, tmp_path: Path, probe_port: int) -> None:
     load_keyring(tmp_path / "master.key", create=True)
-    process = start(dsn, tmp_path, f"127.0.0.1:{probe_port}")
+    admin = f"127.0.0.1:{free_ports(1)[0]}"
+    process = start(dsn, tmp_path, f"127.0.0.1:{probe_port}", admin=admin)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         url = f"http://127.0.0.1:{probe_port}/readyz"
-        async with aiohttp.ClientSession() as session, session.get(url) as response:
-            assert response.status == 200
+        async with aiohttp.ClientSession() as session:
+            async with session.get(url) as response:
+                assert response.status == 200
+            for path in ("/healthz", "/readyz"):
+                async with session.get(f"http://{admin}{path}") as response:
+                    assert response.status == 200
+            async with session.get(f"http://{admin}/metrics") as response:
+                text = await response.text()
+                assert 'frontage_api_requests_total{method="GET",route="/readyz",status="200"} 1.0' in text
+                assert "process_resident_memory_bytes" in text
         process.send_signal(signal.SIGTERM)
         output, complaints = process.communicate(timeout=20)
     finally:
@@ -55,6 +66,13 @@ async def test_a_port_in_use_is_one_line(dsn: str, tmp_path: Path) -> None:
     load_keyring(tmp_path / "master.key", create=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         expect_complaint(start(dsn, tmp_path, f"127.0.0.1:{taken.getsockname()[1]}"), "FRONTAGE_API_LISTEN")
+
+
+async def test_an_admin_port_in_use_is_one_line(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        admin = f"127.0.0.1:{taken.getsockname()[1]}"
+        expect_complaint(start(dsn, tmp_path, f"127.0.0.1:{probe_port}", admin=admin), "FRONTAGE_API_ADMIN")
 
 
 async def test_a_missing_master_key_is_one_line(dsn: str, tmp_path: Path, probe_port: int) -> None:

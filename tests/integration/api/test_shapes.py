@@ -8,6 +8,7 @@ import gzip
 import orjson
 import pytest
 
+from common.exposition import render
 from tests.integration.api.conftest import Service
 
 DOMAIN = "shop.customer.test"
@@ -95,22 +96,21 @@ async def test_the_software_is_not_named(service: Service) -> None:
         assert answer.headers["Server"] == "frontage"
 
 
-async def test_health_and_metrics(service: Service) -> None:
+async def test_health_is_public_and_metrics_are_not(service: Service) -> None:
     partner = await service.partner()
     assert (await partner.call("GET", "/healthz", headers={})).status == 200
     assert (await partner.call("GET", "/readyz", headers={})).status == 200
     await partner.get()
     await partner.call("GET", "/a/path/nobody/knows")
 
-    async with service.session.get(service.url + "/metrics") as response:
-        text = await response.text()
-
+    text = render(service.counters.families()).decode()
     assert 'frontage_api_requests_total{method="GET",route="/power",status="200"} 1.0' in text
     assert "nobody" not in text
+    assert (await partner.call("GET", "/metrics")).status == 404
 
 
 async def test_what_is_open_to_everybody_also_answers_with_its_head_alone(service: Service) -> None:
-    for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/share/" + "x" * 32, 404)):
+    for path, status in (("/healthz", 200), ("/readyz", 200), ("/share/" + "x" * 32, 404)):
         async with service.session.head(service.url + path) as response:
             assert response.status == status, path
             assert int(response.headers["Content-Length"]) > 0

@@ -50,7 +50,7 @@ def free_ports(count: int) -> list[int]:
 
 def environment(state_dir: Path, *, roles: Path | None = None, **settings: str) -> dict[str, str]:
     """Settings on free ports; `settings` are FRONTAGE_ names without the prefix."""
-    names = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN")
+    names = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN", "API_ADMIN", "MONITOR_ADMIN")
     listen = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
     given = {"STATE_DIR": str(state_dir), **listen, **settings}
     variables = {f"FRONTAGE_{name}": value for name, value in given.items()}

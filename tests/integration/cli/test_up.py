@@ -74,7 +74,7 @@ def test_a_second_one_is_refused_by_the_pid_of_the_first(state_dir: Path, env: d
         assert up.poll() is None
 
 
-@pytest.mark.parametrize("name", ["EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN"])
+@pytest.mark.parametrize("name", ["EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN", "API_ADMIN", "MONITOR_ADMIN"])
 def test_a_port_in_use_is_named_by_its_variable_before_anything_starts(
     state_dir: Path, env: dict[str, str], name: str
 ) -> None:

@@ -201,7 +201,9 @@ async def start_monitor(dsn: str, state_dir: Path) -> asyncio.subprocess.Process
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "monitor"),
         cwd=ROOT,
-        env=clean_environment(FRONTAGE_STATE_DIR=str(state_dir), FRONTAGE_DATABASE_URL=dsn),
+        env=clean_environment(
+            FRONTAGE_STATE_DIR=str(state_dir), FRONTAGE_DATABASE_URL=dsn, FRONTAGE_MONITOR_ADMIN="off"
+        ),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

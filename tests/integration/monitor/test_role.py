@@ -10,6 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
+
+from bench.private_stage import free_ports
 from common.db.pool import Database
 from common.secrets import load_keyring
 from monitor.certificates.internal import root_path
@@ -20,7 +23,7 @@ from . import parts
 
 @asynccontextmanager
 async def monitor(state_dir: Path, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    environment = {f"FRONTAGE_{name}": value for name, value in variables.items()}
+    environment = {f"FRONTAGE_{name}": value for name, value in ({"MONITOR_ADMIN": "off"} | variables).items()}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "monitor"),
         cwd=ROOT,
@@ -41,6 +44,19 @@ async def refusal(state_dir: Path, **variables: str) -> str:
         out, err = await asyncio.wait_for(process.communicate(), 30)
         assert (process.returncode, out) == (1, b"")
         return err.decode()
+
+
+async def test_the_admin_listener_reports_readiness_and_metrics(dsn: str, tmp_path: Path) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    admin = f"127.0.0.1:{free_ports(1)[0]}"
+    async with monitor(tmp_path, DATABASE_URL=dsn, MONITOR_ADMIN=admin) as process, aiohttp.ClientSession() as session:
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+        for path in ("/healthz", "/readyz"):
+            async with session.get(f"http://{admin}{path}") as response:
+                assert response.status == 200
+        async with session.get(f"http://{admin}/metrics") as response:
+            assert 'frontage_monitor_claims_held{work="deliveries"} 0.0' in await response.text()
 
 
 async def test_monitors_issue_what_is_notified_and_stop_cleanly(database: Database, dsn: str, tmp_path: Path) -> None:

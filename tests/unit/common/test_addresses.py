@@ -2,8 +2,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from common.addresses import AddressPolicy, is_address_of_this_machine
+from common.addresses import AddressPolicy, is_address_of_this_machine, own_policy
 from common.errors import AddressRefused
+from common.settings import load
 
 NOBODY = AddressPolicy((), ())
 
@@ -35,7 +36,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
         "fc00::1", "fd12::1", "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "1::1",
         "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
         "64:ff9b:1::101:101", "64:ff9b:1:fffe::a00:1", "2002:7f00:1::1", "2002:a00:1::", "2001:0:101:101::1",
-        "::ffff:0:127.0.0.1",
+        "::ffff:0:127.0.0.1", "168.63.129.16", "::ffff:168.63.129.16",
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_public_are_refused(address: str) -> None:
@@ -51,6 +52,27 @@ def test_the_operator_can_allow_networks() -> None:
     assert is_allowed(policy, "64:ff9b::a01:203")
     assert not is_allowed(policy, "192.168.0.1")
     assert not is_allowed(policy, "::ffff:192.168.0.1")
+
+
+def test_denied_networks_win_over_public_and_over_allowed_ones() -> None:
+    denied = (ip_network("1.1.1.0/24"), ip_network("10.9.0.0/16"))
+    policy = AddressPolicy((ip_network("10.0.0.0/8"),), (), denied=denied)
+
+    assert is_allowed(policy, "10.1.2.3")
+    assert is_allowed(policy, "1.1.2.1")
+    for address in ("1.1.1.1", "::ffff:1.1.1.1", "64:ff9b::101:101", "10.9.2.3"):
+        assert not is_allowed(policy, address)
+
+
+def test_the_policy_of_a_role_follows_its_settings() -> None:
+    policy = own_policy(
+        load({"FRONTAGE_DENY_ADDRESSES": "1.1.1.0/24", "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"})
+    )
+
+    assert not is_allowed(policy, "1.1.1.1")
+    assert is_allowed(policy, "127.0.0.1", 9000)
+    assert not is_allowed(policy, "127.0.0.1", 9181), "an admin listener"
+    assert not is_allowed(policy, "127.0.0.1", 9182), "an admin listener"
 
 
 def test_own_listeners_are_refused_even_where_their_network_is_allowed() -> None:
