@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     # both runs stay in the output. What fails twice has failed; so has a run that broke off, which tried only a part.
     pytest = [python, "-m", "pytest", *arguments]
     again = [*pytest, "--last-failed", "--last-failed-no-failures", "none"]
-    status = run("tests", pytest)
+    status = run("tests", [*pytest, f"--numprocesses={os.cpu_count() or 1}", "--dist=worksteal"])
     if status == SOME_FAILED:
         status = run("tests that failed, once more", again)
     if status != 0:
