@@ -80,6 +80,8 @@ class Authenticator:
         return any(is_good_token(token, secret, now) for secret in self._secrets(application))
 
     def _secrets(self, application: Application) -> list[str]:
+        if application.deleting_at is not None:
+            return []
         envelopes = filter(None, (application.client_secret, application.previous_client_secret))
         identity = client_secret_identity(application.id)
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]

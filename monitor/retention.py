@@ -1,9 +1,9 @@
 """Retention: the sweep that erases what has had its time. Any number of monitors may sweep at once.
 
 Released certificates go 7 days after their release (`common.db.certificates`), enrolments and the CA ledger's
-entries once no limit counts them, batches 7 days after they were submitted, events and their deliveries after 30,
-sharing links when they expire, edges a day after they fell silent, the change feed's tombstones when every edge has
-long seen them (`common.db.feed`).
+entries once no limit counts them, former holders 30 days after they lost a name (`common.db.ownership`), batches 7 days
+after they were submitted, events and their deliveries after 30, sharing links when they expire, edges a day after they
+fell silent, the change feed's tombstones when every edge has long seen them (`common.db.feed`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from common.db import ca_ledger, certificates, edge_nodes, feed, retention, revocations, shares
+from common.db import ca_ledger, certificates, edge_nodes, feed, ownership, retention, revocations, shares
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -35,6 +35,7 @@ async def sweep_for_ever(database: Database, random: Random) -> None:
 async def sweep(database: Database) -> None:
     for erase in (
         certificates.erase_released,
+        ownership.erase_old,
         retention.erase_enrolments,
         retention.erase_batches,
         retention.erase_events,

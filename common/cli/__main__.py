@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from common.cli import alarms, applications, certificates, database, demo, doctor, master_key, roles, up
+from common.cli import alarms, applications, certificates, database, demo, doctor, domains, master_key, roles, up
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
@@ -38,6 +38,7 @@ app.command("migrate")(database.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("token")(applications.token)
 app.add_typer(applications.app, name="app")
+app.add_typer(domains.app, name="domain")
 app.add_typer(alarms.app, name="alarms")
 app.add_typer(certificates.app, name="certificate")
 app.add_typer(master_key.app, name="master-key")

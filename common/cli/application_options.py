@@ -60,11 +60,12 @@ def domain_name(text: str | None) -> str | None:
 
 def cname_target(text: str | None) -> str | None:
     """A partner's own name. One of ours would make every domain that leads to us theirs."""
+    from common.ownership import OwnNames
     from common.settings import load
 
-    name, settings = domain_name(text), load(os.environ)
-    if name in (settings.power_target.lower().rstrip("."), settings.ssl_target.lower().rstrip(".")):
-        raise typer.BadParameter(f"{name} is our own target: give the partner's name, which leads to it by CNAME")
+    name = domain_name(text)
+    if name is not None and name in OwnNames.of(load(os.environ)):
+        raise typer.BadParameter(f"{name} is our own name: give the partner's, which leads to our target by CNAME")
     return name
 
 

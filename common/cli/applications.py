@@ -254,6 +254,25 @@ def rotate_webhook_secret(application_id: Id) -> None:
     )
 
 
+@app.command()
+def delete(
+    application_id: Id,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
+    continued by the same command."""
+    from common.cli.application_deletion import delete_application
+    from common.cli.database import run_with_database
+
+    def confirm(words: str) -> None:
+        typer.echo(words, err=True)
+        if not yes and typer.prompt("Type the application's id to delete it", err=True) != application_id:
+            raise OperatorError("that is not the application's id: nothing was deleted")
+
+    removed = run_with_database(lambda database: delete_application(database, application_id, confirm))
+    _print({"applicationId": application_id, "removed": removed})
+
+
 def token(application_id: Id) -> None:
     """Print a JWT that opens the API for 60 minutes, as the application would sign it."""
     from common import applications as minting
@@ -325,6 +344,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "tier": application.tier,
         "previousSecretWorks": application.previous_client_secret is not None,
         "createdAt": _time(application.created_at),
+        "deletingSince": _time(application.deleting_at),
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from common.db.pool import Database
     from common.db.session import Connection
     from common.secrets import Keyring
     from common.settings import Settings
@@ -64,6 +65,26 @@ def run_in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
 
     settings = load(os.environ)
     return asyncio.run(_run(settings, load_keyring(settings.key_file), work))
+
+
+def run_with_database(work: Callable[[Database], Awaitable[T]]) -> T:
+    """Do `work`, in as many transactions as it takes.
+
+    Raises: OperatorError, DatabaseUnavailable, and what `work` raises.
+    """
+    from common.settings import load
+
+    return asyncio.run(_run_with_database(load(os.environ), work))
+
+
+async def _run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
+    from common.db.pool import open_pool, resolve_dsn
+    from common.db.schema import check_schema
+
+    async with open_pool(resolve_dsn(settings), size=1, application_name="frontage") as database:
+        async with database.connection() as connection:
+            await check_schema(connection)
+        return await work(database)
 
 
 async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:

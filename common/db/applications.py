@@ -3,6 +3,8 @@
 Rules
     A cname target leads to one application, whichever of the two columns it stands in. The unique constraints
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
+    A cname target is no enrolled domain, and no name that another application held lately (`common.db.ownership`): the
+    domains that still lead to it would change hands with it.
     During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
     signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
 
@@ -19,14 +21,15 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
-from common.db import webhook_endpoints
+from common.db import certificates, ownership, webhook_endpoints
 from common.errors import FrontageError
+from common.ownership import REMEMBERED_DAYS
 
 SendHost: TypeAlias = Literal["origin", "customer"]
 """Whose name the origin finds in Host."""
 
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
-    tier, client_secret, webhook_secret, service_auth, created_at,
+    tier, client_secret, webhook_secret, service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
@@ -34,7 +37,7 @@ _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webh
 
 
 class CnameTargetTaken(FrontageError):
-    """The cname target belongs to another application."""
+    """The cname target belongs to another application, or is a domain; in words for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class NewApplication:
 @dataclass(frozen=True, slots=True)
 class Application:
     """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
-    are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too."""
+    are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
+    `deleting_at`: it is being deleted since then, and no token of it works."""
 
     id: str
     name: str
@@ -78,6 +82,7 @@ class Application:
     previous_signature_until: datetime | None
     maintenance: bool
     created_at: datetime
+    deleting_at: datetime | None
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -118,7 +123,7 @@ def signature_key_identity(application_id: str) -> str:
 
 async def create_application(connection: Connection[Record], new: NewApplication) -> Application:
     """Raises: `CnameTargetTaken`."""
-    await _refuse_taken_targets(connection, new.id, new.cname_target, new.secure_cname_target)
+    await _refuse_unusable_targets(connection, new.id, new.cname_target, new.secure_cname_target)
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
         " secure_cname_target, application_url, webhook_url, root_path_access, tier)"
@@ -163,9 +168,10 @@ async def update_application(
         raise TypeError(f"an application has no {', '.join(sorted(unknown))} to set")
     if not changes:
         return await get_application(connection, application_id)
-    await _refuse_taken_targets(
+    await _refuse_unusable_targets(
         connection, application_id, changes.get("cname_target"), changes.get("secure_cname_target")
     )
+    await _remember_targets(connection, application_id, changes)
     assignments = ", ".join(f"{column} = ${place}" for place, column in enumerate(changes, start=2))
     row = await connection.fetchrow(
         f"update applications set {assignments} where id = $1 returning {_COLUMNS}",
@@ -230,11 +236,13 @@ async def set_signature_key(
     return status == "UPDATE 1"
 
 
-async def _refuse_taken_targets(connection: Connection[Record], application_id: str, *targets: str | None) -> None:
+async def _refuse_unusable_targets(connection: Connection[Record], application_id: str, *targets: str | None) -> None:
     """Raises: `CnameTargetTaken`."""
-    wanted = [target for target in targets if target]
+    wanted = sorted({target for target in targets if target})
     if not wanted:
         return
+    for target in wanted:  # so that it is not enrolled at the same time
+        await certificates.lock_domain(connection, target)
     await connection.execute("lock table applications in share row exclusive mode")
     taken = await connection.fetchval(
         "select t from unnest($2::text[]) t join applications on t in (cname_target, secure_cname_target)"
@@ -244,6 +252,37 @@ async def _refuse_taken_targets(connection: Connection[Record], application_id: 
     )
     if taken:
         raise CnameTargetTaken(f"the cname target {taken} belongs to another application")
+    if enrolled := await connection.fetchval("select domain from domains where domain = any($1) limit 1", wanted):
+        raise CnameTargetTaken(f"{enrolled} is an enrolled domain, so it cannot be a cname target")
+    held = await connection.fetchval(
+        "select domain from former_holders where domain = any($1) and application_id <> $2"
+        " and released_at > now() - make_interval(days => $3)"
+        " and not exists (select from applications where id = $2 and domain in (cname_target, secure_cname_target))"
+        " limit 1",
+        wanted,
+        application_id,
+        REMEMBERED_DAYS,
+    )
+    if held:
+        raise CnameTargetTaken(
+            f"{held} was another application's less than {REMEMBERED_DAYS} days ago, and domains may still lead to it:"
+            f" `frontage domain release {held}` frees it"
+        )
+
+
+async def _remember_targets(connection: Connection[Record], application_id: str, changes: ApplicationChanges) -> None:
+    """The targets that the application gives up."""
+    changed = [column for column in ("cname_target", "secure_cname_target") if column in changes]
+    if not changed:
+        return
+    row = await connection.fetchrow(
+        "select cname_target, secure_cname_target from applications where id = $1", application_id
+    )
+    if row is not None:
+        after = set((dict(row) | changes).values())
+        await ownership.remember(
+            connection, [target for target in row.values() if target and target not in after], application_id
+        )
 
 
 def _application(row: Record) -> Application:

@@ -4,10 +4,10 @@ Owns the SQL of ``domains`` and ``enrolments``. What leads to a certificate and 
 `common.db.orders`' and `common.db.certificates`' business; both are called here, in the same transaction.
 
 Rules
-    both products on one name belong to one application
+    both products on one name belong to one application; which one may have it, `common.ownership` decides
     a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds
     redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a circle together
-    the first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours (SPEC 8)
+    an application's first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours (SPEC 8)
     root-path-access paths given with a domain, even none, win over the application's
 
 Functions that write need a transaction; the caller opens it.
@@ -17,15 +17,16 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, orders, outcomes
+from common.db import certificates, orders, outcomes, ownership
 from common.errors import FrontageError
+from common.ownership import Claim
 
 Product = Literal["power", "secure"]
 Status = Literal["active", "inactive"]
@@ -50,7 +51,7 @@ _STATUS = f"""case when d.departed_at is null and case d.product
     then 'active' else 'inactive' end"""
 
 _DOMAINS = f"""
-    select d.domain, d.product, d.application_id, d.departed_at,
+    select d.domain, d.product, d.application_id, d.departed_at, d.redirect_to, d.claim,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
         {_STATUS} as status, {_CERTIFICATE} as certificate
@@ -71,7 +72,8 @@ class EnrolledTooOften(FrontageError):
 @dataclass(frozen=True, slots=True)
 class Domain:
     """`application_url` and `root_path_access` are what applies: the domain's own, or the application's. `certificate`
-    is the name's, whatever the product; `departed_at` is when its DNS was seen to lead elsewhere."""
+    is the name's, whatever the product; `departed_at` is when its DNS was seen to lead elsewhere; `claim` is how it was
+    claimed (`common.ownership.Claim`, or ``operator``), where that is known."""
 
     domain: str
     product: Product
@@ -81,6 +83,8 @@ class Domain:
     status: Status
     certificate: CertificateState
     departed_at: datetime | None
+    redirect_to: str | None = None
+    claim: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ async def power(
     application_id: str,
     application_url: str,
     root_path_access: Sequence[str] | None,
+    claim: Claim | None = None,
 ) -> None:
     """Enrol `domain` in Power and see to its certificate.
 
@@ -109,14 +114,15 @@ async def power(
         application_id,
     ):
         raise AlreadyEnrolled(domain)
-    await _count_enrolment(connection, domain, "power")
+    await _count_enrolment(connection, domain, "power", application_id)
     await connection.execute(
-        "insert into domains (domain, product, application_id, application_url, root_path_access)"
-        " values ($1, 'power', $2, $3, $4)",
+        "insert into domains (domain, product, application_id, application_url, root_path_access, claim)"
+        " values ($1, 'power', $2, $3, $4, $5)",
         domain,
         application_id,
         application_url,
         root_path_access,
+        claim,
     )
     await _see_to_certificate(connection, domain, application_id, "power")
 
@@ -147,6 +153,7 @@ async def secure(
     application_id: str,
     application_url: str | None,
     redirect_to: str | None,
+    claim: Claim | None = None,
 ) -> None:
     """Enrol `domain` in Secure, or once more when nothing came of it, and see to its certificate.
 
@@ -154,15 +161,16 @@ async def secure(
 
     Raises: `EnrolledTooOften`.
     """
-    await _count_enrolment(connection, domain, "secure")
+    await _count_enrolment(connection, domain, "secure", application_id)
     await connection.execute(
-        "insert into domains (domain, product, application_id, application_url, redirect_to)"
-        " values ($1, 'secure', $2, $3, $4) on conflict (domain, product) do update set"
+        "insert into domains (domain, product, application_id, application_url, redirect_to, claim)"
+        " values ($1, 'secure', $2, $3, $4, $5) on conflict (domain, product) do update set claim = excluded.claim,"
         " application_url = excluded.application_url, redirect_to = excluded.redirect_to, departed_at = null",
         domain,
         application_id,
         application_url,
         redirect_to,
+        claim,
     )
     await _see_to_certificate(connection, domain, application_id, "secure")
 
@@ -194,7 +202,7 @@ async def has(connection: Connection[Record], domain: str, product: Product, app
 
 
 async def remove(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
-    """Take the product from the domain, and release its certificate once nothing uses it.
+    """Take the product from the domain; once nothing is left of it, release its certificate, and remember its holder.
 
     Returns whether the application had this domain.
     """
@@ -208,7 +216,36 @@ async def remove(connection: Connection[Record], domain: str, product: Product, 
     if status != "DELETE 1":
         return False
     await certificates.release(connection, domain)
+    if not await connection.fetchval("select exists (select from domains where domain = $1)", domain):
+        await ownership.remember(connection, [domain], application_id)
     return True
+
+
+async def remove_all(connection: Connection[Record], names: Collection[str], application_id: str) -> None:
+    """Take these names from the application, whatever product they are in, with their orders and certificates."""
+    await connection.execute(
+        "select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest($1::text[]) name order by name", names
+    )
+    for table in ("domains", "orders", "certificates"):
+        await connection.execute(
+            f"delete from {table} where domain = any($1) and application_id = $2", names, application_id
+        )
+    await ownership.remember(connection, names, application_id)
+
+
+async def enrol_by_hand(
+    connection: Connection[Record], domain: str, product: Product, application_id: str, application_url: str
+) -> None:
+    """Enrol `domain`, which no application holds now, because an operator says so: no limit counts."""
+    await connection.execute(
+        "insert into domains (domain, product, application_id, application_url, claim)"
+        " values ($1, $2, $3, $4, 'operator')",
+        domain,
+        product,
+        application_id,
+        application_url,
+    )
+    await _see_to_certificate(connection, domain, application_id, product)
 
 
 async def list_page(
@@ -237,26 +274,66 @@ async def list_page(
     return Page(tuple(_domain(row) for row in rows if row["domain"] is not None), rows[0]["total"])
 
 
+async def list_names(
+    connection: Connection[Record],
+    *,
+    after: str = "",
+    most: int,
+    application_id: str | None = None,
+    product: Product | None = None,
+) -> list[str]:
+    """The next `most` enrolled names after `after`, in their order: all, or an application's, or a product's."""
+    if application_id is None:
+        rows = await connection.fetch(
+            "select domain from domains where domain > $1 and ($3::text is null or product = $3)"
+            " group by domain order by domain limit $2",
+            after,
+            most,
+            product,
+        )
+        return [row["domain"] for row in rows]
+    rows = await connection.fetch(  # two ordered walks over the application's own index
+        "(select domain from domains where application_id = $3 and product = 'power' and domain > $1"
+        "  and coalesce($4, 'power') = 'power' order by domain limit $2)"
+        " union (select domain from domains where application_id = $3 and product = 'secure' and domain > $1"
+        "  and coalesce($4, 'secure') = 'secure' order by domain limit $2) order by domain limit $2",
+        after,
+        most,
+        application_id,
+        product,
+    )
+    return [row["domain"] for row in rows]
+
+
+async def find_many(connection: Connection[Record], names: Collection[str]) -> list[Domain]:
+    """What these names are enrolled in, by name and product."""
+    rows = await connection.fetch(f"{_DOMAINS} where d.domain = any($1) order by d.domain, d.product", names)
+    return [_domain(row) for row in rows]
+
+
 async def find(connection: Connection[Record], domain: str) -> list[Domain]:
     """What the name is enrolled in, whoever it belongs to."""
     return [_domain(row) for row in await connection.fetch(f"{_DOMAINS} where d.domain = $1", domain)]
 
 
-async def _count_enrolment(connection: Connection[Record], domain: str, product: Product) -> None:
+async def _count_enrolment(connection: Connection[Record], domain: str, product: Product, application_id: str) -> None:
     """Raises: `EnrolledTooOften`."""
     again = await connection.fetchval(
-        "select count(*) from enrolments e where domain = $1 and product = $2"
+        "select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
         " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
-        "  where earlier.domain = $1 and earlier.product = $2 and earlier.enrolled_at < e.enrolled_at)",
+        "  where earlier.domain = $1 and earlier.product = $2 and earlier.application_id = $3"
+        "  and earlier.enrolled_at < e.enrolled_at)",
         domain,
         product,
+        application_id,
     )
     if again >= MOST_AGAIN:
         raise EnrolledTooOften(domain)
     await connection.execute(
-        "insert into enrolments (domain, product, enrolled_at) values ($1, $2, clock_timestamp())",
+        "insert into enrolments (domain, product, application_id, enrolled_at) values ($1, $2, $3, clock_timestamp())",
         domain,
         product,
+        application_id,
     )
 
 
@@ -279,4 +356,6 @@ def _domain(row: Record) -> Domain:
         row["status"],
         row["certificate"],
         row["departed_at"],
+        row["redirect_to"],
+        row["claim"],
     )

@@ -26,6 +26,11 @@ async def record_failure(connection: Connection, domain: str, application_id: st
     await _record(connection, domain, application_id, _PRODUCTS, "failed", {"reason": reason})
 
 
+async def record_end(connection: Connection, domain: str, application_id: str, reason: str) -> None:
+    """The application has lost the domain; call it while its rows are still there. `reason` is one word."""
+    await _record(connection, domain, application_id, _PRODUCTS, "inactive", {"reason": reason})
+
+
 async def _record(
     connection: Connection,
     domain: str,

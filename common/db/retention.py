@@ -13,7 +13,8 @@ EVENT_DAYS = 30
 
 
 async def erase_enrolments(connection: Connection, *, most: int = 1000) -> int:
-    """Forget enrolments no limit counts any more; each name's last one stays, to tell a first from a second.
+    """Forget enrolments no limit counts any more; the last one of each application and name stays, to tell a first
+    from a second.
 
     Returns how many.
     """
@@ -23,6 +24,7 @@ async def erase_enrolments(connection: Connection, *, most: int = 1000) -> int:
             select ctid from enrolments old
             where enrolled_at < now() - make_interval(days => $1) and exists (
                 select from enrolments later where later.domain = old.domain and later.product = old.product
+                and later.application_id is not distinct from old.application_id
                 and later.enrolled_at > old.enrolled_at)
             limit $2)
         returning domain

@@ -1,0 +1,64 @@
+"""Deleting an application from the command line: what it has is shown, confirmed, and removed in short transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from common.db import application_removal as removal
+from common.db.application_removal import Extent
+from common.db.applications import get_application
+from common.db.pool import Database
+from common.errors import OperatorError
+
+
+async def delete_application(database: Database, application_id: str, confirm: Callable[[str], None]) -> dict[str, int]:
+    """Returns how many rows were removed, by kind. `confirm` is called with what will be gone, and raises to stop.
+
+    Raises: `OperatorError`, `DatabaseUnavailable`.
+    """
+    async with database.connection() as connection:
+        application = await get_application(connection, application_id)
+        if application is None:
+            raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+        extent = await removal.measure(connection, application_id)
+    confirm(_describe(application.name, application_id, extent))
+    async with database.transaction() as connection:
+        await removal.begin(connection, application_id)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        return await _remove_all(database, application_id, extent, progress)
+
+
+async def _remove_all(database: Database, application_id: str, extent: Extent, progress: Progress) -> dict[str, int]:
+    totals = {"domains": extent.domains, "monitored domains": extent.monitored_domains}
+    removed = {stage.words: 0 for stage in removal.STAGES}
+    tasks = {stage.words: progress.add_task(stage.words, total=totals.get(stage.words)) for stage in removal.STAGES}
+    is_gone = False
+    while not is_gone:
+        for words, remove in removal.STAGES:
+            found = 1
+            while found:
+                async with database.transaction() as connection:
+                    found = await remove(connection, application_id)
+                removed[words] += found
+                progress.update(tasks[words], completed=removed[words])
+            progress.update(tasks[words], total=removed[words])
+        async with database.transaction() as connection:
+            is_gone = await removal.finish(connection, application_id)
+    return removed
+
+
+def _describe(name: str, application_id: str, extent: Extent) -> str:
+    lines = [f"Application {application_id} ({name})"]
+    if extent.domains:
+        some = ", ".join(extent.first_domains) + (", …" if extent.domains > len(extent.first_domains) else "")
+        lines.append(f"  {extent.domains:,} domains stop being served at once, and lose their certificates: {some}")
+    else:
+        lines.append("  no domain is served for it")
+    lines.append(f"  {extent.monitored_domains:,} monitored domains are no longer checked")
+    lines.append(f"  {extent.pending_deliveries:,} pending webhook deliveries are not sent")
+    lines.append("  its secrets and tokens stop working")
+    return "\n".join(lines)

@@ -1,0 +1,281 @@
+"""`frontage domain …`: which application holds a name, freeing a name, and moving it by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.db.certificates import InService
+    from common.db.domains import Domain
+    from common.db.orders import OrderState
+    from common.db.ownership import FormerHolder
+    from common.db.session import Connection
+    from common.names import DomainName
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Domains: which application holds them, released and moved by hand.", no_args_is_help=True)
+
+_READ_AT_ONCE = 1000
+_LARGEST_PAGE = 10_000
+
+DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
+
+
+class ProductOption(StrEnum):
+    POWER = "power"
+    SECURE = "secure"
+
+
+class StatusOption(StrEnum):
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+
+
+@app.command("list")
+def list_(
+    application: Annotated[str | None, typer.Option(metavar="ID", help="Of this application only.")] = None,
+    product: Annotated[ProductOption | None, typer.Option(help="In this product only.")] = None,
+    status: Annotated[StatusOption | None, typer.Option(help="With this status only.")] = None,
+    after: Annotated[str, typer.Option(metavar="DOMAIN", help="Begin after this name: the next page.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=_LARGEST_PAGE, help="How many names at most.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Print enrolled domains by name: product, status, application."""
+    from common.cli.database import run_in_database
+
+    start = _name(after).text if after else ""
+
+    async def work(connection: Connection, _: Keyring) -> list[Domain]:
+        return await _list(connection, application, product, status, start, limit)
+
+    found = run_in_database(work)
+    names = list(dict.fromkeys(each.domain for each in found))
+    next_page = names[-1] if len(names) == limit else None
+    if as_json:
+        _print({"domains": [_shown(each) for each in found], "next": next_page})
+        return
+    for each in found:
+        typer.echo(f"{each.domain}  {each.product}  {each.status}  {each.application_id}")
+    if next_page:
+        typer.echo(f"there may be more: --after {next_page}", err=True)
+
+
+@app.command()
+def show(domain: DomainArgument, as_json: AsJson = False) -> None:
+    """Print all that is known of a name: its holder, claims, certificate and order, and who held it before."""
+    from common.cli.database import run_in_database
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
+        return await _describe(connection, name)
+
+    shown = run_in_database(work)
+    if as_json:
+        _print(shown)
+    else:
+        for line in _lines(shown):
+            typer.echo(line)
+
+
+@app.command()
+def release(domain: DomainArgument) -> None:
+    """Free a name at once: it is served no more, and no application is remembered as its holder."""
+    from common.cli.database import run_in_database
+    from common.db import ownership
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> tuple[str | None, int]:
+        holder = (await ownership.find_standing(connection, name, "")).holder
+        if holder is not None:
+            await ownership.take_away(connection, name.text, holder, "released")
+        return holder, await ownership.forget(connection, name.text)
+
+    holder, forgotten = run_in_database(work)
+    if holder is None and not forgotten:
+        raise OperatorError(f"no application holds {name}, or has held it lately")
+    typer.echo(f"{name} is free" + (f": application {holder} has lost it, and is being notified" if holder else ""))
+
+
+@app.command()
+def transfer(
+    application_id: Annotated[str, typer.Argument(metavar="ID", help="The application that gets the name.")],
+    domain: DomainArgument,
+    application_url: Annotated[
+        str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
+    ] = None,
+) -> None:
+    """Move a name to another application, whatever the DNS says. It keeps its products and nothing else: settings and
+    certificate are new."""
+    from common.cli.application_options import application_url as parse_url
+    from common.cli.database import run_in_database
+
+    name, url = _name(domain), parse_url(application_url)
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        return await _transfer(connection, name, application_id, url)
+
+    holder = run_in_database(work)
+    typer.echo(
+        f"{name} has moved from application {holder} to {application_id}, and its certificate is being ordered;"
+        f" `frontage domain show {name}` prints how it stands"
+    )
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+def _name(domain: str) -> DomainName:
+    from common.errors import InvalidName
+    from common.names import parse_domain
+
+    try:
+        return parse_domain(domain)
+    except InvalidName as error:
+        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
+
+
+async def _list(
+    connection: Connection,
+    application_id: str | None,
+    product: ProductOption | None,
+    status: StatusOption | None,
+    after: str,
+    limit: int,
+) -> list[Domain]:
+    """Up to `limit` names; a page is read in short statements, however rare the status is."""
+    from common.db import domains
+
+    wanted: list[Domain] = []
+    names: set[str] = set()
+    while True:
+        page = await domains.list_names(
+            connection,
+            after=after,
+            most=_READ_AT_ONCE,
+            application_id=application_id,
+            product=product.value if product else None,
+        )
+        for each in await domains.find_many(connection, page):
+            if (product and each.product != product) or (status and each.status != status):
+                continue
+            if each.domain not in names and len(names) == limit:
+                return wanted
+            names.add(each.domain)
+            wanted.append(each)
+        if len(page) < _READ_AT_ONCE:
+            return wanted
+        after = page[-1]
+
+
+async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
+    from common.db import applications, certificates, domains, orders, ownership
+
+    held = await domains.find(connection, name.text)
+    standing = await ownership.find_standing(connection, name, "")
+    application = await applications.get_application(connection, standing.holder) if standing.holder else None
+    return {
+        "domain": name.text,
+        "application": {"applicationId": application.id, "name": application.name} if application else None,
+        "isCnameTarget": standing.is_target,
+        "products": [_shown(each) for each in sorted(held, key=lambda each: each.product)],
+        "certificate": _certificate(await certificates.describe(connection, name.text)),
+        "order": _order(await orders.describe(connection, name.text)),
+        "formerHolders": [_former(each) for each in await ownership.former_holders(connection, name.text)],
+    }
+
+
+async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> str:
+    """Returns the holder so far."""
+    from common.db import applications, certificates, domains, ownership
+
+    application = await applications.get_application(connection, application_id)
+    if application is None:
+        raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+    await certificates.lock_domain(connection, name.text)
+    held = await domains.find(connection, name.text)
+    if not held:
+        raise OperatorError(f"{name} is not enrolled: application {application_id} can enrol it itself")
+    holder = held[0].application_id
+    if holder == application_id:
+        raise OperatorError(f"{name} is application {application_id}'s already")
+    url = url or application.application_url
+    if url is None:
+        raise OperatorError(f"application {application_id} has no origin of its own: give --application-url")
+    await ownership.take_away(connection, name.text, holder, "moved")
+    for product in sorted(each.product for each in held):
+        await domains.enrol_by_hand(connection, name.text, product, application_id, url)
+    return holder
+
+
+def _lines(shown: dict[str, Any]) -> Iterable[str]:
+    application = shown["application"]
+    yield f"{shown['domain']}: " + (
+        f"held by {application['applicationId']} ({application['name']})" if application else "held by no application"
+    )
+    if shown["isCnameTarget"]:
+        yield "  it is an application's cname target"
+    for each in shown["products"]:
+        yield f"  {each['product']}: {each['status']}, claimed by {each['claim'] or 'unknown'}"
+    for part in ("certificate", "order"):
+        if shown[part]:
+            yield f"  {part}: " + ", ".join(f"{key} {value}" for key, value in shown[part].items() if value is not None)
+    for each in shown["formerHolders"]:
+        yield (
+            f"  held by {each['applicationId']} until {each['releasedAt']}, remembered until {each['rememberedUntil']}"
+        )
+
+
+def _shown(each: Domain) -> dict[str, Any]:
+    return {
+        "domain": each.domain,
+        "product": each.product,
+        "status": each.status,
+        "applicationId": each.application_id,
+        "applicationUrl": each.application_url,
+        "redirectTo": each.redirect_to,
+        "claim": each.claim,
+        "departedAt": _time(each.departed_at),
+    }
+
+
+def _certificate(certificate: InService | None) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    return {
+        "issuer": certificate.issuer,
+        "notAfter": _time(certificate.not_after),
+        "liveAt": _time(certificate.live_at),
+    }
+
+
+def _order(order: OrderState | None) -> dict[str, Any] | None:
+    if order is None:
+        return None
+    return {"state": order.state, "dueAt": _time(order.due_at), "lastError": order.last_error}
+
+
+def _former(each: FormerHolder) -> dict[str, Any]:
+    return {
+        "applicationId": each.application_id,
+        "releasedAt": _time(each.released_at),
+        "rememberedUntil": _time(each.remembered_until),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None
+
+
+def _print(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

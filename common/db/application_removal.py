@@ -1,0 +1,144 @@
+"""Deleting an application: all that it has, batch by batch, and at last the application itself.
+
+Owns the order of the steps. The caller runs each call of a step in a short transaction of its own, so that neither
+edges nor other applications wait, and a deletion that was interrupted is continued by the next.
+
+Rules
+    from `begin` on no token of the application works; what enrolled at that very moment is removed with the rest
+    its domains leave with their orders and certificates, and are remembered as its own (`common.db.ownership`), and
+    so are its cname targets
+    the application's row goes last: until then its domains' routes stay whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import asyncpg
+
+from common.db import domains, ownership
+from common.db.session import Connection
+
+_MOST_COUNTED = 1_000_000
+
+Step: TypeAlias = Callable[[Connection, str], Awaitable[int]]
+"""Removes a batch of an application's rows. Returns how many were found: none, and the step is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What an application has. Counts stop at a million."""
+
+    domains: int
+    first_domains: tuple[str, ...]
+    monitored_domains: int
+    pending_deliveries: int
+
+
+class Stage(NamedTuple):
+    words: str
+    remove: Step
+
+
+async def measure(connection: Connection, application_id: str) -> Extent:
+    row = await connection.fetchrow(
+        "select (select count(distinct domain)"
+        "  from (select domain from domains where application_id = $1 limit $2) d) as domains,"
+        " (select count(*) from (select from monitored_domains where application_id = $1 limit $2) m) as monitored,"
+        " (select count(*) from (select from deliveries where application_id = $1 and status = 'pending' limit $2) p)"
+        " as pending",
+        application_id,
+        _MOST_COUNTED,
+    )
+    assert row is not None, "a select without a table has one row"
+    first = await domains.list_names(connection, application_id=application_id, most=5)
+    return Extent(row["domains"], tuple(first), row["monitored"], row["pending"])
+
+
+async def begin(connection: Connection, application_id: str) -> bool:
+    """End the application's access. Returns whether there is such an application."""
+    row = await connection.fetchrow(
+        "update applications set deleting_at = coalesce(deleting_at, now()) where id = $1"
+        " returning cname_target, secure_cname_target",
+        application_id,
+    )
+    if row is None:
+        return False
+    await ownership.remember(connection, [target for target in row.values() if target], application_id)
+    return True
+
+
+async def finish(connection: Connection, application_id: str) -> bool:
+    """Delete the application itself. Returns whether it is gone: something that was added meanwhile keeps it."""
+    try:
+        async with connection.transaction():
+            await connection.execute("delete from applications where id = $1", application_id)
+    except asyncpg.ForeignKeyViolationError:
+        return False
+    return True
+
+
+async def _remove_domains(connection: Connection, application_id: str) -> int:
+    names = await domains.list_names(connection, application_id=application_id, most=200)
+    if names:
+        await domains.remove_all(connection, names, application_id)
+    return len(names)
+
+
+async def _remove_monitored(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from monitored_domains where id in"
+        " (select id from monitored_domains where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
+async def _remove_batches(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from batches where id in (select id from batches where application_id = $1 limit 20)",
+        application_id,
+    )
+
+
+async def _remove_events(connection: Connection, application_id: str) -> int:
+    """With their deliveries."""
+    return await _remove(
+        connection,
+        "delete from events where id in (select id from events where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
+async def _remove_sequences(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from event_sequences where (application_id, domain, subdomain) in (select application_id, domain,"
+        " subdomain from event_sequences where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
+async def _remove_shares(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from shares where id in (select id from shares where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
+async def _remove(connection: Connection, statement: str, application_id: str) -> int:
+    return int((await connection.execute(statement, application_id)).removeprefix("DELETE "))
+
+
+STAGES: Final = (
+    Stage("domains", _remove_domains),
+    Stage("monitored domains", _remove_monitored),
+    Stage("batches", _remove_batches),
+    Stage("events and deliveries", _remove_events),
+    Stage("event numbers", _remove_sequences),
+    Stage("sharing links", _remove_shares),
+)

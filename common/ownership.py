@@ -1,0 +1,142 @@
+"""Whose a domain is: what the DNS proves and what the database remembers, and what follows. Pure.
+
+Claims
+    cname     the domain's CNAMEs lead through the application's own cname target: proof
+    txt       the record ``_frontage.<domain> TXT application=<applicationId>``: proof, for any name
+    address   the domain only leads to us (its addresses are ours, or our edge answers behind a CDN): it shows where
+              the domain leads, not whose it is
+
+Rules
+    our own names, and every cname target, are never enrolled
+    a proof takes a free name
+    an address takes a free name from no other application: only the last holder may come back by it, or, for a root
+    that no other application held for `REMEMBERED_DAYS`, any application
+    a held name moves to a claimant with a proof, once the DNS no longer leads to its holder by a proof
+    what could not be asked is no proof, and moves nothing
+
+The DNS is asked by `common.eligibility`, the rows are `common.db.ownership`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from common.errors import InvalidName
+from common.names import DomainName, parse_host_name
+from common.settings import Settings
+
+REMEMBERED_DAYS = 30
+"""How long a name remembers who held it."""
+
+TXT_LABEL = "_frontage"
+
+
+class Claim(StrEnum):
+    """How a domain shows that it belongs to an application."""
+
+    CNAME = "cname"
+    TXT = "txt"
+    ADDRESS = "address"
+
+    @property
+    def is_proof(self) -> bool:
+        return self is not Claim.ADDRESS
+
+
+class Verdict(StrEnum):
+    """What an application may do with a name. The values, but for the first two, are what the API shows as ``code``."""
+
+    ENROL = "enrol"
+    MOVE = "move"  # to the claimant, away from its holder
+    RESERVED = "reserved"  # one of our own names, or a cname target
+    UNPROVEN = "txt_record_needed"
+    HELD = "held"  # by another application, and nothing proves it the claimant's
+    LEADS_TO_HOLDER = "leads_to_holder"  # the claimant has a proof, and so has the holder
+    UNKNOWN = "held_unknown"  # held, and the zone's own servers could not be asked
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the database knows of a name.
+
+    `former_holders` are applications that held it within `REMEMBERED_DAYS`, the last one first. `is_target`: it is an
+    application's cname target. `is_above_foreign_target`: another application's cname target stands beneath it.
+    """
+
+    holder: str | None = None
+    former_holders: tuple[str, ...] = ()
+    is_target: bool = False
+    is_above_foreign_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the DNS says for a claimant. `against`: the holder that `leads_to_holder` is about; None there means that
+    the zone's own servers could not be asked."""
+
+    claim: Claim | None
+    against: str | None = None
+    leads_to_holder: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """The hosts of our own settings. Names are in canonical form."""
+
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> OwnNames:
+        hosts = (settings.power_target, settings.ssl_target, urlsplit(settings.base_url).hostname or "")
+        return cls(frozenset(filter(None, map(_canonical, hosts))))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def has_beneath(self, root: str) -> bool:
+        return any(name.endswith(f".{root}") for name in self.names)
+
+
+def judge(name: DomainName, claimant: str, standing: Standing, evidence: Evidence, own: OwnNames) -> Verdict:
+    """Whether `claimant` may enrol `name`. That the name leads to us is a question of its own (`common.eligibility`):
+    without a claim the verdict on a free name is UNPROVEN."""
+    if name.text in own or standing.is_target:
+        return Verdict.RESERVED
+    if standing.holder == claimant:
+        return Verdict.ENROL
+    if standing.holder is not None:
+        return _judge_held(standing.holder, evidence)
+    if evidence.claim is None:
+        return Verdict.UNPROVEN
+    if evidence.claim.is_proof or _may_take_by_address(name, claimant, standing, own):
+        return Verdict.ENROL
+    return Verdict.UNPROVEN
+
+
+def _judge_held(holder: str, evidence: Evidence) -> Verdict:
+    if evidence.against != holder or evidence.leads_to_holder is None:
+        return Verdict.UNKNOWN
+    if evidence.claim is None or not evidence.claim.is_proof:
+        return Verdict.HELD
+    return Verdict.LEADS_TO_HOLDER if evidence.leads_to_holder else Verdict.MOVE
+
+
+def _may_take_by_address(name: DomainName, claimant: str, standing: Standing, own: OwnNames) -> bool:
+    if standing.former_holders:
+        return standing.former_holders[0] == claimant
+    return name.is_root and not standing.is_above_foreign_target and not own.has_beneath(name.text)
+
+
+def txt_record(domain: str, application_id: str) -> tuple[str, str]:
+    """The host and the value of the TXT record by which `domain` names its application."""
+    return f"{TXT_LABEL}.{domain}", f"application={application_id}"
+
+
+def _canonical(host: str) -> str | None:
+    """None for an address."""
+    try:
+        return parse_host_name(host)
+    except InvalidName:
+        return None

@@ -1,0 +1,161 @@
+"""`frontage domain …` and `frontage app delete`: what an operator sees of names, and moves by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.db import applications, domains
+from common.db.applications import NewApplication
+from common.db.pool import Database
+from common.secrets import load_keyring
+from tests.integration.cli import frontage
+
+SHOP = "shop.customer.test"
+
+
+@pytest.fixture
+async def env(database: Database, dsn: str, tmp_path: Path) -> dict[str, str]:
+    load_keyring(tmp_path / "master.key", create=True)
+    async with database.transaction() as connection:
+        for letter in "ab":
+            new = NewApplication(
+                letter,
+                f"Partner {letter}",
+                f"{letter}.partner.test",
+                b"s",
+                b"w",
+                application_url="https://default.test",
+            )
+            await applications.create_application(connection, new)
+    return frontage.environment(tmp_path, DATABASE_URL=dsn)
+
+
+async def power(database: Database, application_id: str, *names: str) -> None:
+    for name in names:
+        async with database.transaction() as connection:
+            await domains.power(connection, name, application_id, "https://origin.test", None)
+
+
+def said(env: dict[str, str], *arguments: str) -> str:
+    done = frontage.run(*arguments, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def as_json(env: dict[str, str], *arguments: str) -> Any:
+    return json.loads(said(env, *arguments, "--json"))
+
+
+def refused(env: dict[str, str], *arguments: str) -> str:
+    done = frontage.run(*arguments, env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr.splitlines()[-1]
+
+
+async def test_domains_are_listed_in_pages_and_by_what_they_are(database: Database, env: dict[str, str]) -> None:
+    await power(database, "a", *(f"a{number}.customer.test" for number in range(3)))
+    await power(database, "b", "b0.customer.test")
+    async with database.transaction() as connection:
+        await domains.secure(connection, "a1.customer.test", "a", None, None)
+
+    page = as_json(env, "domain", "list", "--limit", "2")
+    assert [(each["domain"], each["product"]) for each in page["domains"]] == [
+        ("a0.customer.test", "power"),
+        ("a1.customer.test", "power"),
+        ("a1.customer.test", "secure"),
+    ]
+    rest = as_json(env, "domain", "list", "--after", page["next"])
+    assert [each["domain"] for each in rest["domains"]] == ["a2.customer.test", "b0.customer.test"]
+    assert rest["next"] is None
+    assert said(env, "domain", "list", "--application", "b") == "b0.customer.test  power  active  b\n"
+    assert said(env, "domain", "list", "--product", "secure") == "a1.customer.test  secure  inactive  a\n"
+    assert said(env, "domain", "list", "--status", "inactive", "--application", "a").count("\n") == 1
+    assert said(env, "domain", "list", "--application", "nobody") == ""
+
+
+async def test_a_name_is_shown_with_its_holder_and_those_before(database: Database, env: dict[str, str]) -> None:
+    await power(database, "a", SHOP)
+    async with database.transaction() as connection:
+        await domains.remove(connection, SHOP, "power", "a")
+    await power(database, "b", SHOP)
+
+    shown = as_json(env, "domain", "show", SHOP.upper())
+    assert shown["application"] == {"applicationId": "b", "name": "Partner b"}
+    assert [(each["product"], each["status"]) for each in shown["products"]] == [("power", "active")]
+    assert [each["applicationId"] for each in shown["formerHolders"]] == ["a"]
+    assert shown["order"]["state"] == "running"
+    assert f"{SHOP}: held by b (Partner b)" in said(env, "domain", "show", SHOP)
+    assert as_json(env, "domain", "show", "a.partner.test")["isCnameTarget"] is True
+
+
+async def test_a_released_name_is_free_and_forgets_its_holders(database: Database, env: dict[str, str]) -> None:
+    await power(database, "a", SHOP)
+
+    assert said(env, "domain", "release", SHOP).startswith(f"{SHOP} is free: application a has lost it")
+
+    shown = as_json(env, "domain", "show", SHOP)
+    assert (shown["application"], shown["products"], shown["formerHolders"]) == (None, [], [])
+    async with database.connection() as connection:
+        assert await connection.fetchval("select fields from events") == {
+            "power_status": "inactive",
+            "reason": "released",
+        }
+    assert "no application holds" in refused(env, "domain", "release", SHOP)
+
+
+async def test_a_name_is_transferred_without_its_settings(database: Database, env: dict[str, str]) -> None:
+    await power(database, "a", SHOP)
+    async with database.transaction() as connection:
+        await domains.secure(connection, SHOP, "a", None, "https://elsewhere.test")
+
+    said(env, "domain", "transfer", "b", SHOP, "--application-url", "https://new.test")
+
+    products = as_json(env, "domain", "show", SHOP)["products"]
+    assert {each["product"] for each in products} == {"power", "secure"}
+    for each in products:
+        assert (each["applicationId"], each["applicationUrl"], each["redirectTo"], each["claim"]) == (
+            "b",
+            "https://new.test",
+            None,
+            "operator",
+        )
+    assert "is application b's already" in refused(env, "domain", "transfer", "b", SHOP)
+    assert "is not enrolled" in refused(env, "domain", "transfer", "b", "other.customer.test")
+    assert "there is no application c" in refused(env, "domain", "transfer", "c", SHOP)
+    assert "is no domain name" in refused(env, "domain", "transfer", "b", "no name")
+
+
+async def test_an_application_is_deleted_once_its_id_is_typed(database: Database, env: dict[str, str]) -> None:
+    await power(database, "a", SHOP, "other.customer.test")
+    await power(database, "b", "kept.customer.test")
+
+    def delete(typed: str) -> subprocess.CompletedProcess[str]:
+        argv = frontage.argv("app", "delete", "a")
+        return subprocess.run(argv, env=env, input=typed, capture_output=True, text=True, timeout=60, check=False)
+
+    mistyped = delete("b\n")
+    assert mistyped.returncode == 1
+    assert "2 domains stop being served" in mistyped.stderr
+    assert delete("").returncode == 1
+    assert len(as_json(env, "domain", "list")["domains"]) == 3
+
+    done = delete("a\n")
+    assert (done.returncode, json.loads(done.stdout)["removed"]["domains"]) == (0, 2), done.stderr
+    assert [each["domain"] for each in as_json(env, "domain", "list")["domains"]] == ["kept.customer.test"]
+    assert [each["applicationId"] for each in json.loads(said(env, "app", "list"))] == ["b"]
+    assert "there is no application a" in refused(env, "app", "delete", "a", "--yes")
+    assert "was another application's" in refused(
+        env, "app", "create", "--name", "C", "--cname-target", "a.partner.test"
+    )
+
+
+def test_our_own_names_are_no_cname_targets(env: dict[str, str]) -> None:
+    own = env | {"FRONTAGE_PUBLIC_URL": "https://api.frontage.test/", "FRONTAGE_POWER_TARGET": "power.frontage.test"}
+    for target in ("API.frontage.test", "power.frontage.test.", "secure.frontage.localhost"):
+        done = frontage.run("app", "create", "--name", "C", "--cname-target", target, env=own)
+        assert (done.returncode, "is our own name" in done.stderr.replace("\n", " ")) == (2, True), done.stderr
