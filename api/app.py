@@ -37,7 +37,7 @@ from common.clock import Clock
 from common.db.pool import Database
 from common.dns import Resolver
 from common.edge_probe import HttpEdgeProbe, probing_policy
-from common.eligibility import Places
+from common.eligibility import ServiceTargets
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.secrets import Keyring
@@ -65,7 +65,7 @@ def build_app(
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
-    enrolment = Enrolment(database, resolver, policy, Places.of(settings), probe, clock)
+    enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), probe, clock)
     power = PowerHandlers(PowerService(enrolment))
     diagnosis = DiagnosisHandler(DiagnosisService(enrolment, probe, settings), clock)
     secure = SecureHandlers(SecureService(enrolment, OriginProbe(policy, settings.dns_servers)))

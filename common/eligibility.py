@@ -21,14 +21,14 @@ EdgeProbe = Callable[[Pass, str], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where domains are to lead. Names are in canonical form."""
+class ServiceTargets:
+    """Where domains must lead. Names are in canonical form."""
 
     targets: frozenset[str]
     service_servers: frozenset[str]
 
     @classmethod
-    def of(cls, settings: Settings) -> Places:
+    def of(cls, settings: Settings) -> ServiceTargets:
         """Raises: `OperatorError`."""
         names = {"FRONTAGE_POWER_TARGET": settings.power_target, "FRONTAGE_SSL_TARGET": settings.ssl_target}
         try:
@@ -63,19 +63,21 @@ class Findings:
         return self.step_one if self.is_pointed and not self.step_one.is_known else None
 
 
-async def look(questions: Pass, name: DomainName, cname_target: str, places: Places, probe: EdgeProbe) -> Findings:
+async def check_eligibility(
+    questions: Pass, name: DomainName, cname_target: str, service: ServiceTargets, probe: EdgeProbe
+) -> Findings:
     if name.is_root:
-        return await _look_at_root(questions, name.text, places, probe)
-    return await _look_at_subdomain(questions, name.text, cname_target, places, probe)
+        return await _check_root(questions, name.text, service, probe)
+    return await _check_subdomain(questions, name.text, cname_target, service, probe)
 
 
-async def _look_at_subdomain(
-    questions: Pass, domain: str, cname_target: str, places: Places, probe: EdgeProbe
+async def _check_subdomain(
+    questions: Pass, domain: str, cname_target: str, service: ServiceTargets, probe: EdgeProbe
 ) -> Findings:
     step_one = Outcome.NO_NAME
     if cname_target:
-        step_one = (await questions.follow(cname_target, places.targets)).end
-    chain = await questions.follow(domain, {cname_target, *places.targets} - {domain})
+        step_one = (await questions.follow(cname_target, service.targets)).end
+    chain = await questions.follow(domain, {cname_target, *service.targets} - {domain})
     if chain.end is Outcome.RECORDS:
         return Findings(chain.names[-1] == cname_target, None, step_one)
     if not chain.end.is_known or (chain.end is Outcome.NO_NAME and not chain.names):
@@ -84,11 +86,11 @@ async def _look_at_subdomain(
     return Findings(await probe(questions, domain), None, step_one)
 
 
-async def _look_at_root(questions: Pass, domain: str, places: Places, probe: EdgeProbe) -> Findings:
+async def _check_root(questions: Pass, domain: str, service: ServiceTargets, probe: EdgeProbe) -> Findings:
     answers = [await questions.ask(domain, "A"), await questions.ask(domain, "AAAA")]
     for answer in answers:
         if not answer.outcome.is_known or answer.outcome is Outcome.NO_NAME:
             return Findings(False, answer.outcome, Outcome.RECORDS)
     addresses = {value for answer in answers for value in answer.values}
-    is_pointed = bool(addresses) and addresses <= places.service_servers
+    is_pointed = bool(addresses) and addresses <= service.service_servers
     return Findings(is_pointed or await probe(questions, domain), None, Outcome.RECORDS)

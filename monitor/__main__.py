@@ -20,7 +20,7 @@ from common.db.pool import Database, open_pool, resolve_dsn
 from common.db.start import check_start
 from common.dns import Resolver
 from common.edge_probe import HttpEdgeProbe, probing_policy
-from common.eligibility import Places
+from common.eligibility import ServiceTargets
 from common.logs import get_logger
 from common.metrics import Family
 from common.processes import announce_ready, run_role, settle_garbage_collector
@@ -117,7 +117,7 @@ def _certificates(
         leads_to_us=DomainLook(
             database,
             Resolver(settings.dns_servers, policy),
-            Places.of(settings),
+            ServiceTargets.of(settings),
             HttpEdgeProbe(keyring, probing_policy(settings)),
         ),
         limits=Limits.of(settings),

@@ -133,13 +133,13 @@ class DiagnosisService:
     def _expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
         if not name.is_root:
             return (Seen("CNAME", name.text, target),)
-        addresses = sorted(self.enrolment.places.service_servers)
+        addresses = sorted(self.enrolment.service_targets.service_servers)
         return tuple(Seen("AAAA" if ":" in address else "A", name.text, address) for address in addresses)
 
     def _target_expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
         if name.is_root:
             return ()
-        return tuple(Seen("CNAME", target, place) for place in sorted(self.enrolment.places.targets))
+        return tuple(Seen("CNAME", target, place) for place in sorted(self.enrolment.service_targets.targets))
 
     async def _look_at_caa(self, name: DomainName) -> Caa:
         async with self.enrolment.resolver.open_pass() as questions:

@@ -18,7 +18,7 @@ from common.db.applications import Application
 from common.db.domains import Domain, Page, Product
 from common.db.pool import Database
 from common.dns import Pass, Resolver
-from common.eligibility import EdgeProbe, Findings, Places, look
+from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
 from common.errors import AddressRefused, DatabaseUnavailable
 from common.liveness import await_edges
 from common.logs import get_logger
@@ -37,7 +37,7 @@ class Enrolment:
     database: Database
     resolver: Resolver
     policy: AddressPolicy
-    places: Places
+    service_targets: ServiceTargets
     probe: EdgeProbe
     clock: Clock
 
@@ -59,9 +59,9 @@ class Enrolment:
     async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> Findings:
         """Asks within the caller's pass, or one of its own."""
         if within is not None:
-            return await look(within, name, cname_target, self.places, self.probe)
+            return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
         async with self.resolver.open_pass() as questions:
-            return await look(questions, name, cname_target, self.places, self.probe)
+            return await check_eligibility(questions, name, cname_target, self.service_targets, self.probe)
 
     async def reach_edges(self) -> None:
         """What was answered is what visitors meet: a moment's patience for the edges. The work is done all the same."""

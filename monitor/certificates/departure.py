@@ -12,7 +12,7 @@ from typing import TypeAlias
 from common.db.applications import Application, get_application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
-from common.eligibility import EdgeProbe, Findings, Places, look
+from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
 from common.names import parse_domain
 
 LeadsToUs: TypeAlias = Callable[[str, str], Awaitable[bool | None]]
@@ -27,7 +27,7 @@ class DomainLook:
 
     database: Database
     resolver: Resolver
-    places: Places
+    service_targets: ServiceTargets
     probe: EdgeProbe
 
     async def __call__(self, domain: str, application_id: str) -> bool | None:
@@ -42,7 +42,9 @@ class DomainLook:
         """Any of its application's targets will do: whatever leads through one serves both products."""
         seen = set()
         for target in filter(None, (application.cname_target, application.secure_cname_target)):
-            findings = await look(questions, parse_domain(domain), target, self.places, self.probe)
+            findings = await check_eligibility(
+                questions, parse_domain(domain), target, self.service_targets, self.probe
+            )
             if leads_to_us(findings):
                 return True
             seen.add(leads_to_us(findings))

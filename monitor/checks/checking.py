@@ -13,13 +13,13 @@ from common.concurrency_shares import ConcurrencyShares
 from common.db import checks
 from common.db.checks import Check
 from common.db.pool import Connection, Database
+from common.dns.authority import DNS_PORT, Authority
+from common.dns.shared_resolvers import SharedResolvers
 from common.settings import HostPort
-from monitor.checks.authority import DNS_PORT, Authority
 from monitor.checks.health import Health
-from monitor.checks.looking import Looking
 from monitor.checks.outcomes import Finished, Outcomes
 from monitor.checks.pace import Pace
-from monitor.checks.resolvers import Resolvers
+from monitor.checks.record_checker import RecordChecker
 from monitor.checks.schedule import next_due, next_try
 from monitor.checks.transitions import decide
 
@@ -70,8 +70,8 @@ class Checking:
     ) -> None:
         """Raises: `OperatorError` for a server that the policy refuses."""
         self._interval_seconds = interval_seconds
-        self._resolvers = Resolvers(servers, policy)
-        self._looking = Looking(self._resolvers, Authority(policy, port=authority_port), clock)
+        self._resolvers = SharedResolvers(servers, policy)
+        self._record_checker = RecordChecker(self._resolvers, Authority(policy, port=authority_port), clock)
         self._outcomes = Outcomes(database, base_url, on_events)
         self._health = Health(database, interval_seconds)
         self._shares = ConcurrencyShares()
@@ -103,7 +103,7 @@ class Checking:
             await self._check(check)
 
     async def _check(self, check: Check) -> None:
-        found = await self._looking.look(check.domain, check.records, tenant=check.application_id)
+        found = await self._record_checker.check(check.domain, check.records, tenant=check.application_id)
         transition = decide(check, found.verdicts, round_seconds=self._interval_seconds)
         if transition.is_complete:
             due_at = next_due(check.id, check.claimed_at, self._interval_seconds)

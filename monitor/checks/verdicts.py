@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-from common.dns import Answer, Outcome
+from common.dns.questions import Answer, Outcome
 from common.records import Record, matches
 
 

@@ -18,10 +18,10 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
 from common.dns import Answer, Outcome
+from common.dns.authority import Authority
+from common.dns.shared_resolvers import SharedResolvers
 from common.records import RecordType
 from common.settings import HostPort
-from monitor.checks.authority import Authority
-from monitor.checks.resolvers import Resolvers
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 with_knot = pytest.mark.skipif(find_knot() is None, reason="the Debian package knot is not installed")
@@ -38,20 +38,20 @@ def address_of(server: NameServer) -> HostPort:
 
 
 @pytest.fixture
-async def resolvers(server: NameServer) -> AsyncIterator[Resolvers]:
-    resolvers = Resolvers([address_of(server)], LOOPBACK)
+async def resolvers(server: NameServer) -> AsyncIterator[SharedResolvers]:
+    resolvers = SharedResolvers([address_of(server)], LOOPBACK)
     yield resolvers
     await resolvers.close()
 
 
-async def ask(resolvers: Resolvers, name: str, kind: RecordType = "A") -> Answer:
+async def ask(resolvers: SharedResolvers, name: str, kind: RecordType = "A") -> Answer:
     return await resolvers.ask(resolvers.servers()[0], name, kind, owner=name)
 
 
 # Resolvers --------------------------------------------------------------------------------------------------
 
 
-async def test_nothing_is_answered_from_a_cache(server: NameServer, resolvers: Resolvers) -> None:
+async def test_nothing_is_answered_from_a_cache(server: NameServer, resolvers: SharedResolvers) -> None:
     assert (await ask(resolvers, "www.test")).outcome is Outcome.NO_NAME
     server.zone.add("www.test", "TXT", '"hello"')
     assert (await ask(resolvers, "www.test")).outcome is Outcome.NO_DATA
@@ -62,14 +62,14 @@ async def test_nothing_is_answered_from_a_cache(server: NameServer, resolvers: R
     assert len(server.zone.questions) == 4
 
 
-async def test_questions_asked_at_once_all_reach_the_server(server: NameServer, resolvers: Resolvers) -> None:
+async def test_questions_asked_at_once_all_reach_the_server(server: NameServer, resolvers: SharedResolvers) -> None:
     answers = await asyncio.gather(*(ask(resolvers, f"n{number % 50}.test") for number in range(200)))
     assert {answer.outcome for answer in answers} == {Outcome.NO_NAME}
     assert len(server.zone.questions) == 200
 
 
 async def test_the_same_question_asked_a_thousand_times_takes_no_more_than_there_is_room_for(
-    server: NameServer, resolvers: Resolvers
+    server: NameServer, resolvers: SharedResolvers
 ) -> None:
     async with asyncio.timeout(60):
         answers = await asyncio.gather(*(ask(resolvers, "same.test") for _ in range(1000)))
@@ -77,13 +77,15 @@ async def test_the_same_question_asked_a_thousand_times_takes_no_more_than_there
     assert len(server.zone.questions) == 1000
 
 
-async def test_what_was_just_told_may_be_shared_where_that_will_do(server: NameServer, resolvers: Resolvers) -> None:
+async def test_what_was_just_told_may_be_shared_where_that_will_do(
+    server: NameServer, resolvers: SharedResolvers
+) -> None:
     for _ in range(3):
         await resolvers.ask(address_of(server), "zone.test", "NS", owner="zone.test", may_share=True)
     assert len(server.zone.questions) == 1
 
 
-async def test_only_what_is_said_of_the_name_itself_counts(server: NameServer, resolvers: Resolvers) -> None:
+async def test_only_what_is_said_of_the_name_itself_counts(server: NameServer, resolvers: SharedResolvers) -> None:
     server.zone.add("www.test", "CNAME", "real.test")
     server.zone.add("real.test", "A", "192.0.2.1")
     assert (await ask(resolvers, "www.test")).outcome is Outcome.NO_DATA
@@ -91,7 +93,7 @@ async def test_only_what_is_said_of_the_name_itself_counts(server: NameServer, r
     assert followed.values == ("192.0.2.1",)
 
 
-async def test_an_answer_too_long_for_udp_comes_by_tcp(server: NameServer, resolvers: Resolvers) -> None:
+async def test_an_answer_too_long_for_udp_comes_by_tcp(server: NameServer, resolvers: SharedResolvers) -> None:
     texts = [f"{number:03d}" + "x" * 200 for number in range(60)]
     for text in texts:
         server.zone.add("long.test", "TXT", f'"{text}"')
@@ -114,10 +116,10 @@ async def test_truncated_and_no_tcp_is_unknown() -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(Truncating, ("127.0.0.1", 0))
     address = HostPort(*transport.get_extra_info("sockname")[:2])
-    resolvers = Resolvers([address], LOOPBACK)
+    resolvers = SharedResolvers([address], LOOPBACK)
     try:
         assert not (await ask(resolvers, "www.test")).outcome.is_known
-        reply = await Authority(LOOPBACK).ask(address, "www.test", "A")
+        reply = await Authority(LOOPBACK).ask_server(address, "www.test", "A")
         assert not reply.answer.outcome.is_known
     finally:
         await resolvers.close()
@@ -141,10 +143,10 @@ async def test_a_server_without_edns_is_asked_without() -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(Ancient, ("127.0.0.1", 0))
     address = HostPort(*transport.get_extra_info("sockname")[:2])
-    resolvers = Resolvers([address], LOOPBACK)
+    resolvers = SharedResolvers([address], LOOPBACK)
     try:
         assert (await ask(resolvers, "www.test")).outcome is Outcome.NO_NAME
-        assert (await Authority(LOOPBACK).ask(address, "www.test", "A")).answer.outcome is Outcome.NO_NAME
+        assert (await Authority(LOOPBACK).ask_server(address, "www.test", "A")).answer.outcome is Outcome.NO_NAME
     finally:
         await resolvers.close()
         transport.close()
@@ -154,7 +156,7 @@ async def test_a_silent_server_is_asked_last(server: NameServer) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         mute = HostPort(*silent.getsockname())
-        resolvers = Resolvers([mute, address_of(server)], LOOPBACK)
+        resolvers = SharedResolvers([mute, address_of(server)], LOOPBACK)
         try:
             assert resolvers.servers() == [mute, address_of(server)]
             assert (await ask(resolvers, "www.test")).outcome is Outcome.TIMEOUT
@@ -212,7 +214,7 @@ def hearsay() -> Hearsay:
 
 async def consult(knot: Knot, hearsay: Hearsay, name: str, kind: RecordType = "A") -> list[Answer]:
     authority = Authority(LOOPBACK, port=knot.address.port)
-    return [heard.answer for heard in await authority.consult(name, kind, hearsay.resolve)]
+    return [heard.answer for heard in await authority.ask_zone(name, kind, hearsay.resolve)]
 
 
 @with_knot
@@ -256,17 +258,17 @@ async def test_a_server_without_authority_is_not_believed(knot: Knot, hearsay: H
 @with_knot
 async def test_addresses_are_asked_only_under_the_policy(knot: Knot, hearsay: Hearsay) -> None:
     strict = Authority(AddressPolicy((), ()), port=knot.address.port)
-    assert await strict.consult("www.zone.test", "A", hearsay.resolve) == []
+    assert await strict.ask_zone("www.zone.test", "A", hearsay.resolve) == []
 
 
 async def test_a_zone_nobody_knows_has_no_servers(hearsay: Hearsay) -> None:
-    assert await Authority(LOOPBACK).consult("www.unknown.example", "A", hearsay.resolve) == []
+    assert await Authority(LOOPBACK).ask_zone("www.unknown.example", "A", hearsay.resolve) == []
 
 
 async def test_a_server_that_is_not_there_is_unknown(server: NameServer) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        reply = await Authority(LOOPBACK).ask(HostPort(*closed.getsockname()), "www.test", "A")
+        reply = await Authority(LOOPBACK).ask_server(HostPort(*closed.getsockname()), "www.test", "A")
     assert reply.answer.outcome is Outcome.TIMEOUT
 
 
@@ -274,5 +276,5 @@ async def test_hearsay_is_not_authority(server: NameServer) -> None:
     server.zone.add("www.test", "A", "192.0.2.1")
     server.zone.misbehave("broken.test", Behaviour.SERVFAIL)
     authority = Authority(LOOPBACK)
-    assert not (await authority.ask(address_of(server), "www.test", "A")).answer.outcome.is_known
-    assert not (await authority.ask(address_of(server), "broken.test", "A")).answer.outcome.is_known
+    assert not (await authority.ask_server(address_of(server), "www.test", "A")).answer.outcome.is_known
+    assert not (await authority.ask_server(address_of(server), "broken.test", "A")).answer.outcome.is_known

@@ -20,10 +20,10 @@ import pytest
 from bench.lab.ports import free_dns_port
 from common.addresses import AddressPolicy
 from common.dns import Answer, Outcome
+from common.dns.authority import Authority
+from common.dns.shared_resolvers import SharedResolvers
 from common.records import RecordType
 from common.settings import HostPort
-from monitor.checks.authority import Authority
-from monitor.checks.resolvers import Resolvers
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 NAME = "www.test"
@@ -71,12 +71,12 @@ async def serving(script: Script, *, by_tcp: Script | None = None) -> AsyncItera
 
 async def ask_both(address: HostPort, name: str = NAME, kind: RecordType = "A") -> list[Answer]:
     """What c-ares makes of it, and dnspython."""
-    resolvers = Resolvers([address], LOOPBACK)
+    resolvers = SharedResolvers([address], LOOPBACK)
     try:
         first = await resolvers.ask(address, name, kind, owner=name)
     finally:
         await resolvers.close()
-    return [first, (await Authority(LOOPBACK).ask(address, name, kind)).answer]
+    return [first, (await Authority(LOOPBACK).ask_server(address, name, kind)).answer]
 
 
 def answering(query: dns.message.Message, *answer: str, authority: tuple[str, ...] = ()) -> dns.message.Message:

@@ -13,10 +13,10 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Behaviour, Zone
 from common.db import checks, shares
 from common.db.pool import Connection, Database
+from common.dns.evidence import MOST_STATEMENTS
 from common.errors import DatabaseUnavailable
 from common.records import RECORD_TYPES
 from monitor.checks.checking import Checking
-from monitor.checks.evidence import MOST_STATEMENTS
 
 from . import parts
 from .parts import a, check_now, events_of, record, row_of, told, watch

@@ -1,4 +1,4 @@
-"""What a zone's own server says, read: what it must bring along so that "there is nothing" counts."""
+"""Reading the replies of a zone's own server: what "there is nothing" needs to count."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import dns.rrset
 import pytest
 
 from common.dns import Answer, Outcome
+from common.dns.replies import Reply, read_authoritative
 from common.records import RecordType
-from monitor.checks.authority import Reply, read_reply
 
 NAME = "www.shop.example"
 SOA = "shop.example. 60 IN SOA ns.shop.example. hostmaster.shop.example. 1 3600 600 86400 60"
@@ -25,7 +25,7 @@ def reply(
     message.set_rcode(dns.rcode.from_text(rcode))
     message.answer.extend(map(rrset, answer))
     message.authority.extend(map(rrset, authority))
-    return read_reply(message, NAME, kind)
+    return read_authoritative(message, NAME, kind)
 
 
 def rrset(line: str) -> dns.rrset.RRset:

@@ -1,4 +1,4 @@
-"""Evidence: who answered what, when, in a size that a row can carry. Pure."""
+"""Evidence: which server answered what, and when, in a size that a row can carry. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from common.dns import Answer
-from common.records import RecordType
+from common.dns.questions import Answer, Question
 
 MOST_STATEMENTS = 32
 _MOST_VALUES = 4
 _MOST_CHARACTERS = 160
 
 Role = Literal["resolver", "authority"]
-Subject = tuple[str, RecordType]
-"""A question without its addressee: whose record, of which type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +23,21 @@ class Statement:
     at: datetime
     role: Role
     server: str
-    subject: Subject
+    question: Question
     answer: Answer
 
 
-def as_json(statements: Iterable[Statement], doubted: Collection[Subject]) -> list[dict[str, Any]]:
-    """In the order they were made; where there are too many, those about doubted subjects stay."""
-    said = list(statements)
-    if len(said) > MOST_STATEMENTS:
-        said.sort(key=lambda statement: statement.subject not in doubted)
-        said = sorted(said[:MOST_STATEMENTS], key=lambda statement: statement.at)
-    return [_as_json(statement) for statement in said]
+def as_json(statements: Iterable[Statement], doubted: Collection[Question]) -> list[dict[str, Any]]:
+    """In the order they were made; where there are too many, those about `doubted` questions stay."""
+    kept = list(statements)
+    if len(kept) > MOST_STATEMENTS:
+        kept.sort(key=lambda statement: statement.question not in doubted)
+        kept = sorted(kept[:MOST_STATEMENTS], key=lambda statement: statement.at)
+    return [_as_json(statement) for statement in kept]
 
 
 def _as_json(statement: Statement) -> dict[str, Any]:
-    (name, kind), answer = statement.subject, statement.answer
+    (name, kind), answer = statement.question, statement.answer
     fields: dict[str, Any] = {
         "at": statement.at.isoformat(timespec="milliseconds"),
         "role": statement.role,

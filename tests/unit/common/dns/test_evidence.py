@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 
 from common.dns import Answer, Outcome
-from monitor.checks.evidence import MOST_STATEMENTS, Statement, as_json
+from common.dns.evidence import MOST_STATEMENTS, Statement, as_json
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -1,10 +1,10 @@
-"""Recursive resolvers, asked for many domains at once without ever getting an answer from a cache of ours.
+"""Recursive resolvers, asked for thousands of checks at once, without an answer from c-ares' own cache.
 
-c-ares remembers what it was told as long as a channel lives (`common.dns`). A channel a domain is safe, but costs more
-than the questions themselves (seen: 350 µs, a question 46 µs). So all checks of a moment share one, for as long as
-nobody asks it the same thing twice: the second to ask gets a new channel, and so does everybody after a moment. Only
-the way to a zone's own servers, which decides nothing, may be learned from what another check was just told. Names
-that c-ares asks nobody of, since no host is called so, dnspython asks of.
+c-ares caches answers as long as a channel lives (`common.dns.channels`). A channel for each domain is safe, but costs
+more than the questions themselves (measured: 350 µs, a question 46 µs). So the checks of a moment share one channel:
+it takes each question once, a repeated question opens a new channel, and so does the first one after
+`_CHANNEL_SECONDS`. Only the name servers of a zone and their addresses, which decide nothing, may come from a shared
+answer. Names that c-ares refuses, because they are not host names, are asked by dnspython.
 """
 
 from __future__ import annotations
@@ -14,25 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import aiodns
-import dns.message
-import dns.name
-import dns.rcode
 
 from common.addresses import AddressPolicy
-from common.dns import (
-    SYSTEM_RESOLV_CONF,
-    Answer,
-    Outcome,
-    open_channel,
-    outcome_of,
-    refuse_forbidden,
-    system_servers,
-    values_of,
-)
+from common.dns.channels import open_channel, outcome_of, values_of
+from common.dns.direct import DirectClient
+from common.dns.questions import Answer, Outcome, Question
+from common.dns.replies import read_recursive
+from common.dns.resolvers import SYSTEM_RESOLV_CONF, refuse_forbidden, system_servers
 from common.records import RecordType
 from common.settings import HostPort
-from monitor.checks.authority import values_in
-from monitor.checks.direct import Direct
 
 _CHANNEL_SECONDS = 0.5
 _MOST_QUESTIONS = 2000  # of one channel: its socket, so its source port, is one
@@ -41,11 +31,9 @@ _MOST_DIRECT = 64  # each is a socket
 _SILENT_SECONDS = 5.0
 _SERVERS_SECONDS = 5.0
 
-Question = tuple[str, RecordType]
-
 
 class _Channel:
-    """One c-ares channel. It is retired when another takes its place, and closed with its last answer."""
+    """One c-ares channel. It is retired when another takes its place, and closed after its last answer."""
 
     def __init__(self, resolver: aiodns.DNSResolver, now: float, on_close: Callable[[], None]) -> None:
         self._resolver = resolver
@@ -86,17 +74,16 @@ class _Channel:
             self._on_close()
 
 
-class Resolvers:
-    """Made by `Checking`, which closes it.
+class SharedResolvers:
+    """Created by `Checking`, which closes it.
 
-    Mutable state: the channel in use of each server, how many there may be besides, and which servers have lately been
-    silent.
+    Mutable state: the channel in use of each server, the room for more, and the servers that lately timed out.
     """
 
     def __init__(
         self, servers: Sequence[HostPort], policy: AddressPolicy, *, resolv_conf: Path = SYSTEM_RESOLV_CONF
     ) -> None:
-        """Without `servers`, the system's own are asked. Raises: `OperatorError` for one the policy refuses."""
+        """Without `servers`, the system's own are asked. Raises: `OperatorError` for one that the policy refuses."""
         for server in servers:
             refuse_forbidden(server, policy)
         self._given = tuple(servers)
@@ -105,11 +92,11 @@ class Resolvers:
         self._system_until = 0.0
         self._channels: dict[HostPort, _Channel] = {}
         self._room = asyncio.Semaphore(_MOST_CHANNELS)
-        self._direct = Direct(most_at_once=_MOST_DIRECT)
+        self._client = DirectClient(most_at_once=_MOST_DIRECT)
         self._silent_until: dict[HostPort, float] = {}
 
     def servers(self) -> list[HostPort]:
-        """All of them in the order to ask: those that have lately been silent come last."""
+        """All of them in the order to ask: those that lately timed out come last."""
         now = asyncio.get_running_loop().time()
         servers = self._given or self._system_servers(now)
         return sorted(servers, key=lambda server: self._silent_until.get(server, 0.0) > now)
@@ -117,8 +104,8 @@ class Resolvers:
     async def ask(
         self, server: HostPort, name: str, kind: RecordType, *, owner: str | None, may_share: bool = False
     ) -> Answer:
-        """One question to one server; it ends by itself within seconds. With `owner`, only what is said of that name
-        counts, not what a CNAME led to. With `may_share`, an answer somebody got a moment ago will do."""
+        """One question to one server; it ends by itself within seconds. With `owner`, only records of that name count,
+        not those that a CNAME led to. With `may_share`, the answer may be one that another check has just had."""
         channel = await self._channel(server, (name, kind), may_share=may_share)
         if channel is None:
             return Answer(Outcome.TIMEOUT)
@@ -130,22 +117,22 @@ class Resolvers:
         return answer
 
     async def _ask_directly(self, server: HostPort, name: str, kind: RecordType, owner: str | None) -> Answer:
-        said = await self._direct.ask(server, name, kind, recursion=True)
-        return Answer(said) if isinstance(said, Outcome) else read_reply(said, kind, owner)
+        reply = await self._client.ask(server, name, kind, recursion=True)
+        return Answer(reply) if isinstance(reply, Outcome) else read_recursive(reply, kind, owner)
 
     async def close(self) -> None:
-        """What is still being asked ends as a time-out."""
+        """Questions still open end as time-outs."""
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             await channel.retire()
 
     async def _channel(self, server: HostPort, question: Question, *, may_share: bool) -> _Channel | None:
-        """One that may be asked this; none when this process has no room for another."""
+        """A channel that may take this question; none when this process has no room for another."""
         channel = self._usable(server, question, may_share=may_share)
         if channel is not None:
             return channel
         await self._room.acquire()
-        channel = self._usable(server, question, may_share=may_share)  # it may have taken a while
+        channel = self._usable(server, question, may_share=may_share)  # another task may have opened one meanwhile
         resolver = None if channel is not None else open_channel(server)
         if resolver is None:
             self._room.release()
@@ -165,12 +152,3 @@ class Resolvers:
         if now >= self._system_until:
             self._system, self._system_until = system_servers(self._resolv_conf), now + _SERVERS_SECONDS
         return self._system
-
-
-def read_reply(reply: dns.message.Message, kind: RecordType, owner: str | None) -> Answer:
-    """What a resolver says, with or without authority. `owner` as in `Resolvers.ask`."""
-    if reply.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-        return Answer(Outcome.SERVER_FAILURE)
-    if values := values_in(reply.answer, None if owner is None else dns.name.from_text(owner), kind):
-        return Answer(Outcome.RECORDS, values)
-    return Answer(Outcome.NO_NAME if reply.rcode() == dns.rcode.NXDOMAIN else Outcome.NO_DATA)

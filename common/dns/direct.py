@@ -1,4 +1,4 @@
-"""One question to one server by dnspython: it asks of any name that can be, and remembers nothing."""
+"""One question to one server by dnspython, which takes any name and has no cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import dns.flags
 import dns.message
 import dns.rcode
 
-from common.dns import Outcome
+from common.dns.questions import Outcome
 from common.records import RecordType
 from common.settings import HostPort
 
@@ -19,8 +19,8 @@ _NO_EDNS = (dns.rcode.FORMERR, dns.rcode.NOTIMP)  # servers from before RFC 6891
 _PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
 
 
-class Direct:
-    """Holds no answer, and no more sockets at once than there is room for."""
+class DirectClient:
+    """Holds no answer, and at most `most_at_once` sockets."""
 
     def __init__(self, *, most_at_once: int) -> None:
         self._room = asyncio.Semaphore(most_at_once)
@@ -28,12 +28,12 @@ class Direct:
     async def ask(
         self, server: HostPort, name: str, kind: RecordType, *, recursion: bool
     ) -> dns.message.Message | Outcome:
-        """The reply, or how the question ended without one. By TCP where it does not fit. It ends within seconds."""
+        """The reply, or how the question ended without one. By TCP where UDP truncates it. It ends within seconds."""
         flags = dns.flags.RD if recursion else 0
         try:
             query = dns.message.make_query(name, kind, flags=flags, use_edns=0, payload=_PAYLOAD_BYTES)
         except dns.exception.DNSException:
-            return Outcome.NO_NAME  # such a name cannot be
+            return Outcome.NO_NAME  # no zone can have such a name
         for seconds in _TRIES_SECONDS:
             try:
                 async with self._room, asyncio.timeout(2 * seconds):
@@ -44,7 +44,7 @@ class Direct:
             except (dns.exception.Timeout, TimeoutError):
                 continue
             except (dns.exception.DNSException, OSError, EOFError):
-                return Outcome.SERVER_FAILURE  # it is there, but this question it cannot answer
+                return Outcome.SERVER_FAILURE  # the server is there, but cannot answer this question
         return Outcome.TIMEOUT
 
 

@@ -1,0 +1,22 @@
+"""Questions to the DNS: of recursive resolvers, and of the name servers of the zone itself.
+
+Words
+    question        a name and a record type
+    answer          how a question ended (`Outcome`), and the values where there are records
+    resolver        a recursive resolver; its answer may come from a cache, as old as the record's TTL allows
+    authoritative   of a server that has the zone, with the AA bit set (RFC 1035 §4.1.1); never from a cache
+    pass            the questions of one task, each asked once, all within `resolvers.PASS_SECONDS`
+    chain           the CNAME records that lead from a name to another
+    evidence        which server answered what, and when
+
+``questions`` has the words as types. ``resolvers`` asks resolvers for one task, ``shared_resolvers`` for thousands of
+checks at once; both do so by ``channels`` (c-ares). ``authority`` finds and asks a zone's own servers, by ``direct``
+(dnspython), and reads what they answer by ``replies``; ``authoritative`` makes one answer of theirs and follows chains
+through zones. ``evidence`` keeps what was answered. Nothing here remembers an answer beyond its task.
+"""
+
+from common.dns.authoritative import Authoritative
+from common.dns.questions import MAX_CHAIN_HOPS, Answer, Chain, Outcome
+from common.dns.resolvers import Pass, Resolver
+
+__all__ = ["MAX_CHAIN_HOPS", "Answer", "Authoritative", "Chain", "Outcome", "Pass", "Resolver"]

@@ -1,0 +1,133 @@
+"""A zone's own name servers: found as a resolver finds them, and asked directly.
+
+The search begins at the nearest ancestor whose NS records a resolver knows and follows referrals from there, so a
+resolver that hides a delegation only makes it longer. What a reply is worth is decided by `common.dns.replies`.
+Each address comes from outside: it is checked against the address policy, and is the very address that is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TypeAlias
+
+from common.addresses import AddressPolicy
+from common.dns.direct import DirectClient
+from common.dns.questions import Answer, Outcome
+from common.dns.replies import Referral, Reply, is_below, read_authoritative
+from common.errors import AddressRefused
+from common.records import RecordType
+from common.settings import HostPort
+
+DNS_PORT = 53
+
+_MOST_AT_ONCE = 256  # each is a socket
+_MOST_SERVERS = 4  # of a zone
+_MOST_NAMES = 6
+_MOST_REFERRALS = 8
+
+Resolve: TypeAlias = Callable[[str, RecordType], Awaitable[tuple[str, ...]]]
+"""The values of a name, as a resolver has them; none where no resolver knows any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswer:
+    """A server of the zone, and its answer."""
+
+    server: HostPort
+    answer: Answer
+
+
+AskServer: TypeAlias = Callable[[HostPort, str, RecordType], Awaitable[Reply]]
+"""A question to one server."""
+
+
+class Authority:
+    """One a process. Holds no answer, and at most `_MOST_AT_ONCE` sockets. `port` is another than 53 only in tests and
+    benchmarks."""
+
+    def __init__(self, policy: AddressPolicy, *, port: int = DNS_PORT) -> None:
+        self._policy = policy
+        self._port = port
+        self._client = DirectClient(most_at_once=_MOST_AT_ONCE)
+
+    async def ask_zone(
+        self,
+        name: str,
+        kind: RecordType,
+        resolve: Resolve,
+        ask: AskServer | None = None,
+        *,
+        grace_seconds: float | None = None,
+    ) -> list[ServerAnswer]:
+        """The answers of all servers of the zone that `name` is in, those that could not be asked included.
+
+        `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
+        than the first useful reply count as not asked.
+        """
+        ask = ask or self.ask_server
+        zone, servers = await self._nearest(name, resolve)
+        answers: list[ServerAnswer] = []
+        for _ in range(_MOST_REFERRALS):
+            replies = await _gather([ask(server, name, kind) for server in servers], grace_seconds)
+            answers = [ServerAnswer(server, reply.answer) for server, reply in zip(servers, replies, strict=True)]
+            referral = next((reply.referral for reply in replies if is_below(reply.referral, zone)), None)
+            if referral is None or any(each.answer.outcome.is_known for each in answers):
+                break
+            zone, servers = referral.zone, await self._addresses(referral, resolve)
+        return answers
+
+    async def ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
+        """Without recursion. It ends within seconds."""
+        reply = await self._client.ask(server, name, kind, recursion=False)
+        return Reply(Answer(reply)) if isinstance(reply, Outcome) else read_authoritative(reply, name, kind)
+
+    async def _nearest(self, name: str, resolve: Resolve) -> tuple[str, list[HostPort]]:
+        labels = name.split(".")
+        for start in range(len(labels)):
+            zone = ".".join(labels[start:])
+            if names := await resolve(zone, "NS"):
+                return zone, await self._addresses(Referral(zone, names, ()), resolve)
+        return "", []
+
+    async def _addresses(self, referral: Referral, resolve: Resolve) -> list[HostPort]:
+        addresses = referral.glue
+        if not addresses:
+            found = await asyncio.gather(*(_resolve_address(name, resolve) for name in referral.names[:_MOST_NAMES]))
+            addresses = tuple(values[0] for values in found if values)
+        return [HostPort(address, self._port) for address in addresses if self._may_ask(address)][:_MOST_SERVERS]
+
+    def _may_ask(self, address: str) -> bool:
+        try:
+            self._policy.check(ip_address(address), self._port)
+        except (AddressRefused, ValueError):
+            return False
+        return True
+
+
+async def _resolve_address(name: str, resolve: Resolve) -> tuple[str, ...]:
+    return await resolve(name, "A") or await resolve(name, "AAAA")
+
+
+async def _gather(questions: Sequence[Awaitable[Reply]], grace_seconds: float | None) -> list[Reply]:
+    """All replies in order; a question that is given up is a time-out."""
+    if grace_seconds is None or len(questions) < 2:
+        return await asyncio.gather(*questions)
+    tasks = [asyncio.ensure_future(question) for question in questions]
+    try:
+        waiting: set[asyncio.Future[Reply]] = set(tasks)
+        while waiting and not any(map(_is_useful, set(tasks) - waiting)):
+            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if waiting:
+            await asyncio.wait(waiting, timeout=grace_seconds)
+        return [task.result() if task.done() else Reply(Answer(Outcome.TIMEOUT)) for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _is_useful(task: asyncio.Future[Reply]) -> bool:
+    reply = task.result()
+    return reply.answer.outcome.is_known or reply.referral is not None

@@ -1,0 +1,150 @@
+"""Recursive resolvers, asked for one task: a *pass* of questions.
+
+Rules
+    a pass has channels of its own, each for one server, and never asks the same question twice
+    another server is asked only when one could not be asked; one that does not answer is asked last from then on
+    all questions of a pass end within `PASS_SECONDS`, those to zones' own servers (`Pass.authoritative`) included
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+
+import aiodns
+
+from common.addresses import AddressPolicy
+from common.dns.authoritative import Authoritative
+from common.dns.authority import DNS_PORT, Authority
+from common.dns.channels import open_channel, outcome_of, values_of
+from common.dns.questions import Answer, Chain, Outcome, follow_chain
+from common.errors import AddressRefused, OperatorError
+from common.records import RecordType
+from common.settings import HostPort
+
+PASS_SECONDS = 6.0
+MOST_PASSES = 128  # each holds a channel a server, and its descriptors
+SYSTEM_RESOLV_CONF = Path("/etc/resolv.conf")
+
+_SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
+_MAX_SYSTEM_SERVERS = 3  # as the C library's MAXNS
+
+
+class Resolver:
+    """Where to ask. One a process; it holds no answer, and sockets only while zones' own servers are asked.
+
+    At most `MOST_PASSES` are open at once; the next wait.
+
+    Without `servers`, each pass asks the system's own (`resolv_conf`), which may stand on private addresses.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[HostPort],
+        policy: AddressPolicy,
+        *,
+        resolv_conf: Path = SYSTEM_RESOLV_CONF,
+        authority_port: int = DNS_PORT,
+    ) -> None:
+        """`authority_port` is another than 53 only in tests and benchmarks.
+
+        Raises: `OperatorError` for a server the address policy refuses.
+        """
+        for server in servers:
+            refuse_forbidden(server, policy)
+        self._servers = tuple(servers)
+        self._resolv_conf = resolv_conf
+        self._authority = Authority(policy, port=authority_port)
+        self._room = asyncio.Semaphore(MOST_PASSES)
+
+    @contextlib.asynccontextmanager
+    async def open_pass(self) -> AsyncIterator[Pass]:
+        """A pass for one task, which must leave it soon."""
+        servers = self._servers or system_servers(self._resolv_conf)
+        async with self._room, contextlib.AsyncExitStack() as channels:
+            opened = [open_channel(server) for server in servers]
+            entered = [await channels.enter_async_context(channel) for channel in opened if channel is not None]
+            yield Pass(entered, self._authority)
+
+
+class Pass:
+    """Made by `Resolver.open_pass`. Its time runs from its making.
+
+    `authoritative` asks the zones' own servers, which have no cache, within the same time.
+    """
+
+    def __init__(self, channels: list[aiodns.DNSResolver], authority: Authority) -> None:
+        self._channels = channels  # in the order to ask
+        self._answers: dict[tuple[str, RecordType, str | None], Answer] = {}
+        self._ends_at = asyncio.get_running_loop().time() + PASS_SECONDS
+        self.authoritative = Authoritative(authority, self._resolve, ends_at=self._ends_at)
+
+    async def ask(self, name: str, kind: RecordType) -> Answer:
+        """CNAMEs are followed by the resolver, unless `kind` is CNAME."""
+        return await self._ask(name, kind, None)
+
+    async def follow(self, name: str, goals: Collection[str]) -> Chain:
+        """Follow CNAMEs from `name` to one of `goals`, or to their end."""
+        return await follow_chain(self.ask, name, goals)
+
+    async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
+        return (await self._ask(name, kind, name)).values
+
+    async def _ask(self, name: str, kind: RecordType, owner: str | None) -> Answer:
+        question = (name, kind, owner)
+        if question not in self._answers:
+            self._answers[question] = await self._ask_servers(name, kind, owner)
+        return self._answers[question]
+
+    async def _ask_servers(self, name: str, kind: RecordType, owner: str | None) -> Answer:
+        failure = Outcome.TIMEOUT
+        for channel in tuple(self._channels):
+            answer = await self._ask_server(channel, name, kind, owner)
+            if answer.outcome.is_known:
+                return answer
+            if answer.outcome is Outcome.SERVER_FAILURE:
+                failure = Outcome.SERVER_FAILURE
+            else:
+                self._channels.remove(channel)
+                self._channels.append(channel)
+        return Answer(failure)
+
+    async def _ask_server(self, channel: aiodns.DNSResolver, name: str, kind: RecordType, owner: str | None) -> Answer:
+        now = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout_at(min(now + _SERVER_SECONDS, self._ends_at)):
+                result = await channel.query_dns(name, kind)
+        except TimeoutError:
+            return Answer(Outcome.TIMEOUT)
+        except aiodns.error.DNSError as error:
+            return Answer(outcome_of(error))
+        except UnicodeError:  # from the IDNA of pycares, for a name that a CNAME led to
+            return Answer(Outcome.UNASKABLE)
+        values = values_of(result, kind, owner)
+        return Answer(Outcome.RECORDS, values) if values else Answer(Outcome.NO_DATA)
+
+
+def refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
+    """Raises: `OperatorError`."""
+    try:
+        policy.check(ip_address(server.host), server.port)
+    except ValueError as error:
+        raise OperatorError(f"FRONTAGE_DNS_SERVERS names {server}: give addresses, not names") from error
+    except AddressRefused as error:
+        raise OperatorError(
+            f"FRONTAGE_DNS_SERVERS names {server}, and {error}: allow it in FRONTAGE_ALLOW_PRIVATE_ADDRESSES"
+        ) from error
+
+
+def system_servers(resolv_conf: Path = SYSTEM_RESOLV_CONF) -> tuple[HostPort, ...]:
+    """Read anew for each pass: machines change networks."""
+    try:
+        lines = resolv_conf.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    fields = [line.split() for line in lines]
+    servers = [HostPort(words[1], 53) for words in fields if words[:1] == ["nameserver"] and len(words) > 1]
+    return tuple(servers[:_MAX_SYSTEM_SERVERS]) or (HostPort("127.0.0.1", 53),)

@@ -1,0 +1,282 @@
+"""Checks records: from a domain's records to their verdicts, by questions to resolvers and to the zone's own servers.
+
+The resolvers are asked first, one after the other until one can answer. A record that it does not find is confirmed:
+by the zone's own servers and the other resolvers (the rules are in `verdicts`). A configured resolver that is itself
+authoritative (AA) may stand in for name servers that cannot be found, if it answers the same twice. Nothing here
+outlives its check.
+
+Records are checked in groups, and in all checks together at most as many at once as one core can follow
+(`common.fair_queue`): if all were asked at once, every answer would be late, and no check would end in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from common.clock import Clock
+from common.dns import evidence
+from common.dns.authority import Authority
+from common.dns.evidence import Role, Statement
+from common.dns.questions import Answer, Ask, Outcome, Question
+from common.dns.replies import Reply
+from common.dns.shared_resolvers import SharedResolvers
+from common.fair_queue import FairQueue
+from common.records import Record, RecordType, normal_name, owner_name
+from common.settings import HostPort
+from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
+
+_ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
+_REPEATS = 2
+_MOST_QUESTIONS = 32  # to zones' own servers at once, of one domain: others need to ask theirs
+_AT_ONCE = 50  # records of one domain; more questions in one moment than a socket holds would be lost
+_MOST_AT_ONCE = 500  # records of all domains: at 5,000 a second, the next ones wait 0.1 s
+_FIRST_SECONDS = 0.5  # a slot held for longer no longer keeps others waiting
+_MOST_DOUBTED = 300  # of the records that the first resolver did not find: each takes several questions
+_DOUBTS_SECONDS = 1.5
+_ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """`verdicts` in the order of the records; `evidence` as JSON."""
+
+    verdicts: list[Verdict]
+    evidence: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """For the first question about each record, and for records in doubt: dead servers hold up only the latter."""
+
+    first: FairQueue
+    doubts: FairQueue
+
+
+class RecordChecker:
+    """Created by `Checking`; `check` may run any number of times at once."""
+
+    def __init__(self, resolvers: SharedResolvers, authority: Authority, clock: Clock) -> None:
+        self._resolvers = resolvers
+        self._authority = authority
+        self._clock = clock
+        self._queues = _Queues(
+            first=FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_FIRST_SECONDS),
+            doubts=FairQueue(_MOST_DOUBTED, longest_hold_seconds=_DOUBTS_SECONDS),
+        )
+
+    async def check(self, domain: str, records: Sequence[Record], *, tenant: str | None = None) -> Findings:
+        """Records without an answer before the deadline are reported as unknown. `domain` is the apex that hosts are
+        relative to. Tenants share the capacity evenly, however many domains each has; by default a domain is its own
+        tenant."""
+        run = CheckRun(self._resolvers, self._authority, self._clock, self._queues, tenant or domain, domain, records)
+        with suppress(TimeoutError):
+            await run.run()
+        return run.findings()
+
+
+class CheckRun:
+    """One check. Mutable state: what was asked, by server and question; the answers; which of the zones' own servers
+    timed out; and the verdicts so far."""
+
+    def __init__(
+        self,
+        resolvers: SharedResolvers,
+        authority: Authority,
+        clock: Clock,
+        queues: _Queues,
+        tenant: str,
+        domain: str,
+        records: Sequence[Record],
+    ) -> None:
+        self._resolvers = resolvers
+        self._authority = authority
+        self._clock = clock
+        self._queues = queues
+        self._tenant = tenant
+        self._apex = normal_name(domain)
+        self._records = records
+        self._questions: list[Question] = [(owner_name(record, domain), record.type) for record in records]
+        self._verdicts = [Verdict.UNKNOWN] * len(records)
+        self._servers = resolvers.servers()
+        self._asked: dict[tuple[HostPort, str, RecordType], asyncio.Task[Answer]] = {}
+        self._zone_servers: dict[Question, asyncio.Task[list[HostPort]]] = {}
+        self._zone_answers: dict[tuple[HostPort, str, RecordType], Answer] = {}
+        self._statements: list[Statement] = []
+        self._room = asyncio.Semaphore(_MOST_QUESTIONS)
+        self._silent: set[HostPort] = set()
+
+    async def run(self) -> None:
+        """Raises: TimeoutError when some records have no verdict in time."""
+        try:
+            await self._run()
+        finally:
+            for task in (*self._asked.values(), *self._zone_servers.values()):
+                task.cancel()
+
+    async def _run(self) -> None:
+        for first in range(0, len(self._records), _AT_ONCE):
+            await self._check_group(range(first, min(first + _AT_ONCE, len(self._records))))
+
+    async def _check_group(self, numbers: range) -> None:
+        """Raises: TimeoutError."""
+        async with self._queues.first.slot(self._tenant, len(numbers)), asyncio.timeout(_ROUND_SECONDS):
+            doubted = await self._ask_first(numbers)
+        if doubted:
+            async with self._queues.doubts.slot(self._tenant, len(doubted)), asyncio.timeout(_ROUND_SECONDS):
+                await asyncio.gather(*map(self._settle, doubted))
+
+    async def _ask_first(self, numbers: range) -> list[int]:
+        """Records that the first resolver finds are present. Returns the others."""
+        server, doubted = self._servers[0], []
+        for number in numbers:
+            self._begin(server, *self._questions[number])
+        for number in numbers:
+            answer = await self._begin(server, *self._questions[number])
+            if judge(self._records[number], answer) is Verdict.PRESENT:
+                self._verdicts[number] = Verdict.PRESENT
+            else:
+                doubted.append(number)
+        return doubted
+
+    def findings(self) -> Findings:
+        doubted = {
+            question
+            for question, verdict in zip(self._questions, self._verdicts, strict=True)
+            if verdict is not Verdict.PRESENT
+        }
+        return Findings(self._verdicts, evidence.as_json(self._statements, doubted))
+
+    async def _settle(self, number: int) -> None:
+        """The verdict of a record that the first resolver did not find, or that it gave no answer about."""
+        record, question = self._records[number], self._questions[number]
+        for server in self._servers:
+            verdict = await self._judge(record, question, partial(self._ask_resolver, server))
+            if verdict is Verdict.MISSING:
+                verdict = await self._confirm(record, question, server)
+            if verdict is not Verdict.UNKNOWN or self._outcome(server, question).is_known:
+                self._verdicts[number] = verdict
+                return
+
+    async def _confirm(self, record: Record, question: Question, first: HostPort) -> Verdict:
+        others = [server for server in self._servers if server != first]
+        second, authorities = await asyncio.gather(
+            asyncio.gather(*(self._judge(record, question, partial(self._ask_resolver, server)) for server in others)),
+            self._ask_zone(record, question),
+        )
+        if all(verdict is Verdict.UNKNOWN for verdict in authorities):
+            authorities = await asyncio.gather(*(self._ask_stand_in(record, question, each) for each in self._servers))
+        verdict = confirm(authorities, second)
+        if verdict is Verdict.MISSING and all(each is Verdict.UNKNOWN for each in authorities):
+            return await self._insist(record, question)
+        return verdict
+
+    async def _insist(self, record: Record, question: Question) -> Verdict:
+        """Resolvers that agree are asked again where no authoritative server answers: one that answers at random, as
+        overloaded or restarting ones do, does not answer the same every time."""
+        for _ in range(_REPEATS):
+            verdicts = (self._judge(record, question, partial(self._ask_fresh, server)) for server in self._servers)
+            given = set(await asyncio.gather(*verdicts)) - {Verdict.UNKNOWN}
+            if given != {Verdict.MISSING}:
+                return Verdict.UNKNOWN
+        return Verdict.MISSING
+
+    async def _ask_zone(self, record: Record, question: Question) -> list[Verdict]:
+        servers = await self._zone(question)
+        return await asyncio.gather(
+            *(self._judge(record, question, partial(self._ask_authority, server)) for server in servers)
+        )
+
+    async def _ask_stand_in(self, record: Record, question: Question, server: HostPort) -> Verdict:
+        """A configured resolver may itself be authoritative, as in a private network. It must answer the same twice."""
+        given = {await self._judge(record, question, partial(self._ask_authority, server)) for _ in range(_REPEATS)}
+        return given.pop() if len(given) == 1 else Verdict.UNKNOWN
+
+    async def _judge(self, record: Record, question: Question, ask: Ask) -> Verdict:
+        """The verdict by one server's answer; for the CNAME of an apex, which cannot have one, by its addresses."""
+        answer = await ask(*question)
+        verdict = judge(record, answer)
+        is_flattened = record.type == "CNAME" and question[0] == self._apex and not answer.values
+        if verdict is not Verdict.MISSING or not is_flattened:
+            return verdict
+        here = [await ask(self._apex, kind) for kind in _ADDRESS_TYPES]
+        there = [await self._find(normal_name(record.value), kind) for kind in _ADDRESS_TYPES]
+        return judge_flattened(here, there)
+
+    # Questions ------------------------------------------------------------------------------------------
+
+    async def _ask_resolver(self, server: HostPort, name: str, kind: RecordType) -> Answer:
+        return await self._begin(server, name, kind)
+
+    def _begin(self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False) -> asyncio.Task[Answer]:
+        """Each question once a check, of each server."""
+        key = (server, name, kind)
+        if key not in self._asked:
+            asking = self._ask_fresh(*key, may_share=may_share)
+            self._asked[key] = asyncio.create_task(asking, name="checks: ask a resolver")
+        return self._asked[key]
+
+    async def _ask_fresh(self, server: HostPort, name: str, kind: RecordType, *, may_share: bool = False) -> Answer:
+        """Ask even where an answer is there already."""
+        answer = await self._resolvers.ask(server, name, kind, owner=name, may_share=may_share)
+        self._note("resolver", server, (name, kind), answer)
+        return answer
+
+    async def _find(self, name: str, kind: RecordType) -> Answer:
+        """The answer of the first resolver that has one, CNAMEs followed."""
+        answer = Answer(Outcome.TIMEOUT)
+        for server in self._servers:
+            answer = await self._resolvers.ask(server, name, kind, owner=None)
+            self._note("resolver", server, (name, kind), answer)
+            if answer.outcome.is_known:
+                break
+        return answer
+
+    async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
+        for server in self._servers:
+            answer = await self._begin(server, name, kind, may_share=True)
+            if answer.values:
+                return answer.values
+        return ()
+
+    async def _zone(self, question: Question) -> list[HostPort]:
+        """The zone's servers; their answers are kept for `_ask_authority`."""
+        if question not in self._zone_servers:
+            self._zone_servers[question] = asyncio.create_task(self._find_zone(question), name="checks: ask the zone")
+        return await self._zone_servers[question]
+
+    async def _find_zone(self, question: Question) -> list[HostPort]:
+        answers = await self._authority.ask_zone(*question, self._resolve, self._ask_server)
+        for each in answers:
+            self._zone_answers[each.server, *question] = each.answer
+            self._note("authority", each.server, question, each.answer)
+        return [each.server for each in answers]
+
+    async def _ask_authority(self, server: HostPort, name: str, kind: RecordType) -> Answer:
+        if (server, name, kind) in self._zone_answers:
+            return self._zone_answers[server, name, kind]
+        reply = await self._ask_server(server, name, kind)
+        self._note("authority", server, (name, kind), reply.answer)
+        return reply.answer
+
+    async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
+        """A server that has timed out is not asked again: otherwise a domain with many records and dead servers would
+        not be checked in time, and would keep other domains waiting."""
+        async with self._room:
+            if server in self._silent:
+                return Reply(Answer(Outcome.TIMEOUT))
+            reply = await self._authority.ask_server(server, name, kind)
+        if reply.answer.outcome is Outcome.TIMEOUT:
+            self._silent.add(server)
+        return reply
+
+    def _outcome(self, server: HostPort, question: Question) -> Outcome:
+        """How this question to this server ended. It must have been asked."""
+        return self._asked[server, *question].result().outcome
+
+    def _note(self, role: Role, server: HostPort, question: Question, answer: Answer) -> None:
+        self._statements.append(Statement(self._clock.now(), role, str(server), question, answer))
