@@ -1,5 +1,5 @@
-"""The edge role, ``python -m edge``: the keeper of its sockets and generations. What serves is composed in
-`edge.supervisor_main` (a generation's supervisor) and `edge.worker_service` (its workers).
+"""The edge role, ``python -m edge``: the upgrade parent of its sockets and generations. What serves is composed in
+`edge.supervisor_main` (a generation's supervisor) and `edge.process.worker_service` (its workers).
 """
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ from __future__ import annotations
 from functools import partial
 
 from common.processes import run_role
-from edge.keeper import keep
+from edge.process.upgrade_parent import run_upgrade_parent
 
 GENERATION = "edge.supervisor_main"
 
 
 def main() -> None:
-    run_role("edge", partial(keep, module=GENERATION))
+    run_role("edge", partial(run_upgrade_parent, module=GENERATION))
 
 
 if __name__ == "__main__":

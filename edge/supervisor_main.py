@@ -10,11 +10,11 @@ from common.db.pool import resolve_dsn
 from common.processes import run_role
 from common.secrets import load_keyring
 from common.settings import Settings
-from edge import access_log
+from edge.process.supervisor_process import supervise
+from edge.proxy import access_log
 from edge.replica.replicator import Replicator
-from edge.supervisor_role import supervise
 
-SERVICE = "edge.worker_service:compose"
+SERVICE = "edge.process.worker_service:compose"
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from edge.http import fields
-from edge.http.refusals import BAD_REQUEST, BODY_TOO_LARGE, HEAD_TOO_LARGE, Refused
+from edge.http.error_responses import BAD_REQUEST, BODY_TOO_LARGE, HEAD_TOO_LARGE, Refused
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
 

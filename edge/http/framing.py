@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from edge.http.refusals import BAD_REQUEST, UNKNOWN_CODING, Refused
+from edge.http.error_responses import BAD_REQUEST, UNKNOWN_CODING, Refused
 
 CHUNKED: Final = -1
 UNTIL_CLOSE: Final = -2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http.refusals import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, Refused
+from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, Refused
 from edge.http.request import Limits
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from edge.http import fields
-from edge.http.refusals import BAD_REQUEST, Refused
+from edge.http.error_responses import BAD_REQUEST, Refused
 from edge.http.request import RequestHead
 
 _NAME: Final = b"max-forwards"

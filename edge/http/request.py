@@ -21,7 +21,7 @@ from typing import Final
 import httptools
 
 from edge.http import fields, framing
-from edge.http.refusals import (
+from edge.http.error_responses import (
     BAD_HOST,
     BAD_REQUEST,
     BAD_VERSION,
@@ -29,7 +29,7 @@ from edge.http.refusals import (
     HEAD_TOO_LARGE,
     METHOD_NOT_ALLOWED,
     TARGET_TOO_LONG,
-    Kind,
+    ErrorResponse,
     Refused,
 )
 from edge.http.upgrade import protocols
@@ -154,7 +154,7 @@ def _check_limits(head: bytes, target: bytes, limits: Limits) -> None:
         raise Refused(HEAD_TOO_LARGE)
 
 
-def _what_is_wrong(head: bytes, limits: Limits) -> Kind:
+def _what_is_wrong(head: bytes, limits: Limits) -> ErrorResponse:
     line = _REQUEST_LINE.match(head)
     if line is None:
         return BAD_VERSION if _OTHER_VERSION.match(head) else BAD_REQUEST

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge.http import fields, framing
-from edge.http.refusals import ORIGIN_INVALID, Refused
+from edge.http.error_responses import ORIGIN_INVALID, Refused
 from edge.http.upgrade import protocols
 
 

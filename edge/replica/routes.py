@@ -17,7 +17,7 @@ from common.logs import get_logger
 from common.names import parse_host_name
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
-from edge.http.refusals import MAINTENANCE, MISCONFIGURED
+from edge.http.error_responses import MAINTENANCE, MISCONFIGURED
 from edge.replica.applications import Application, ApplicationTable
 from edge.replica.records import ErrorPageRecord, Reader, RecordUnusable, RouteRecord, read_record
 from edge.routing.route import Origin, Product, RedirectTo, Route

@@ -1,8 +1,8 @@
-"""HTTP-01 challenges, answered without knowing any (RFC 8555 §8.3).
+"""HTTP-01 challenges, answered without a stored token (RFC 8555 §8.3). Pure.
 
-Whoever orders a certificate proves that it has the domain by having ``TOKEN.THUMBPRINT`` found at the token's path. The
-thumbprint is that of our one account key and public: only its holder gains by the answer. So an edge needs no tokens,
-and answers for any; which requests are ours to answer is `edge.replica.challenges`' to say. Pure.
+A CA validates a domain by requesting ``TOKEN.THUMBPRINT`` at the token's path. The thumbprint belongs to the one
+account key of this installation and is public: only the holder of that key gains by the answer. So an edge stores no
+tokens and answers any well-formed one; `edge.routing.certificates` decides which requests the edge answers itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{1,256}")  # base64url without paddin
 
 
 def is_challenge(head: RequestHead) -> bool:
-    """Whether somebody looks for an answer. Challenges are never sent on to HTTPS: the certificate may be missing."""
+    """Whether this is a challenge request. Challenges are never redirected to HTTPS: the certificate may be missing."""
     return head.target.startswith(PREFIX)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from edge.http.refusals import LOOP, Refused
+from edge.http.error_responses import LOOP, Refused
 from edge.http.request import RequestHead
 from edge.routing import paths, redirects
 from edge.routing.challenge import is_challenge

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http.refusals import CLIMBING_PATH, Refused
+from edge.http.error_responses import CLIMBING_PATH, Refused
 from edge.routing.route import Route
 
 _may_climb: Final = re.compile(rb"\.\.|[%\\]").search

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from edge.http.refusals import Kind
+from edge.http.error_responses import ErrorResponse
 
 Product: TypeAlias = Literal["power", "secure"]
 
@@ -60,4 +60,4 @@ class Route:
     origin_host: bytes  # for the Host field; b"" sends the customer's own
     signing: Signing | None = None
     redirect_to: RedirectTo | None = None  # then there is no origin
-    refusal: Kind | None = None  # what every request is answered, instead of being forwarded
+    refusal: ErrorResponse | None = None  # what every request is answered, instead of being forwarded

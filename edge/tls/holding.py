@@ -19,7 +19,7 @@ class Holdable(Protocol):
 
     @property
     def client(self) -> str:
-        """As `edge.admission.client_key` makes it."""
+        """As `edge.transport.connection_limits.client_key` makes it."""
 
 
 H = TypeVar("H", bound=Holdable)

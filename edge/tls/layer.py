@@ -17,13 +17,13 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from edge.admission import client_key
 from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek
 from edge.tls.contexts import PROTOCOLS
 from edge.tls.failures import Failure, answer_to
-from edge.tls.lingering import linger
 from edge.tls.shared import TlsShared
 from edge.tls.stream import SLICE_BYTES, TlsStream
+from edge.transport.connection_limits import client_key
+from edge.transport.lingering import linger
 
 _PROTOCOLS = frozenset(protocol.encode() for protocol in PROTOCOLS)
 _MAX_EARLY_BYTES = 2 * MAX_HELLO_BYTES  # a hello, and what no client we could serve sends right behind it
@@ -66,7 +66,7 @@ class TlsLayer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
-        self._place = self._tls.admission.admit(transport.get_extra_info("peername"))
+        self._place = self._tls.connection_limits.admit(transport.get_extra_info("peername"))
         if self._place is None:  # what TLS could tell, no browser shows
             self._is_over = True
             self._raw.abort()
@@ -96,7 +96,7 @@ class TlsLayer(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_over:
             self._finish(Failure.CLIENT_LEFT)
-        self._tls.admission.leave(self._place)
+        self._tls.connection_limits.leave(self._place)
 
     # The way through ---------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class TlsLayer(asyncio.Protocol):
         self._flush()
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
-        self._tls.admission.leave(self._place)  # the inner takes it, in this turn
+        self._tls.connection_limits.leave(self._place)  # the inner takes it, in this turn
         stream = TlsStream(self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name)
         self._raw.set_protocol(stream)
         stream.begin(self._inner_factory(), rest)

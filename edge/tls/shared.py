@@ -14,13 +14,13 @@ from typing import Protocol
 
 from common.clock import Clock
 from common.secrets import Keyring
-from edge.admission import Admission
 from edge.replica.records import OrderRecord, RecordUnusable, read_record
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
 from edge.tls.contexts import holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
 from edge.tls.failures import Failure
 from edge.tls.holding import Held, Holdable, HoldCaps
+from edge.transport.connection_limits import ConnectionLimits
 
 # A handshake costs a third of a millisecond: releasing more of them in one turn would stall the others.
 _RELEASES_PER_TURN = 8
@@ -70,13 +70,13 @@ class TlsShared:
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
         limits: Limits | None = None,
-        admission: Admission | None = None,
+        connection_limits: ConnectionLimits | None = None,
     ) -> None:
         self.loop = loop
         self.limits = limits or Limits()
         self.counters = Counters()
         self.deadlines = Deadlines(loop, self.limits.handshake_seconds)
-        self.admission = admission or Admission()
+        self.connection_limits = connection_limits or ConnectionLimits()
         self._clock = clock
         self._reader = reader
         self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts)

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from edge.tls.lingering import linger
+from edge.transport.lingering import linger
 
 SLICE_BYTES = 16 * 1024  # also what one record carries at most (RFC 8446 §5.1)
 

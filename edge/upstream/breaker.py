@@ -42,7 +42,7 @@ class _Trouble:
 
 
 class Breaker:
-    """One a worker, owned by the lease desk. All times are monotonic seconds."""
+    """One a worker, owned by the dispatcher. All times are monotonic seconds."""
 
     def __init__(self, *, failures: int, max_pause_seconds: float, random: Callable[[], float]) -> None:
         self._failures = failures

@@ -28,7 +28,7 @@ class LeaseHolder(Protocol):
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """Created by the connector, owned by the lease desk; `holder` is set while leased."""
+    """Created by the connector, owned by the dispatcher; `holder` is set while leased."""
 
     __slots__ = (
         "_on_lost",

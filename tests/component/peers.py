@@ -15,9 +15,9 @@ import orjson
 
 from common import settings
 from common.secrets import Keyring, load_keyring
-from edge.downstream import Downstream
-from edge.proxy_protocol import entrance
-from edge.serving import Serving
+from edge.proxy.client_connection import ClientConnection
+from edge.proxy.worker_context import WorkerContext
+from edge.transport.proxy_protocol import entrance
 
 PATIENCE_SECONDS = 10.0
 
@@ -176,7 +176,7 @@ async def answer_each(wire: Wire, response: bytes = b"HTTP/1.1 200 OK\r\nContent
 @dataclass
 class Edge:
     port: int
-    serving: Serving
+    worker: WorkerContext
     replica: MemoryReplica
     keyring: Keyring
     clients: list[Wire] = field(default_factory=list)
@@ -187,7 +187,7 @@ class Edge:
 
     def change(self) -> None:
         """What the worker does when the supervisor says that the replica moved."""
-        self.serving.on_replica_change()
+        self.worker.on_replica_change()
 
 
 @contextlib.asynccontextmanager
@@ -197,20 +197,23 @@ async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncI
     allowed = {"FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
     replica = MemoryReplica()
     keyring = load_keyring(tmp_path / "master.key", create=True)
-    serving = Serving(settings.load(allowed | environ), replica, keyring, loop)
+    worker = WorkerContext(settings.load(allowed | environ), replica, keyring, loop)
     first = entrance(
-        partial(Downstream, serving, secure=secure), serving.admission, serving.trusted_proxies, serving.head_seconds
+        partial(ClientConnection, worker, secure=secure),
+        worker.connection_limits,
+        worker.trusted_proxies,
+        worker.head_seconds,
     )
     server = await loop.create_server(first, "127.0.0.1", 0)
-    here = Edge(server.sockets[0].getsockname()[1], serving, replica, keyring)
+    here = Edge(server.sockets[0].getsockname()[1], worker, replica, keyring)
     try:
         yield here
     finally:
         server.close()
         await asyncio.gather(*(client.closed() for client in here.clients))
-        await until(lambda: not serving.connections)
-        serving.close()
-        await until(lambda: not serving.upstream_count)
+        await until(lambda: not worker.connections)
+        worker.close()
+        await until(lambda: not worker.upstream_count)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""A generation that only says what its keeper wants to hear, or nothing while the file in ``PUPPET_SILENCE`` exists."""
+"""A generation that only sends the reports its upgrade parent awaits; none while in ``PUPPET_SILENCE`` exists."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import socket
 import sys
 from pathlib import Path
 
-from edge import keeper_control as control
+from edge.process import generation_messages as control
 
 
 def main() -> None:
     is_silent = Path(os.environ["PUPPET_SILENCE"]).exists()
     channel = socket.socket(fileno=int(sys.argv[1])).makefile("rwb", buffering=0)
     while line := channel.readline():
-        match control.decode_order(line):
+        match control.decode_command(line):
             case control.Prepare() if not is_silent:
                 channel.write(control.encode(control.Prepared()))
             case control.TakeOver() if not is_silent:

@@ -1,4 +1,4 @@
-"""An edge whose data path is a stand-in: the real keeper, supervisor and workers around a service that answers its pid.
+"""An edge with a stand-in data path: real upgrade parent, supervisor and workers; the service answers its pid.
 
 Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory. Files
 there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker), ``bad-duty``;
@@ -161,7 +161,7 @@ class AnswerProtocol(asyncio.Protocol):
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    from edge.supervisor_role import supervise
+    from edge.process.supervisor_process import supervise
 
     if (settings.state_dir / "bad-import").exists():
         import nothing_of_that_name  # type: ignore[import-not-found]  # noqa: F401
@@ -176,9 +176,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def main() -> None:
-    from edge.keeper import keep
+    from edge.process.upgrade_parent import run_upgrade_parent
 
-    run_role("edge", serve if len(sys.argv) > 1 else partial(keep, module=MODULE))
+    run_role("edge", serve if len(sys.argv) > 1 else partial(run_upgrade_parent, module=MODULE))
 
 
 if __name__ == "__main__":

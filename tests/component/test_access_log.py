@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from common.errors import OperatorError
-from edge.access_log import _Writer, check
+from edge.proxy.access_log import _Writer, check
 from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
 
 GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"

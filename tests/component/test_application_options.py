@@ -86,7 +86,7 @@ async def test_each_request_is_signed_anew_with_both_keys_of_a_rotation(
             await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     async with origin(script) as there, edge(tmp_path) as proxy:
-        now = proxy.serving.unix_seconds()
+        now = proxy.worker.unix_seconds()
 
         def sealed(key: bytes) -> str:
             return base64.b64encode(proxy.keyring.seal(key, "application/app/signature-key")).decode()
@@ -104,7 +104,7 @@ async def test_each_request_is_signed_anew_with_both_keys_of_a_rotation(
             b"x_service_signature: t=2\r\nConnection: X-Service-Signature\r\n\r\n"
         )
         for second in range(3):
-            monkeypatch.setattr(proxy.serving, "unix_seconds", lambda at=now + second: at)
+            monkeypatch.setattr(proxy.worker, "unix_seconds", lambda at=now + second: at)
             await client.send(request)
             await client.head()
             values = [line for line in seen.pop().split(b"\r\n") if b"ignature" in line]
@@ -199,7 +199,7 @@ async def test_plain_http_says_when_a_certificate_is_on_its_way(
         if not has_certificate:
             del proxy.replica.records["certificate", DOMAIN]
         if held_for is not None:
-            proxy.replica.records["order", DOMAIN] = {"hold_until": proxy.serving.unix_seconds() + held_for}
+            proxy.replica.records["order", DOMAIN] = {"hold_until": proxy.worker.unix_seconds() + held_for}
         client = await proxy.connect()
         await client.send(GET)
         head, body = await client.response()

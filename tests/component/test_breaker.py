@@ -31,7 +31,7 @@ async def test_an_unreachable_origin_is_left_alone_and_found_again(tmp_path: Pat
         assert [head.split()[1] for head, _ in answers] == [b"502"] * 3 + [b"503"] * 2
         assert b"\r\nRetry-After: 5\r\n" in answers[3][0]
         assert b'"code":"origin_unreachable"' in answers[3][1]
-        assert proxy.serving._desk.resting_origins == 1
+        assert proxy.worker._dispatcher.resting_origins == 1
         await client.send(GET.replace(b"shop", b"other"))
         assert (await client.response())[1] == b"ok"
 
@@ -59,7 +59,7 @@ async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:
                 statuses.add((await client.response())[0].split()[1])
                 await asyncio.sleep(0.01)
         assert statuses == {b"503", b"200"}
-        assert proxy.serving._desk.resting_origins == 0
+        assert proxy.worker._dispatcher.resting_origins == 0
         server.close()
 
 
@@ -73,4 +73,4 @@ async def test_all_who_wait_for_a_place_hear_of_it(tmp_path: Path) -> None:
         statuses = [(await client.response())[0].split()[1] for client in clients]
         assert statuses.count(b"502") == 1
         assert statuses.count(b"503") == 19
-        await until(lambda: proxy.serving.upstream_count == 0)
+        await until(lambda: proxy.worker.upstream_count == 0)

@@ -22,7 +22,7 @@ def dates(head: bytes) -> list[bytes]:
 
 
 def is_now(date: bytes, proxy: Edge) -> bool:
-    return abs(parsedate_to_datetime(date.decode()).timestamp() - proxy.serving.unix_seconds()) < 60
+    return abs(parsedate_to_datetime(date.decode()).timestamp() - proxy.worker.unix_seconds()) < 60
 
 
 async def test_an_answer_without_a_date_gets_one(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ async def test_an_answer_without_a_date_gets_one(tmp_path: Path) -> None:
         client = await proxy.connect()
         said = []
         for seconds in (0, 0, 86_400):
-            proxy.serving.relay = replace(
-                proxy.serving.relay,
+            proxy.worker.exchanges = replace(
+                proxy.worker.exchanges,
                 date_field=lambda: b"\r\nDate: " + b"%d" % seconds,  # noqa: B023 - called within the round
             )
             await client.send(GET)

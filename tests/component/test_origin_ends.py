@@ -119,7 +119,7 @@ async def test_what_an_idle_origin_says_is_no_answer(tmp_path: Path, unasked: by
             assert body == b"right"
             assert b"forged" not in head
             await there.connections[-1].send(unasked)
-            await until(lambda: proxy.serving.upstream_count == 0)
+            await until(lambda: proxy.worker.upstream_count == 0)
         assert len(there.connections) == 3
 
 
@@ -137,8 +137,8 @@ async def test_what_an_idle_origin_said_before_we_looked_is_no_answer_either(tmp
         client = await proxy.connect()
         await client.send(GET)
         await client.response()
-        given_back_at = proxy.serving.now
-        await until(lambda: proxy.serving.now > given_back_at)
+        given_back_at = proxy.worker.now
+        await until(lambda: proxy.worker.now > given_back_at)
         with below(client) as asking, below(there.connections[0]) as forging:
             asking.send(GET)
             forging.send(FORGED)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.probe import PROBE_PATH, new_nonce, probe_answer
-from edge.serving import TICK_SECONDS
+from edge.proxy.worker_context import TICK_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -353,7 +353,7 @@ async def test_a_client_that_leaves_frees_its_lease(tmp_path: Path) -> None:
         client.close()
         async with asyncio.timeout(10):
             await left.wait()
-        await until(lambda: not proxy.serving.connections)
+        await until(lambda: not proxy.worker.connections)
 
 
 async def test_a_client_that_half_closed_still_gets_its_answer(tmp_path: Path) -> None:
@@ -557,15 +557,15 @@ async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
         proxy.change()
         idle, busy = await proxy.connect(), await proxy.connect()
         await busy.send(GET)
-        await until(lambda: bool(there.connections) and len(proxy.serving.connections) == 2)
-        proxy.serving.drain()
+        await until(lambda: bool(there.connections) and len(proxy.worker.connections) == 2)
+        proxy.worker.drain()
         assert await idle.rest() == b""
-        assert not proxy.serving.is_idle()
+        assert not proxy.worker.is_idle()
         go.set()
         answer = await busy.rest()
         assert b"Connection: close" in answer
         assert answer.endswith(b"ok")
-        assert proxy.serving.is_idle()
+        assert proxy.worker.is_idle()
 
 
 async def test_request_that_crosses_the_draining_is_answered(tmp_path: Path) -> None:
@@ -575,6 +575,6 @@ async def test_request_that_crosses_the_draining_is_answered(tmp_path: Path) -> 
         client = await proxy.connect()
         await client.send(GET)
         await client.response()
-        proxy.serving.drain()
+        proxy.worker.drain()
         await client.send(GET)
         assert b"Connection: close" in await client.rest()

@@ -148,7 +148,7 @@ async def test_a_client_that_leaves_at_any_byte_leaves_nothing_behind(
             client = await proxy.connect()
             await client.send(POST[:cut])
             leave(client)
-        await until(lambda: not proxy.serving.connections)
+        await until(lambda: not proxy.worker.connections)
         assert whole == 0
         received, _ = await ask(proxy, LAST_GET)
         assert is_whole(received)
@@ -230,7 +230,7 @@ async def test_an_origin_that_does_not_read_stops_the_upload(tmp_path: Path) -> 
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 100000000\r\n\r\n")
         sent = await send_until_stalled(client, b"x" * 100_000, 100_000_000)
         assert sent < 30_000_000  # the kernels' buffers, not ours
-        (upstream,) = proxy.serving._desk._connections
+        (upstream,) = proxy.worker._dispatcher._connections
         assert upstream.transport.get_write_buffer_size() < 1_000_000
 
 
@@ -251,10 +251,10 @@ async def stuck_upload(tmp_path: Path, framing: bytes) -> AsyncIterator[tuple[Ed
         enrol(proxy, there)
         client = await proxy.connect()
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + framing + b"\r\n\r\n")
-        await until(lambda: any(each.holder for each in proxy.serving._desk._connections))
-        (upstream,) = proxy.serving._desk._connections
+        await until(lambda: any(each.holder for each in proxy.worker._dispatcher._connections))
+        (upstream,) = proxy.worker._dispatcher._connections
         upstream.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-        while not proxy.serving.paused:
+        while not proxy.worker.paused:
             await client.send(CHUNK)
             await asyncio.sleep(0)
         await client.send(CHUNK)  # the kernel takes it still
@@ -270,16 +270,16 @@ async def test_an_uploading_client_that_leaves_is_missed_although_nobody_reads_f
 ) -> None:
     async with stuck_upload(tmp_path, b"Content-Length: 100000000") as (proxy, client, _):
         leave(client)
-        await until(lambda: not proxy.serving.connections)
-        await until(lambda: not proxy.serving.upstream_count)
+        await until(lambda: not proxy.worker.connections)
+        await until(lambda: not proxy.worker.upstream_count)
 
 
 async def test_a_client_that_half_closed_behind_its_upload_is_no_client_that_left(tmp_path: Path) -> None:
     async with stuck_upload(tmp_path, b"Transfer-Encoding: chunked") as (proxy, client, go):
         await client.send(b"0\r\n\r\n")
         client.writer.write_eof()
-        half_closed_at = proxy.serving.now
-        await until(lambda: proxy.serving.now > half_closed_at + 1)
+        half_closed_at = proxy.worker.now
+        await until(lambda: proxy.worker.now > half_closed_at + 1)
         go.set()
         assert is_whole(await client.rest())
 
@@ -291,11 +291,11 @@ async def test_a_client_that_asked_far_ahead_and_reset_frees_its_lease(tmp_path:
         await client.send(GET)
         await until(lambda: bool(there.connections))
         await client.send(GET * 1000)
-        await until(lambda: bool(proxy.serving.paused))
+        await until(lambda: bool(proxy.worker.paused))
         reset(client)
-        await until(lambda: not proxy.serving.connections)
-        await until(lambda: not proxy.serving.upstream_count)
-        assert not proxy.serving.paused
+        await until(lambda: not proxy.worker.connections)
+        await until(lambda: not proxy.worker.upstream_count)
+        assert not proxy.worker.paused
 
 
 async def test_a_client_that_asks_and_never_reads_is_stopped_too(tmp_path: Path) -> None:
@@ -303,12 +303,12 @@ async def test_a_client_that_asks_and_never_reads_is_stopped_too(tmp_path: Path)
         client = await proxy.connect()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         unknown = b"GET / HTTP/1.1\r\nHost: nobody.example\r\n\r\n" * 2000
-        await until(lambda: len(proxy.serving.connections) == 1)
-        (connection,) = proxy.serving.connections
+        await until(lambda: len(proxy.worker.connections) == 1)
+        (connection,) = proxy.worker.connections
         assert await send_until_stalled(client, unknown, 100_000_000) < 30_000_000
         assert len(connection._buffer) < 1_000_000
         assert connection._transport.get_write_buffer_size() < 2_000_000
-        await until(lambda: not proxy.serving.connections)  # who never reads is let go
+        await until(lambda: not proxy.worker.connections)  # who never reads is let go
 
 
 async def test_an_early_answer_is_delivered_although_the_origin_closes_on_the_upload(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from edge.admission import Admission
-from edge.proxy_protocol import Entrance
 from edge.tls.holding import HoldCaps
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import Limits
+from edge.transport.connection_limits import ConnectionLimits
+from edge.transport.proxy_protocol import Entrance
 from tests.component import test_tls as tls
 from tests.component.peers import Wire, edge, origin, until
 from tests.tls_parts import client_hello, the_ca
@@ -69,7 +69,7 @@ async def test_the_stated_address_is_the_clients(tmp_path: Path, header: bytes, 
             await wire.closed()
         assert len(seen) == 2 * (len(header) + 1)
         assert all(b"\r\nX-Forwarded-For: %b\r\nX-Forwarded-IP: %b\r\n" % (client, client) in head for head in seen)
-        await until(lambda: proxy.serving.admission.open_count == 0)
+        await until(lambda: proxy.worker.connection_limits.open_count == 0)
 
 
 async def test_whom_a_proxy_names_is_not_believed_further_but_the_proxy_itself_is(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ async def test_nonsense_from_a_trusted_proxy_ends_the_connection(tmp_path: Path)
         wire = await proxy.connect()
         await wire.send(b"PROXY TCP4 nobody nowhere 0 0\r\n" + GET)
         assert await wire.rest() == b""
-        assert proxy.serving.admission.malformed_headers == 1
-        await until(lambda: proxy.serving.admission.open_count == 0)
+        assert proxy.worker.connection_limits.malformed_headers == 1
+        await until(lambda: proxy.worker.connection_limits.open_count == 0)
 
 
 async def test_a_header_must_come_in_time(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_a_header_must_come_in_time(tmp_path: Path) -> None:
         wire = await proxy.connect()
         await wire.send(VERSION_1[:-2])
         assert await wire.rest() == b""
-        await until(lambda: proxy.serving.admission.open_count == 0)
+        await until(lambda: proxy.worker.connection_limits.open_count == 0)
 
 
 async def test_caps_count_the_stated_address(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_caps_count_the_stated_address(tmp_path: Path) -> None:
     ) as proxy:
         first = await proxy.connect()
         await first.send(VERSION_1)
-        await until(lambda: "192.0.2.7" in proxy.serving.admission._by_client)
+        await until(lambda: "192.0.2.7" in proxy.worker.connection_limits._by_client)
         second = await proxy.connect()
         await second.send(VERSION_1 + GET)
         assert (await second.rest()).startswith(b"HTTP/1.1 503 ")
@@ -160,24 +160,24 @@ def handshake(port: int, header: bytes, cut: int) -> bytes:
 
 @pytest.mark.parametrize("header", [VERSION_1, VERSION_2])
 async def test_a_header_stands_before_tls(header: bytes) -> None:
-    admission = Admission()
+    connection_limits = ConnectionLimits()
 
     def first(layer: TlsLayer) -> asyncio.Protocol:
-        return Entrance(lambda: layer, admission, LOOPBACK, 10)
+        return Entrance(lambda: layer, connection_limits, LOOPBACK, 10)
 
     async with tls.edge(first=first) as here:
-        here.tls.admission = admission
+        here.tls.connection_limits = connection_limits
         for cut in range(len(header) + 3):
             assert await tls.in_thread(partial(handshake, here.port, header, cut)) == b"hello"
         assert all(inner.transport.get_extra_info("peername") == ("192.0.2.7", 56324) for inner in here.inners)
-        await until(lambda: admission.open_count == 0)
+        await until(lambda: connection_limits.open_count == 0)
 
 
 async def test_holds_count_the_stated_address() -> None:
-    admission = Admission()
+    connection_limits = ConnectionLimits()
 
     def first(layer: TlsLayer) -> asyncio.Protocol:
-        return Entrance(lambda: layer, admission, LOOPBACK, 10)
+        return Entrance(lambda: layer, connection_limits, LOOPBACK, 10)
 
     async with tls.edge(first=first, limits=Limits(hold_caps=HoldCaps(per_client=1))) as here:
         here.replica.put_order("new.example", hold_seconds=60)

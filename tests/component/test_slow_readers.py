@@ -58,8 +58,8 @@ async def test_a_client_that_stops_reading_is_ended(tmp_path: Path, script: obje
         client = await connect_narrowly(proxy)
         await asyncio.get_running_loop().sock_sendall(client, asked)
         await until(lambda: bool(there.connections))
-        await until(lambda: not proxy.serving.connections)
-        await until(lambda: not proxy.serving.upstream_count)
+        await until(lambda: not proxy.worker.connections)
+        await until(lambda: not proxy.worker.upstream_count)
         client.close()
 
 
@@ -76,8 +76,8 @@ async def test_a_client_that_reads_slowly_gets_all_of_it(tmp_path: Path) -> None
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         client = await connect_narrowly(proxy, 16_384)
-        await until(lambda: bool(proxy.serving.connections))
-        (ours,) = proxy.serving.connections
+        await until(lambda: bool(proxy.worker.connections))
+        (ours,) = proxy.worker.connections
         ours._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
         await loop.sock_sendall(client, GET)
         received, slow_until = 0, loop.time() + 4

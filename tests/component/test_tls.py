@@ -23,9 +23,9 @@ from common.clock import SystemClock
 from edge.tls.failures import Failure
 from edge.tls.holding import HoldCaps
 from edge.tls.layer import TlsLayer
-from edge.tls.lingering import Lingering
 from edge.tls.shared import Limits, TlsShared
 from edge.tls.stream import SLICE_BYTES, TlsStream
+from edge.transport.lingering import Lingering
 from tests.tls_parts import MemoryReplica, client_hello, keyring, the_ca
 
 T = TypeVar("T")
@@ -440,7 +440,7 @@ async def test_who_still_sends_reads_the_answer_of_one_who_lingers() -> None:
 
 
 async def test_lingering_is_bounded_when_the_client_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.tls.lingering._LINGER_SECONDS", 0.05)
+    monkeypatch.setattr("edge.transport.lingering._LINGER_SECONDS", 0.05)
 
     class Closing(Silent):
         def on_data(self, data: bytes) -> None:

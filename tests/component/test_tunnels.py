@@ -57,15 +57,15 @@ async def test_a_client_that_ended_its_half_hears_the_origin_out(tmp_path: Path)
 
     async def script(wire: Wire) -> None:
         assert await wire.rest() == b"abc"
-        heard_at = proxy.serving.now
-        await until(lambda: proxy.serving.now > heard_at + 3)
+        heard_at = proxy.worker.now
+        await until(lambda: proxy.worker.now > heard_at + 3)
         await wire.send(b"cba")
 
     async with tunnel(tmp_path, script) as (proxy, client):
         await client.send(b"abc")
         client.writer.write_eof()
         assert await client.rest() == b"cba"
-        await until(lambda: proxy.serving.upstream_count == 0)
+        await until(lambda: proxy.worker.upstream_count == 0)
 
 
 async def test_an_origin_that_ended_its_half_is_still_told(tmp_path: Path) -> None:
@@ -82,13 +82,13 @@ async def test_an_origin_that_ended_its_half_is_still_told(tmp_path: Path) -> No
         await client.send(b"too")
         client.close()
         assert await told == b"and I too"
-        await until(lambda: proxy.serving.upstream_count == 0)
+        await until(lambda: proxy.worker.upstream_count == 0)
 
 
 async def test_a_client_that_ended_before_the_switch_is_told_of_too(tmp_path: Path) -> None:
     async def script(wire: Wire) -> None:
         await wire.head()
-        await until(lambda: any(each._reading_ended for each in proxy.serving.connections))
+        await until(lambda: any(each._reading_ended for each in proxy.worker.connections))
         await wire.send(SWITCHED)
         await wire.send(await wire.rest() + b"!")
 
@@ -117,7 +117,7 @@ async def test_what_an_origin_said_last_arrives_however_it_ends(
         end(wire)
 
     async with tunnel(tmp_path, script, tls=tls) as (proxy, client):
-        (connection,) = proxy.serving.connections
+        (connection,) = proxy.worker.connections
         connection._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
         received = b""
         while connection.bytes_down < len(SWITCHED + last):  # then the edge has it all, and the client not yet
@@ -134,8 +134,8 @@ async def test_half_a_tunnel_does_not_stay_for_ever(tmp_path: Path) -> None:
 
     async with tunnel(tmp_path, script, FRONTAGE_EDGE_BODY_TIMEOUT_SECONDS="0.3") as (proxy, client):
         client.writer.write_eof()
-        await until(lambda: not proxy.serving.connections)
-        await until(lambda: not proxy.serving.upstream_count)
+        await until(lambda: not proxy.worker.connections)
+        await until(lambda: not proxy.worker.upstream_count)
 
 
 # Flow control ---------------------------------------------------------------------------------------------------
@@ -167,8 +167,8 @@ async def test_a_peer_that_does_not_read_stops_the_other(tmp_path: Path, tls: bo
                 stalled = True
         assert pushed < size / 2
         assert sent < size / 2
-        (connection,) = proxy.serving.connections
-        (upstream,) = proxy.serving._desk._connections
+        (connection,) = proxy.worker.connections
+        (upstream,) = proxy.worker._dispatcher._connections
         assert connection._transport.get_write_buffer_size() < 1_000_000
         assert upstream.transport.get_write_buffer_size() < 1_000_000
         client.writer.transport.resume_reading()  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """Machines joined by a fake link: a client, our real data path, and origins, without a socket or a real clock.
 
-`Link` owns one worker's `Serving` and plays the event loop. One client connection at a time goes through it: what
-the client sends is given to `Downstream` piece by piece, what reaches origins is answered by an `OriginMachine`, and
-both ends' bytes are kept for judgement (`tests.unit.edge.oracle`).
+`Link` owns one worker's `WorkerContext` and plays the event loop. One client connection at a time goes through it: what
+the client sends is given to `ClientConnection` piece by piece, what reaches origins is answered by an `OriginMachine`,
+and both ends' bytes are kept for judgement (`tests.unit.edge.oracle`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Protocol, cast
 
 from common import settings
 from common.secrets import load_keyring
-from edge.downstream import Downstream
-from edge.relay import Exchange
+from edge.proxy.client_connection import ClientConnection
+from edge.proxy.exchange import Exchange
+from edge.proxy.worker_context import WorkerContext
 from edge.routing.route import Origin
-from edge.serving import Serving
 from edge.upstream.connection import UpstreamConnection
 from tests.component.peers import MemoryReplica
 
@@ -216,9 +216,9 @@ class Link:
         self.replica.enrol("power.example.com", "http://origin.example/base", application="b")
         keyring = load_keyring(directory / "master.key", create=True)
         loop = cast("asyncio.AbstractEventLoop", self.loop)
-        self.serving = Serving(settings.load(environ), self.replica, keyring, loop)
-        self.serving._desk._connector = cast("Any", _FakeConnector(self))
-        self.serving.relay = replace(self.serving.relay, record=self._record)
+        self.worker = WorkerContext(settings.load(environ), self.replica, keyring, loop)
+        self.worker._dispatcher._connector = cast("Any", _FakeConnector(self))
+        self.worker.exchanges = replace(self.worker.exchanges, record=self._record)
 
     def begin(
         self,
@@ -237,7 +237,7 @@ class Link:
 
     def connect(self, capacity: int = ROOMY, server_name: str = "", *, secure: bool = True) -> Pipe:
         """A client's connection; `converse` is about the one of `begin`."""
-        protocol = Downstream(self.serving, secure=secure)
+        protocol = ClientConnection(self.worker, secure=secure)
         pipe = Pipe(self.loop, protocol, CLIENT_ADDRESS, capacity, server_name)
         protocol.connection_made(pipe)
         return pipe
@@ -251,7 +251,7 @@ class Link:
 
     def let_time_pass(self, seconds: float) -> None:
         self.loop.now += seconds
-        self.serving._tick()
+        self.worker._tick()
         self.converse([])
 
     def end(self) -> None:
@@ -263,8 +263,8 @@ class Link:
         for upstream in self.upstreams:
             upstream.pipe.close()
         self.loop.run()
-        assert not self.serving.connections
-        assert not self.serving.upstream_count
+        assert not self.worker.connections
+        assert not self.worker.upstream_count
 
     def connected(self, connection: UpstreamConnection) -> UpstreamConnection:
         pipe = Pipe(self.loop, connection, "192.0.2.80", self._upstream_capacity)

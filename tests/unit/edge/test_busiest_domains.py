@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from edge.busiest_domains import BusiestDomains
+from edge.proxy.busiest_domains import BusiestDomains
 
 
 def ask(tested: BusiestDomains, domain: str, times: int) -> None:

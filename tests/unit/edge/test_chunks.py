@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.http.chunks import LAST_CHUNK, ChunkReader, encode
-from edge.http.refusals import Refused
+from edge.http.error_responses import Refused
 
 
 def decode(*parts: bytes) -> tuple[bytes, bytes, bool]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, ErrorResponse, Refused
 from edge.http.incomplete import check_incomplete, without_empty_lines
-from edge.http.refusals import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, Kind, Refused
 from edge.http.request import Limits
 
 LIMITS = Limits(fields=10, head_bytes=300, target_bytes=100)
@@ -21,10 +21,10 @@ LIMITS = Limits(fields=10, head_bytes=300, target_bytes=100)
         (b"GET / HTTP/1.1\r\nA: " + b"b" * 300, HEAD_TOO_LARGE),
     ],
 )
-def test_what_can_no_longer_become_a_head_is_refused_early(buffer: bytes, kind: Kind) -> None:
+def test_what_can_no_longer_become_a_head_is_refused_early(buffer: bytes, kind: ErrorResponse) -> None:
     with pytest.raises(Refused) as refused:
         check_incomplete(buffer, 0, LIMITS)
-    assert refused.value.kind is kind
+    assert refused.value.response is kind
 
 
 @pytest.mark.parametrize("buffer", [b"", b"G", b"GET / HTTP/1.1\r\nA: b\r", b"GET /" + b"a" * 159])

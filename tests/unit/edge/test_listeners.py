@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import OperatorError
 from common.settings import HostPort
-from edge.listeners import Listeners, cannot_listen
+from edge.process.listeners import Listeners, cannot_listen
 
 
 def free_address(host: str = "127.0.0.1") -> HostPort:
@@ -20,10 +20,10 @@ def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all(
     http, https = free_address(), free_address()
     listeners = Listeners.opened(http, https, free_address(), 3)
     try:
-        assert len(listeners.gates) == 3
+        assert len(listeners.pairs) == 3
         assert len(set(listeners.descriptors)) == 6
-        for gate in listeners.gates:
-            for descriptor, address in ((gate.http, http), (gate.https, https)):
+        for pair in listeners.pairs:
+            for descriptor, address in ((pair.http, http), (pair.https, https)):
                 with socket.socket(fileno=os.dup(descriptor)) as listener:
                     assert listener.getsockname() == tuple(address)
                     assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from edge.http.error_responses import Refused
 from edge.http.max_forwards import count_down
-from edge.http.refusals import Refused
 from edge.http.request import Limits, RequestHead, parse
 
 

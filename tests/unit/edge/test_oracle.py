@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.downstream import Downstream
+from edge.proxy.client_connection import ClientConnection
 from tests.unit.edge import messages, oracle
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
@@ -130,12 +130,12 @@ def test_the_same_fields_behind_another_line_are_another_request(link: Link) -> 
 def test_a_large_head_is_not_remembered(link: Link) -> None:
     large = b"/" + b"a" * 4096
     assert ask(link, [b"/a", large, large, b"/a"], secure=True) == [b"200"] * 4
-    remembered = cast("Downstream", link.client.protocol)._repeat
+    remembered = cast("ClientConnection", link.client.protocol)._repeat
     assert remembered is not None
     assert len(remembered.raw) < 100
     link.end()
     assert ask(link, [large, large], secure=True) == [b"200"] * 2
-    assert cast("Downstream", link.client.protocol)._repeat is None
+    assert cast("ClientConnection", link.client.protocol)._repeat is None
     link.end()
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from edge.proxy_protocol import Malformed, Stated, read
+from edge.transport.proxy_protocol import Malformed, Stated, read
 
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 TCP4 = socket.inet_aton("192.0.2.7") + socket.inet_aton("10.0.0.1") + b"\xdc\x04\x01\xbb"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edge.http import request
-from edge.http.refusals import LOOP, Refused
+from edge.http.error_responses import LOOP, Refused
 from edge.http.request import Limits, RequestHead
 from edge.routing import redirects
 from edge.routing.decide import Ports, Redirect, decide
@@ -86,4 +86,4 @@ def test_a_circle_is_refused() -> None:
             ports=Ports(80, 443),
             find_route=routes.get,
         )
-    assert caught.value.kind is LOOP
+    assert caught.value.response is LOOP

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.http.framing import CHUNKED
-from edge.http.refusals import (
+from edge.http.error_responses import (
     BAD_HOST,
     BAD_REQUEST,
     BAD_VERSION,
@@ -19,9 +18,10 @@ from edge.http.refusals import (
     METHOD_NOT_ALLOWED,
     TARGET_TOO_LONG,
     UNKNOWN_CODING,
-    Kind,
+    ErrorResponse,
     Refused,
 )
+from edge.http.framing import CHUNKED
 from edge.http.request import Limits, RequestHead, parse, parse_again, parse_any
 from tests.unit.edge import messages
 
@@ -35,10 +35,10 @@ def read(raw: bytes) -> RequestHead:
     return parse(raw, Limits())
 
 
-def refusal(raw: bytes) -> Kind:
+def refusal(raw: bytes) -> ErrorResponse:
     with pytest.raises(Refused) as caught:
         read(raw)
-    return caught.value.kind
+    return caught.value.response
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,11 @@ def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
     assert read(head("Connection: upgrade", "Upgrade: h2c, websocket")).upgrade == b"websocket"
 
 
-def meaning(parse: Callable[[bytes, Limits], RequestHead], raw: bytes) -> RequestHead | Kind:
+def meaning(parse: Callable[[bytes, Limits], RequestHead], raw: bytes) -> RequestHead | ErrorResponse:
     try:
         return replace(parse(raw, Limits()), fields_at=0)
     except Refused as error:
-        return error.kind
+        return error.response
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from common.secrets import Keyring, load_keyring
-from edge.http.refusals import MAINTENANCE, MISCONFIGURED
+from edge.http.error_responses import MAINTENANCE, MISCONFIGURED
 from edge.replica.routes import RouteTable
 from edge.routing.route import Origin, Route
 

@@ -1,0 +1,99 @@
+"""The edge's admin port, for probes, Prometheus and the operator; on loopback, without authentication.
+
+It shows what the supervisor knows and passes on the one thing an operator may command here. It decides nothing.
+A browser may be made to send requests to loopback by any page, so commands that come from one are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from common.exposition import CONTENT_TYPE, render
+from edge.process.acceptor import Acceptor
+from edge.process.health import View
+
+FAREWELL_POLL_SECONDS = 0.01
+FAREWELL_POLLS = 100
+
+
+class AdminPort:
+    """The handlers; created by `listening`."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def build_app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/healthz", self.healthz)
+        app.router.add_get("/readyz", self.readyz)
+        app.router.add_get("/metrics", self.metrics)
+        app.router.add_post("/replica/accept", self.accept)
+        return app
+
+    async def healthz(self, _request: web.Request) -> web.Response:
+        return _json(200, {"message": "alive"})
+
+    async def readyz(self, _request: web.Request) -> web.Response:
+        health = self._view.health()
+        message = "ready" if health.is_ready else "not ready"
+        return _json(200 if health.is_ready else 503, {"message": message, **health.details})
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        return _last(web.Response(body=render(self._view.measurements()), headers={"Content-Type": CONTENT_TYPE}))
+
+    async def accept(self, request: web.Request) -> web.Response:
+        if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
+            return _json(403, {"message": "Not from a web page."})
+        if not self._view.accept_held_copy():
+            return _json(409, {"message": "No copy is held."})
+        return _json(200, {"message": "The held copy will be applied."})
+
+
+@asynccontextmanager
+async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
+    """Answer at the listening socket `descriptor`, which itself stays open: whoever comes later is the next one's."""
+    runner = web.AppRunner(
+        AdminPort(view).build_app(), access_log=None, shutdown_timeout=FAREWELL_POLLS * FAREWELL_POLL_SECONDS
+    )
+    await runner.setup()
+    assert runner.server is not None
+    try:
+        listener = socket.socket(fileno=os.dup(descriptor))
+        acceptor = Acceptor([await asyncio.get_running_loop().create_server(runner.server, sock=listener)])
+        try:
+            yield
+        finally:
+            await acceptor.close()
+            await _answer_the_accepted(runner.server)
+    finally:
+        await runner.cleanup()
+
+
+async def _answer_the_accepted(server: web.Server) -> None:
+    """Each connection carries one request, so they end by themselves."""
+    for _ in range(FAREWELL_POLLS):
+        if not server.connections:
+            break
+        await asyncio.sleep(FAREWELL_POLL_SECONDS)
+
+
+def _json(status: int, body: dict[str, Any]) -> web.Response:
+    return _last(
+        web.Response(
+            status=status, body=orjson.dumps(body, default=str), content_type="application/json", charset="utf-8"
+        )
+    )
+
+
+def _last(response: web.Response) -> web.Response:
+    """No keep-alive: who asks next may be meant for the next generation."""
+    response.force_close()
+    return response

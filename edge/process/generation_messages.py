@@ -1,0 +1,117 @@
+"""The messages between the upgrade parent and its generations, over a socketpair: pure encoding.
+
+One message a line, JSON. An upgrade parent talks to generations of later versions than its own: messages and fields
+are only ever added, and unknown ones are ignored. End of file means that the other side is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import orjson
+
+from edge.process.worker_messages import ListenerPair
+
+# From the upgrade parent -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The listening sockets, as inherited descriptors: `http[i]` and `https[i]` are pair i."""
+
+    http: list[int]
+    https: list[int]
+    admin: int
+
+    @property
+    def pairs(self) -> tuple[ListenerPair, ...]:
+        return tuple(ListenerPair(*pair) for pair in zip(self.http, self.https, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Start workers that could accept but do not; the answer is `Prepared`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Go on duty and accept; the answer is `Serving`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandBack:
+    """Go off duty, and serve on; the answer is `StoodBack`. `TakeOver` may follow, or `Leave`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Another generation serves: accept no more, let what runs come to its end, and exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The edge ends: serve until nothing runs or the grace is over, and exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Replace the workers one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeFailed:
+    """You serve on; `at` is ISO 8601."""
+
+    at: str
+    reason: str
+
+
+Command = Begin | Prepare | TakeOver | StandBack | Leave | Stop | Renew | UpgradeFailed
+
+
+# From a generation ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Every pair has a worker that could accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """It is on duty, and every pair is accepted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoodBack:
+    """It is off duty: another may write the replica and answer at the admin port."""
+
+
+Report = Prepared | Serving | StoodBack
+
+_COMMANDS: dict[str, type[Command]] = {
+    kind.__name__: kind for kind in (Begin, Prepare, TakeOver, StandBack, Leave, Stop, Renew, UpgradeFailed)
+}
+_REPORTS: dict[str, type[Report]] = {kind.__name__: kind for kind in (Prepared, Serving, StoodBack)}
+
+
+def encode(message: Command | Report) -> bytes:
+    return orjson.dumps({"say": type(message).__name__, **asdict(message)}) + b"\n"
+
+
+def decode_command(line: bytes) -> Command | None:
+    """None for what only a later upgrade parent says. Raises: ValueError."""
+    said = orjson.loads(line)
+    kind = _COMMANDS.get(said["say"])
+    return None if kind is None else kind(**_known(kind, said))
+
+
+def decode_report(line: bytes) -> Report | None:
+    """None for what only a later generation says. Raises: ValueError."""
+    kind = _REPORTS.get(orjson.loads(line)["say"])
+    return None if kind is None else kind()
+
+
+def _known(kind: type[Command], said: dict[str, Any]) -> dict[str, Any]:
+    return {field.name: said[field.name] for field in fields(kind)}

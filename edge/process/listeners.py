@@ -1,0 +1,110 @@
+"""Every listening socket of the edge: one SO_REUSEPORT pair ("pair") a worker, and the admin port's.
+
+A socket with queued clients is never closed while the edge runs: closing it resets them (the kernel's
+``net.ipv4.tcp_migrate_req`` is off by default). So the upgrade parent opens and holds all of them, every supervisor and
+worker inherits them, and who accepts from which is a matter of telling. Descriptors describe them: whoever inherits
+these can go on from there. This module must not accept.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Sequence
+from typing import Self
+
+from common.errors import OperatorError
+from common.settings import HostPort
+from edge.process.worker_messages import ListenerPair
+
+BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default since Linux 5.4
+
+
+class Listeners:
+    """One process' hold on them. Whoever creates it closes it; they end when nobody holds them."""
+
+    def __init__(self, pairs: Sequence[ListenerPair], admin: int, sockets: list[socket.socket]) -> None:
+        self.pairs = tuple(pairs)
+        self.admin = admin
+        self._sockets = sockets
+
+    @classmethod
+    def opened(cls, http: HostPort, https: HostPort, admin: HostPort, pairs: int) -> Self:
+        """Raises: `OperatorError` that names the variable whose address cannot be had."""
+        sockets: list[socket.socket] = []
+        try:
+            plain = _open(sockets, http, "FRONTAGE_EDGE_HTTP", pairs)
+            secure = _open(sockets, https, "FRONTAGE_EDGE_HTTPS", pairs)
+            (own,) = _open(sockets, admin, "FRONTAGE_EDGE_ADMIN", 1)
+        except BaseException:
+            for listener in sockets:
+                listener.close()
+            raise
+        return cls([ListenerPair(*pair) for pair in zip(plain, secure, strict=True)], own, sockets)
+
+    @classmethod
+    def inherited(cls, pairs: Sequence[ListenerPair], admin: int) -> Self:
+        descriptors = [admin, *_descriptors(pairs)]
+        return cls(pairs, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors])
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Of the data path."""
+        return _descriptors(self.pairs)
+
+    def close_pairs(self) -> None:
+        """Those of the data path."""
+        for listener in self._sockets:
+            if listener.fileno() != self.admin:
+                listener.close()
+
+    def close(self) -> None:
+        for listener in self._sockets:
+            listener.close()
+
+
+def _descriptors(pairs: Sequence[ListenerPair]) -> tuple[int, ...]:
+    return tuple(descriptor for pair in pairs for descriptor in (pair.http, pair.https))
+
+
+def _open(sockets: list[socket.socket], address: HostPort, variable: str, count: int) -> list[int]:
+    try:
+        family, _, _, _, target = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # Every process of the same user may join a SO_REUSEPORT group: only a bind without it tells
+        # whether somebody else, another edge say, is there already.
+        with _bound(family, target, shared=False):
+            pass
+        listeners = [_bound(family, target, shared=True) for _ in range(count)]
+    except OSError as error:
+        raise cannot_listen(address, variable, error) from error
+    sockets += listeners
+    for listener in listeners:
+        listener.listen(BACKLOG)
+    return [listener.fileno() for listener in listeners]
+
+
+def cannot_listen(address: HostPort, variable: str, error: OSError) -> OperatorError:
+    """One line for the operator about an address that cannot be listened on."""
+    if error.errno == errno.EADDRINUSE:
+        reason = f"{address} is in use: stop what listens there, or set {variable} to another address"
+    elif error.errno in {errno.EACCES, errno.EPERM}:
+        reason = f"{address} needs a privilege: use a port above 1023, or grant CAP_NET_BIND_SERVICE"
+    else:
+        reason = error.strerror or str(error)
+    return OperatorError(f"{variable}: {reason}")
+
+
+def _bound(family: int, target: tuple[object, ...], *, shared: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setblocking(False)
+        listener.bind(target)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,279 @@
+"""The supervisor: keeps the workers of one generation running, and takes the active role on command.
+
+It owns the worker processes, executes the commands of the upgrade parent and the decisions of the roster. It must not
+accept connections, nor open a certificate's key. Created by `edge.process.supervisor_process`; everything it started
+is gone when `run` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+
+from common.errors import OperatorError
+from common.logs import get_logger
+from common.metrics import Aggregate, Family
+from common.settings import Settings
+from edge.process.active_role import ActiveRole, Replica
+from edge.process.generation_messages import Prepared, Report, Serving, StoodBack, UpgradeFailed
+from edge.process.health import Health, View
+from edge.process.listeners import Listeners
+from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
+from edge.process.worker_messages import Beat, Begin, Ready, Wake
+from edge.process.worker_messages import Report as WorkerReport
+from edge.process.worker_process import WorkerProcess
+
+TICK_SECONDS = 0.25
+INACTIVE_TICK_SECONDS = 0.05  # whoever is on duty wakes its own workers only: ours are woken by the clock
+OVERSLEPT_SECONDS = 1.0
+
+log = get_logger("edge.process.supervisor")
+
+
+class Supervisor:
+    """Runs a generation from the first worker's start to the last one's exit."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        service: str,
+        listeners: Listeners,
+        replica: Callable[[Callable[[int], None]], Replica],
+        report: Callable[[Report], None],
+    ) -> None:
+        """`service` names what workers compose (see `edge.process.worker`); `replica` gets the callback to call with
+        each version applied, and is called whenever the active role is taken; `report` sends to the upgrade parent.
+        The creator closes the listeners; they are closed here once all workers have been sent `Finish`.
+        """
+        self._settings = settings
+        self._service = service
+        self._listeners = listeners
+        self._pairs = listeners.pairs
+        self._descriptors = listeners.descriptors
+        view = View(self.health, self.measurements, self.accept_held_copy)
+        self._active_role = ActiveRole(lambda: replica(self._wake_workers), view, listeners.admin)
+        self._report = report
+        self._is_begun = False
+        self._aim: Report | None = None
+        self._failed_upgrade: UpgradeFailed | None = None
+        self._roster = Roster(len(self._pairs), grace_seconds=settings.edge_drain_timeout_seconds)
+        self._processes: dict[int, WorkerProcess] = {}
+        self._lives: set[asyncio.Task[None]] = set()
+        self._measured = Aggregate()
+        self._failures = 0
+        self._news = asyncio.Event()
+
+    # What the upgrade parent commands ------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Have workers that could accept."""
+        self._is_begun = True
+        self._aim = Prepared()
+        self._news.set()
+
+    def take_over(self) -> None:
+        """Be on duty, and then accept."""
+        self._aim = Serving()
+        self._active_role.take(self._news.set)
+        self._news.set()
+
+    async def stand_back(self) -> None:
+        """Be off duty; the workers accept on."""
+        self._aim = None
+        await self._active_role.release(is_handed_over=True)
+        self._report(StoodBack())
+
+    def leave(self) -> None:
+        """Another generation accepts."""
+        self._roster.leave(time.monotonic(), self._settings.edge_upgrade_drain_seconds)
+        self._news.set()
+
+    def renew_workers(self) -> None:
+        """Replace every worker by a fresh one, without losing a connection."""
+        self._roster.renew()
+        self._news.set()
+
+    def upgrade_failed(self, failure: UpgradeFailed) -> None:
+        self._failed_upgrade = failure
+
+    # Life ------------------------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Do as ordered until `stop` is set, then drain; or until it has left.
+
+        Raises: `OperatorError` when it cannot begin to serve.
+        """
+        try:
+            await self._supervise(stop)
+        finally:
+            self._listeners.close()
+            for task in self._lives:
+                task.cancel()
+            await asyncio.gather(*self._lives, return_exceptions=True)
+            await self._active_role.release(is_handed_over=False)
+
+    async def _supervise(self, stop: asyncio.Event) -> None:
+        before = time.monotonic()
+        while not self._roster.is_over:
+            now = time.monotonic()
+            if now - before > OVERSLEPT_SECONDS:
+                self._roster.overslept(now)
+            if stop.is_set():
+                self._is_begun = True
+                self._roster.drain(now)
+            self._check_active_role()
+            for work in self._roster.plan(now) if self._is_begun else ():
+                self._do(work)
+            self._report_when_reached()
+            before = now
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pause_seconds()):
+                    await self._news.wait()
+            self._news.clear()
+
+    def _check_active_role(self) -> None:
+        self._active_role.check()
+        if self._active_role.replica is None:
+            self._wake_workers()
+        elif isinstance(self._aim, Serving):
+            self._is_begun = True  # not before: only now there is a replica for sure
+            self._roster.open()
+
+    def _report_when_reached(self) -> None:
+        match self._aim:
+            case Prepared():
+                if self._failures:
+                    raise OperatorError("a worker ended before it could accept: the log says why")
+                is_reached = self._roster.is_prepared
+            case Serving():
+                is_reached = self._is_ready()
+                self._active_role.is_established |= is_reached
+            case _:
+                return
+        if is_reached:
+            log.info("the generation is " + type(self._aim).__name__.lower(), workers=len(self._pairs))
+            self._report(self._aim)
+            self._aim = None
+
+    def _pause_seconds(self) -> float:
+        return TICK_SECONDS if self._active_role.replica or self._roster.is_draining else INACTIVE_TICK_SECONDS
+
+    # Workers ---------------------------------------------------------------------------------------------
+
+    def _do(self, work: Work) -> None:
+        match work:
+            case Start(worker, pair):
+                self._start(worker, pair)
+            case Send(worker, command):
+                log.debug("telling a worker", worker=worker, command=str(command))
+                self._processes[worker].send(command)
+            case Kill(worker, reason):
+                log.error("killing a worker", worker=worker, pid=self._processes[worker].pid, reason=reason)
+                self._processes[worker].kill()
+            case CloseListeners():
+                self._listeners.close_pairs()
+
+    def _start(self, worker: int, pair: int) -> None:
+        begin = Begin(self._service, self._settings, pair, self._pairs)
+        try:
+            process = WorkerProcess(worker, begin, self._descriptors, self._on_report)
+        except OSError as error:
+            log.error("a worker cannot be started", pair=pair, error=str(error))
+            self._roster.exited(worker, time.monotonic())
+            return
+        log.info("worker started", worker=worker, pair=pair, pid=process.pid)
+        self._processes[worker] = process
+        life = asyncio.create_task(self._live(process), name=f"worker {worker}")
+        self._lives.add(life)
+        life.add_done_callback(self._lives.discard)
+
+    async def _live(self, process: WorkerProcess) -> None:
+        try:
+            status = await process.run()
+        except Exception:
+            log.exception("a worker was lost", worker=process.number)
+            status = -1
+        log.info("worker exited", worker=process.number, pid=process.pid, status=status)
+        self._failures += status != 0
+        del self._processes[process.number]
+        self._measured.retire(process.number)
+        self._roster.exited(process.number, time.monotonic())
+        self._news.set()
+
+    def _on_report(self, number: int, report: WorkerReport) -> None:
+        now = time.monotonic()
+        match report:
+            case Ready():
+                self._roster.ready(number, now)
+                self._news.set()
+            case Beat(is_idle, families):
+                self._roster.beat(number, now, is_idle=is_idle)
+                self._measured.report(number, families)
+
+    def _wake_workers(self, _version: int = 0) -> None:
+        wake = Wake()
+        for process in self._processes.values():
+            process.send(wake)
+
+    # The admin port's view -------------------------------------------------------------------------------
+
+    def _is_ready(self) -> bool:
+        replica = self._active_role.replica
+        return (
+            self._roster.is_full
+            and not self._roster.is_draining
+            and self._active_role.is_complete
+            and replica is not None
+            and replica.version is not None
+        )
+
+    def health(self) -> Health:
+        workers = [
+            {"gate": worker.pair, "pid": self._processes[number].pid, "state": worker.phase.name.lower()}
+            for number, worker in self._roster.workers.items()
+            if number in self._processes
+        ]
+        replica = self._active_role.replica
+        details = {
+            "supervisor": os.getpid(),
+            "workers": workers,
+            "replica": replica
+            and {
+                "version": replica.version,
+                "age_seconds": replica.age_seconds,
+                "connected": replica.connected,
+                "held_copy": replica.held_copy,
+            },
+            "failed_upgrade": self._failed_upgrade and asdict(self._failed_upgrade),
+        }
+        return Health(self._is_ready(), details)
+
+    def accept_held_copy(self) -> bool:
+        """False when no copy is held."""
+        return self._active_role.replica is not None and self._active_role.replica.accept_held_copy()
+
+    def measurements(self) -> list[Family]:
+        serving = sum(worker["state"] == "serving" for worker in self.health().details["workers"])
+        own = [
+            Family.of("frontage_edge_workers_serving", "Workers that accept.", "gauge", serving),
+            Family.of("frontage_edge_worker_starts", "Workers started.", "counter", self._roster.starts),
+            Family.of("frontage_edge_worker_failures", "Workers that died.", "counter", self._failures),
+        ]
+        if self._active_role.replica:
+            own += _replica_families(self._active_role.replica)
+        return [*own, *self._measured.families()]
+
+
+def _replica_families(replica: Replica) -> list[Family]:
+    connected, version, age = replica.connected, replica.version, replica.age_seconds
+    families = [Family.of("frontage_edge_replica_connected", "Whether Postgres is followed.", "gauge", connected)]
+    if version is not None:
+        families.append(Family.of("frontage_edge_replica_version", "Version applied.", "gauge", version))
+    if age is not None:
+        families.append(Family.of("frontage_edge_replica_age_seconds", "Since the last catch-up.", "gauge", age))
+    return families

@@ -1,0 +1,202 @@
+"""The upgrade parent: the edge's first process, which holds the listening sockets and changes what serves them.
+
+It starts a *generation* (a supervisor and its workers) and, when it is told to upgrade, another one of whatever is
+installed by then. It knows nothing of HTTP, TLS or the replica, so that it hardly ever needs a newer version itself.
+DESIGN has the supervisor exec the new version. A parent of both is what keeps the old one serving if the new one does
+not come up, whatever the reason; and its own pid, for systemd and `frontage up`, never changes.
+
+One generation at a time is *on duty*: writes the replica, holds the lease, answers at the admin port. An upgrade:
+
+    new   Prepare     its workers are there, and accept nothing yet         until here nobody noticed
+    old   StandBack   off duty; its workers accept on
+    new   TakeOver    on duty; its workers accept too
+    old   Leave       accepts no more; what runs comes to its end, within the grace for upgrades
+
+Whatever fails before the last step ends the new generation and puts the old one back on duty. A generation that dies
+while it serves is replaced in the same way: those who queue at the sockets wait, and are served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import closing, suppress
+
+from common.clock import Clock, SystemClock
+from common.logs import get_logger
+from common.processes import announce_ready
+from common.settings import PREFIX, Settings
+from edge.process.generation import Ended, Generation
+from edge.process.generation_messages import Begin, Command, Leave, Renew, Stop, TakeOver, UpgradeFailed
+from edge.process.listeners import Listeners
+
+UPGRADE_SECONDS = 60.0
+STOP_SLACK_SECONDS = 5.0  # beyond its grace a generation needs a moment to be gone
+
+log = get_logger("edge.process.upgrade_parent")
+
+
+class UpgradeParent:
+    """Created by `keep`; when `run` ends, no generation is left."""
+
+    def __init__(
+        self,
+        start: Callable[[], Generation],
+        announce: Callable[[], None],
+        clock: Clock,
+        *,
+        upgrade_seconds: float = UPGRADE_SECONDS,
+    ) -> None:
+        """`announce` is called once, when the edge first serves."""
+        self._start_one = start
+        self._announce = announce
+        self._clock = clock
+        self._upgrade_seconds = upgrade_seconds
+        self._generations: set[Generation] = set()
+        self._serving: Generation | None = None
+        self._is_upgrade_wanted = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event, *, stop_seconds: float) -> int:
+        """Until `stop` is set, or nothing serves any more; the exit status."""
+        serving_task = asyncio.create_task(self._serve(), name="keep")
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            await asyncio.wait({serving_task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if serving_task.done():
+                return serving_task.result()
+            serving_task.cancel()
+            await asyncio.wait({serving_task})
+            return await self._stop(stop_seconds)
+        finally:
+            for task in (serving_task, stopping):
+                task.cancel()
+            for generation in list(self._generations):
+                await generation.end()
+
+    def upgrade(self) -> None:
+        """Let what is installed now serve; asked for during an upgrade, another one follows it."""
+        self._is_upgrade_wanted.set()
+
+    def renew_workers(self) -> None:
+        if self._serving:
+            self._serving.send(Renew())
+
+    async def _serve(self) -> int:
+        """The exit status, once nothing serves."""
+        serving = self._start()
+        try:
+            await serving.take_over()
+        except Ended as ended:
+            return ended.status or 1
+        self._serving = serving
+        self._announce()
+        while True:
+            await self._until_upgrade(serving)
+            serving = await self._upgrade(serving)
+            self._serving = serving
+            if serving.life.done():
+                return serving.life.result() or 1
+
+    async def _until_upgrade(self, serving: Generation) -> None:
+        """It is wanted, or what served has died."""
+        wanted = asyncio.create_task(self._is_upgrade_wanted.wait(), name="upgrade wanted")
+        try:
+            await asyncio.wait({wanted, serving.life}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            wanted.cancel()
+        self._is_upgrade_wanted.clear()
+
+    # An upgrade ------------------------------------------------------------------------------------------
+
+    async def _upgrade(self, old: Generation) -> Generation:
+        """Who serves from now on."""
+        try:
+            new = self._start()
+        except OSError as error:
+            return self._refuse_upgrade(old, str(error))
+        log.info("a generation is to follow", old=old.pid, new=new.pid)
+        try:
+            await self._hand_over(old, new)
+        except (Ended, TimeoutError) as error:
+            await new.end()
+            return self._refuse_upgrade(old, str(error) or f"did not serve within {self._upgrade_seconds:g} seconds")
+        except BaseException:
+            await new.end()
+            old.send(TakeOver())
+            raise
+        log.info("a generation serves", new=new.pid)
+        old.send(Leave())
+        return new
+
+    async def _hand_over(self, old: Generation, new: Generation) -> None:
+        async with asyncio.timeout(self._upgrade_seconds):
+            await new.prepare()
+            with suppress(Ended):
+                await old.stand_back()
+            await new.take_over()
+
+    def _refuse_upgrade(self, old: Generation, reason: str) -> Generation:
+        log.error("upgrade failed: the old generation serves on", old=old.pid, reason=reason)
+        old.send(TakeOver())
+        old.send(UpgradeFailed(self._clock.now().isoformat(), reason))
+        return old
+
+    # Generations -----------------------------------------------------------------------------------------
+
+    def _start(self) -> Generation:
+        generation = self._start_one()
+        self._generations.add(generation)
+        generation.life.add_done_callback(lambda life: self._on_end(generation, life))
+        return generation
+
+    def _on_end(self, generation: Generation, life: asyncio.Task[int]) -> None:
+        self._generations.discard(generation)
+        if self._serving:
+            log.info("a generation has ended", pid=generation.pid, status=life.result())
+
+    async def _stop(self, seconds: float) -> int:
+        command: Command = Stop()
+        for generation in self._generations:
+            generation.send(command)
+        lives = {generation.life for generation in self._generations}
+        if not lives:
+            return 0
+        _, late = await asyncio.wait(lives, timeout=seconds)
+        if late:
+            log.error("a generation did not stop in time", generations=len(late))
+        return 0
+
+
+async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module: str) -> None:
+    """Be the upgrade parent until `stop` is set; `module` is what a generation runs, as ``python -m``.
+
+    Raises: `OperatorError` when an address cannot be had; SystemExit with the status of a generation that failed.
+    """
+    env = dict(os.environ)
+    if settings.database_url is not None:  # taken from our own environment as a secret; a supervisor needs it
+        env[f"{PREFIX}DATABASE_URL"] = settings.database_url
+    http, https, admin = settings.edge_http, settings.edge_https, settings.edge_admin
+    with closing(Listeners.opened(http, https, admin, settings.edge_workers)) as listeners:
+        begin = Begin(
+            [pair.http for pair in listeners.pairs], [pair.https for pair in listeners.pairs], listeners.admin
+        )
+        parent = UpgradeParent(lambda: Generation(module, begin, env), announce_ready, SystemClock())
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, parent.renew_workers)
+        loop.add_signal_handler(signal.SIGUSR2, parent.upgrade)
+        stopping = asyncio.create_task(_close_when(stop, listeners), name="close")
+        try:
+            status = await parent.run(stop, stop_seconds=settings.edge_drain_timeout_seconds + STOP_SLACK_SECONDS)
+        finally:
+            stopping.cancel()
+    if status:
+        sys.exit(status)
+
+
+async def _close_when(stop: asyncio.Event, listeners: Listeners) -> None:
+    """Who drains still holds the sockets; when it closes them, clients must not go on queueing at ours."""
+    await stop.wait()
+    listeners.close()

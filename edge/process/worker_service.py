@@ -1,0 +1,102 @@
+"""What a worker serves, and its one composition root: reader, keyring, TLS and downstream are wired here.
+
+It must not accept connections or talk to the supervisor: that is the worker's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Protocol
+
+from common.clock import SystemClock
+from common.metrics import Family, Labels
+from common.secrets import load_keyring
+from common.settings import Settings
+from edge.proxy.client_connection import ClientConnection
+from edge.proxy.worker_context import WorkerContext
+from edge.replica.reader import ReplicaReader
+from edge.tls.layer import TlsLayer
+from edge.tls.shared import TlsShared
+from edge.transport.proxy_protocol import entrance
+
+
+class Service(Protocol):
+    """What a worker needs of whatever it serves."""
+
+    def plain_protocol(self) -> asyncio.Protocol:
+        """For one connection accepted on EDGE_HTTP."""
+
+    def secure_protocol(self) -> asyncio.Protocol:
+        """For one connection accepted on EDGE_HTTPS."""
+
+    def on_replica_change(self) -> None:
+        """The replica was committed to."""
+
+    def drain(self) -> None:
+        """No keep-alive from now on; may be called again."""
+
+    def is_idle(self) -> bool:
+        """Nothing runs that a client waits for."""
+
+    def measurements(self) -> list[Family]: ...
+
+    def close(self) -> None: ...
+
+
+class EdgeService:
+    """The edge's data path. Created by `compose`, closed by the worker, within one loop."""
+
+    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+        keyring = load_keyring(settings.key_file)
+        self._reader = ReplicaReader(settings.state_dir / "edge" / "replica")
+        self._worker = WorkerContext(settings, self._reader, keyring, loop)
+        self._tls = TlsShared(
+            self._reader, keyring, loop, SystemClock(), connection_limits=self._worker.connection_limits
+        )
+        first = partial(
+            entrance,
+            connection_limits=self._worker.connection_limits,
+            trusted_proxies=settings.edge_trusted_proxies,
+            seconds=settings.edge_head_timeout_seconds,
+        )
+        self.plain_protocol = first(partial(ClientConnection, self._worker, secure=False))
+        self.secure_protocol = first(partial(TlsLayer, self._tls, partial(ClientConnection, self._worker, secure=True)))
+
+    def on_replica_change(self) -> None:
+        self._worker.on_replica_change()  # first: the handshakes that go on now ask for routes at once
+        self._tls.on_replica_change()
+
+    def drain(self) -> None:
+        self._worker.drain()
+
+    def is_idle(self) -> bool:
+        return self._worker.is_idle() and not self._tls.counters.handshaking
+
+    def measurements(self) -> list[Family]:
+        return [*self._worker.measurements(), *_tls_families(self._tls)]
+
+    def close(self) -> None:
+        self._worker.close()
+        self._reader.close()
+
+
+def compose(settings: Settings) -> Service:
+    """Raises: `OperatorError` when the master key cannot be read."""
+    return EdgeService(settings, asyncio.get_running_loop())
+
+
+def _tls_families(tls: TlsShared) -> list[Family]:
+    counters = tls.counters
+    failed: dict[Labels, list[float]] = {
+        (failure.value,): [float(count)] for failure, count in counters.failed.items() if count
+    }
+    return [
+        Family.of("frontage_edge_tls_handshakes", "Handshakes that succeeded.", "counter", counters.handshakes),
+        Family.of("frontage_edge_tls_handshaking", "Connections now without TLS.", "gauge", counters.handshaking),
+        Family.of("frontage_edge_tls_held", "Handshakes held for a certificate.", "counter", counters.held),
+        Family.of("frontage_edge_tls_held_now", "Handshakes now held.", "gauge", tls.held_now),
+        Family.of("frontage_edge_tls_context_builds", "Contexts built.", "counter", counters.context_builds),
+        Family.of("frontage_edge_tls_cache_hits", "Contexts found in the cache.", "counter", counters.cache_hits),
+        Family("frontage_edge_tls_failures", "Handshakes that failed.", "counter", ("reason",), samples=failed),
+    ]

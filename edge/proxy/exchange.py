@@ -1,0 +1,591 @@
+"""One exchange: a request on its way to an origin, and the response on its way back.
+
+Its phases, in order; `FINISHED` is reached once, by `_finish`, from every other one:
+
+    WAITING   asked for a lease                      → SENT, or FINISHED by a refusal
+    SENT      the head is with the origin            → BODY, TUNNEL; WAITING again for the one retry allowed
+    BODY      the final response head has gone down  → FINISHED
+    TUNNEL    101: bytes both ways, no HTTP          → FINISHED
+
+The request's body flows through whatever the phase, under its own framing (`_request_left`, `_request_chunks`).
+Backpressure: what one side cannot take pauses the other side's reading; bodies are never accumulated, except
+what arrives before the lease, which is bounded by pausing the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from edge.http import chunks, response
+from edge.http.dates import has_date
+from edge.http.error_responses import (
+    CUT_OFF,
+    ORIGIN_DOWN,
+    ORIGIN_INVALID,
+    ORIGIN_SLOW,
+    REQUEST_TIMEOUT,
+    ErrorResponse,
+    Refused,
+)
+from edge.http.framing import CHUNKED, UNTIL_CLOSE
+from edge.http.request import RequestHead
+from edge.http.response import ResponseHead
+from edge.routing import mapping
+from edge.routing.route import Route
+from edge.upstream.connection import UpstreamConnection
+from edge.upstream.dispatcher import UpstreamDispatcher
+
+# Origins send more than clients may: Set-Cookie and policies.
+MAX_RESPONSE_HEAD_BYTES: Final = 65_536
+# RFC 8297 and RFC 9110 §15.2 foresee a few; a storm of them is an attack on the client.
+MAX_INTERIM_RESPONSES: Final = 32
+# What may wait in memory for a lease before the client is paused.
+MAX_WAITING_BODY_BYTES: Final = 65_536
+
+_IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})  # RFC 9110 §9.2.2
+
+
+class Phase(IntEnum):
+    WAITING = 0
+    SENT = 1
+    BODY = 2
+    TUNNEL = 3
+    FINISHED = 4
+
+
+# By themselves: to look a member up in its class costs as much as a call, and every request does it ten times.
+WAITING, SENT, BODY, TUNNEL, FINISHED = Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds without progress, by what is waited for."""
+
+    connect: float
+    origin: float  # from the request's head (or its last byte) to the response's head
+    body: float
+    tunnel: float  # a half-closed one has a body's time
+
+
+class ClientSide(Protocol):
+    """The downstream connection, as its exchange sees it."""
+
+    scheme: bytes  # how the client speaks to the domain: b"http" or b"https"
+    bytes_down: int  # written for this exchange
+
+    @property
+    def is_draining(self) -> bool:
+        """No other request is to follow this one's answer."""
+
+    def write(self, data: bytes) -> None: ...
+    def write_last(self, data: bytes) -> None:
+        """What `exchange_finished` without keep-alive follows at once."""
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def set_deadline(self, seconds: float) -> None: ...
+    def tunnel_opened(self) -> None: ...
+    def end_writing(self) -> bool:
+        """The tunnel's other end says no more. Whether the client may still send, hearing of it."""
+
+    def refuse(self, kind: ErrorResponse) -> None:
+        """Answer the request instead of the origin."""
+
+    def exchange_finished(self, *, keep_alive: bool) -> None:
+        """The response went down completely; `keep_alive`: another request may follow."""
+
+    def log(self, exchange: Exchange) -> None:
+        """Write a finished exchange down, if there is an access log."""
+
+    def abort(self, *, reset: bool) -> None:
+        """End the connection so that the client sees an incomplete message; `reset`: an orderly end would not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeContext:
+    """What all exchanges of a worker share. `record` is called once for each, when it has finished."""
+
+    dispatcher: UpstreamDispatcher
+    timeouts: Timeouts
+    max_body_bytes: int | None
+    record: Callable[[Exchange], None]
+    time: Callable[[], float]  # monotonic
+    date_field: Callable[[], bytes]  # the time of day, as a response states it
+
+
+class Exchange:
+    """Created by a downstream connection for one request, and dropped by it when finished.
+
+    `started_at` is monotonic; `status` is 0 until a response's head went down, or a refusal is to go in its place.
+    """
+
+    __slots__ = (
+        "_body_consumed",
+        "_client_keeps_alive",
+        "_context",
+        "_interim_count",
+        "_is_half_closed",
+        "_request_chunks",
+        "_request_left",
+        "_response",
+        "_response_chunks",
+        "_response_head",
+        "_response_left",
+        "_retried",
+        "_upstream",
+        "_upstream_head",
+        "_upstream_is_paused",
+        "_waiting",
+        "answered_at",
+        "bytes_up",
+        "client",
+        "failure",
+        "head",
+        "phase",
+        "request_is_complete",
+        "reused",
+        "route",
+        "started_at",
+        "status",
+    )
+
+    def __init__(
+        self,
+        client: ClientSide,
+        context: ExchangeContext,
+        head: RequestHead,
+        route: Route,
+        upstream_head: bytes,
+        started_at: float,
+    ) -> None:
+        self.head = head
+        self.route = route
+        self.phase = WAITING
+        self.status = 0
+        self.failure: ErrorResponse | None = None  # why it did not end well: the refusal, or `CUT_OFF`
+        self.started_at = started_at
+        self.answered_at = 0.0  # the final head came; 0.0 too when all of the answer came with it
+        self.bytes_up = 0  # of the body or the tunnel, as passed on
+        self.client = client
+        self._client_keeps_alive = head.keep_alive
+        self._context = context
+        self._upstream: UpstreamConnection | None = None
+        self._upstream_head = upstream_head
+        self._upstream_is_paused = False
+        self._waiting = b""  # body, framed, that came before the lease
+        self._request_left = head.body if head.body > 0 else 0
+        self._request_chunks = chunks.ChunkReader(context.max_body_bytes) if head.body == CHUNKED else None
+        self.request_is_complete = head.body == 0
+        self._body_consumed = False
+        self.reused = False
+        self._retried = False
+        self._interim_count = 0
+        self._is_half_closed = False  # the tunnel
+        self._response_head = b""  # what came of a head not yet complete
+        self._response: ResponseHead | None = None
+        self._response_left = 0
+        self._response_chunks: chunks.ChunkReader | None = None
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.head.method.decode()} {self.head.host} {self.phase.name}>"
+
+    @property
+    def missing_bytes(self) -> int:
+        """What is certainly still to come of the request's body."""
+        return self._request_left
+
+    # The way to the origin ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        upstream = self._context.dispatcher.take(self.route.origin, self)
+        if upstream is not None:
+            self.reused = True
+            self._send(upstream)
+        else:
+            self.client.set_deadline(self._context.timeouts.connect)
+            self._context.dispatcher.request(self.route.origin, self)
+
+    def on_lease(self, connection: UpstreamConnection) -> None:
+        self.reused = connection.served > 0
+        self._send(connection)
+
+    def on_lease_failed(self, kind: ErrorResponse) -> None:
+        if self.phase is WAITING:  # the client may have left while this was under way
+            self._refuse(kind)
+
+    def _send(self, upstream: UpstreamConnection) -> None:
+        self._upstream = upstream
+        self.phase = SENT
+        self.client.set_deadline(self._patience())
+        if self._upstream_is_paused:  # the client was full before there was an upstream connection
+            upstream.transport.pause_reading()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, b""
+            self.client.resume_reading()  # first: the write below may pause it again
+            upstream.transport.write(self._upstream_head + waiting)
+        else:
+            upstream.transport.write(self._upstream_head)
+
+    def on_request_data(self, data: bytes) -> bytes:
+        """Bytes of the request's body, or of the tunnel. Returns what lies beyond the body's end.
+
+        Raises: `Refused` when the coding is broken; the exchange is not finished by that.
+        """
+        if self.phase is TUNNEL:
+            self._pass_up(data)
+            return b""
+        self._body_consumed = True
+        if self._request_chunks is None:
+            piece, rest = data[: self._request_left], data[self._request_left :]
+            self._request_left -= len(piece)
+            self.request_is_complete = not self._request_left
+            self._pass_up(piece)
+            return rest
+        reader = self._request_chunks
+        framed = b"".join(map(chunks.encode, reader.feed(data)))
+        if reader.is_done:
+            self._request_chunks = None
+            self.request_is_complete = True
+            framed += chunks.LAST_CHUNK
+        if framed:
+            self._pass_up(framed)
+        return reader.rest
+
+    def _pass_up(self, data: bytes) -> None:
+        self.bytes_up += len(data)
+        if self.phase is WAITING:
+            self._waiting += data
+            if len(self._waiting) > MAX_WAITING_BODY_BYTES:
+                self.client.pause_reading()
+        elif self._upstream is not None:
+            self.client.set_deadline(self._patience())
+            self._upstream.transport.write(data)
+
+    # The way back ----------------------------------------------------------------------------------------
+
+    def on_upstream_data(self, data: bytes) -> None:
+        if self.phase is BODY:
+            self._relay_body(data)
+        elif self.phase is TUNNEL:
+            timeouts = self._context.timeouts
+            self.client.set_deadline(timeouts.body if self._is_half_closed else timeouts.tunnel)
+            self.client.write(data)
+        else:
+            try:
+                self._read_head(data)
+            except Refused as error:
+                self._refuse(error.response)
+
+    def _read_head(self, data: bytes) -> None:
+        upstream = self._upstream
+        assert upstream is not None
+        last = upstream.last_answer
+        if last is not None and data.startswith(last[0]) and self._may_have_again(last[1]):
+            raw, _, answer, framed = last
+            self._answer(answer, framed + self._last_lines(answer), data[len(raw) :])
+            return
+        searched = max(0, len(self._response_head) - 3)
+        data = self._response_head + data
+        self._response_head = b""
+        while True:
+            end = data.find(b"\r\n\r\n", searched) + 4
+            if end < 4 or end > MAX_RESPONSE_HEAD_BYTES:
+                if len(data) > MAX_RESPONSE_HEAD_BYTES:
+                    raise Refused(ORIGIN_INVALID)
+                self._response_head = data
+                return
+            raw, data, searched = data[:end], data[end:], 0
+            answer = response.parse(raw, self.head.method)
+            if answer.status >= 200 or answer.status == 101:
+                self._answer(answer, self._restate(answer, raw, upstream) + self._last_lines(answer), data)
+                return
+            self._relay_interim(answer)
+            if not data:
+                return
+
+    def _may_have_again(self, is_for_head: bool) -> bool:
+        return self.head.minor == 1 and is_for_head is (self.head.method == b"HEAD") and not self._response_head
+
+    def _restate(self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection) -> bytes:
+        """The response's head as the client gets it, but for its last lines."""
+        kept = answer.kept
+        is_lasting = has_date(kept)
+        if not is_lasting:  # RFC 9110 §6.6.1: then it is ours to state
+            kept += self._context.date_field()
+        has_addresses = mapping.has_addresses(kept)
+        if has_addresses:
+            kept = mapping.map_back(self.route, kept, self.client.scheme, self.head.host_as_received)
+        framed = self._frame(answer, kept)
+        if self.head.minor == 1 and is_lasting and not has_addresses:  # it depends on the origin's head alone
+            upstream.last_answer = (raw, self.head.method == b"HEAD", answer, framed)
+        return framed
+
+    def _relay_interim(self, answer: ResponseHead) -> None:
+        self._interim_count += 1
+        if self._interim_count > MAX_INTERIM_RESPONSES:
+            raise Refused(ORIGIN_INVALID)
+        self.client.set_deadline(self._patience())
+        if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
+            self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
+
+    def _frame(self, answer: ResponseHead, kept: bytes) -> bytes:
+        """With its framing stated by us."""
+        head = answer.status_line + kept
+        if answer.status == 101:
+            return head
+        if answer.stated_length:
+            head += b"\r\nContent-Length: " + answer.stated_length
+        elif answer.body > 0 or (answer.body == 0 and self.head.method != b"HEAD" and answer.status not in (204, 304)):
+            head += b"\r\nContent-Length: %d" % answer.body
+        elif answer.body < 0:
+            if self.head.minor == 1:
+                head += b"\r\nTransfer-Encoding: chunked"
+            else:
+                self._client_keeps_alive = False
+        return head
+
+    def _last_lines(self, answer: ResponseHead) -> bytes:
+        """What the head says of this connection, and its end."""
+        if answer.status == 101:
+            return b"\r\nConnection: Upgrade\r\nUpgrade: " + answer.upgrade + b"\r\n\r\n"
+        if not self.request_is_complete:
+            # An answer before the request was read to its end: whoever still sends it may not be read further.
+            self._client_keeps_alive = False
+        if self.client.is_draining:
+            self._client_keeps_alive = False
+        if answer.status == 426 and answer.upgrade:  # RFC 9110 §15.5.22: it says what to switch to
+            ending = b"" if self._client_keeps_alive else b", close"
+            return b"\r\nUpgrade: %b\r\nConnection: upgrade%b\r\n\r\n" % (answer.upgrade, ending)
+        if not self._client_keeps_alive:
+            return b"\r\nConnection: close\r\n\r\n"
+        return b"\r\n\r\n" if self.head.minor == 1 else b"\r\nConnection: keep-alive\r\n\r\n"
+
+    def _answer(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
+        """The final head is known and `data` follows it."""
+        self._response = answer
+        self.status = answer.status
+        if answer.status == 101:
+            self._open_tunnel(answer, sent, data)
+            return
+        self.phase = BODY
+        self._response_left = answer.body
+        if answer.body >= 0 and len(data) <= answer.body:  # by far the most frequent
+            self._response_left -= len(data)
+            if self._response_left:
+                self.client.write(sent + data)
+                self.answered_at = self._context.time()
+                self.client.set_deadline(self._patience())
+                return
+            if self._client_keeps_alive:
+                self.client.write(sent + data)
+            else:
+                self.client.write_last(sent + data)
+            self._complete(reusable=True)
+            return
+        self.answered_at = self._context.time()
+        if answer.body == CHUNKED:
+            self._response_chunks = chunks.ChunkReader()
+        self.client.write(sent)
+        self._relay_body(data)
+
+    def _relay_body(self, data: bytes) -> None:
+        left = self._response_left
+        if left >= 0:
+            size = len(data)
+            if size < left:
+                self._response_left = left - size
+                self.client.set_deadline(self._patience())
+                self.client.write(data)
+                return
+            # Bytes beyond the stated end are nobody's: they are not passed on, and the connection is not used again.
+            self.client.write(data if size == left else data[:left])
+            self._complete(reusable=size == left)
+            return
+        self.client.set_deadline(self._patience())
+        if left == UNTIL_CLOSE:
+            if data:
+                self.client.write(chunks.encode(data) if self.head.minor == 1 else data)
+            return
+        self._relay_chunks(data)
+
+    def _relay_chunks(self, data: bytes) -> None:
+        reader = self._response_chunks
+        assert reader is not None
+        try:
+            pieces = reader.feed(data)
+        except Refused:
+            self._break_off()
+            return
+        out = b"".join(map(chunks.encode, pieces) if self.head.minor == 1 else pieces)
+        if not reader.is_done:
+            if out:
+                self.client.write(out)
+            return
+        if self.head.minor == 1:
+            out += chunks.last_chunk(reader.trailers) if self.head.takes_trailers else chunks.LAST_CHUNK
+        if out:
+            self.client.write(out)
+        self._complete(reusable=not reader.rest)
+
+    def _open_tunnel(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
+        """RFC 9110 §7.8: the origin may switch only to what the client offered."""
+        offered = {name.strip().lower() for name in self.head.upgrade.split(b",")} - {b""}
+        chosen = {name.strip().lower() for name in answer.upgrade.split(b",")} - {b""}
+        if not chosen or not chosen <= offered:
+            self.status = 0
+            raise Refused(ORIGIN_INVALID)
+        self.phase = TUNNEL
+        self.answered_at = self._context.time()
+        self.client.set_deadline(self._context.timeouts.tunnel)
+        self.client.write(sent + data)
+        self.client.tunnel_opened()
+
+    def _patience(self) -> float:
+        """Seconds to wait for the next sign of progress."""
+        timeouts = self._context.timeouts
+        if self.phase is SENT:
+            return timeouts.origin if self.request_is_complete else timeouts.body
+        return timeouts.tunnel if self.phase is TUNNEL and not self._is_half_closed else timeouts.body
+
+    # Backpressure ------------------------------------------------------------------------------------------
+
+    def on_upstream_full(self) -> None:
+        self.client.pause_reading()
+
+    def on_upstream_ready(self) -> None:
+        self.client.resume_reading()
+
+    def on_client_full(self) -> None:
+        self._upstream_is_paused = True
+        self.client.set_deadline(self._context.timeouts.body)
+        if self._upstream is not None:
+            self._upstream.transport.pause_reading()
+
+    def on_client_ready(self) -> None:
+        self._upstream_is_paused = False
+        if self._upstream is not None:
+            self.client.set_deadline(self._patience())
+            self._upstream.transport.resume_reading()
+
+    # Ends --------------------------------------------------------------------------------------------------
+
+    def on_upstream_eof(self) -> bool:
+        """The origin sends no more. Whether it may still be sent to: in a tunnel, each side ends by itself."""
+        if self.phase is not TUNNEL or not self.client.end_writing():
+            return False  # the connection's end follows, and decides
+        self._is_half_closed = True
+        self.client.set_deadline(self._patience())
+        return True
+
+    def on_upstream_lost(self, *, in_order: bool) -> None:
+        self._upstream = None
+        if self.phase is SENT:
+            if self._may_retry():
+                self._retried = True
+                self.phase = WAITING
+                self.client.set_deadline(self._context.timeouts.connect)
+                self._context.dispatcher.request(self.route.origin, self)
+            else:
+                self._refuse(ORIGIN_INVALID if self._response_head else ORIGIN_DOWN)
+        elif self.phase is BODY and self._response_left == UNTIL_CLOSE and in_order:
+            if self.head.minor == 1:
+                self.client.write(chunks.LAST_CHUNK)
+            self._complete(reusable=False)
+        elif self.phase is TUNNEL:
+            # Whatever it was, what came before is the client's: a WebSocket's last frame, then a reset.
+            if not (in_order or self._is_half_closed):
+                self.failure = CUT_OFF
+            self._finish()
+            self.client.exchange_finished(keep_alive=False)
+        else:
+            self._break_off()
+
+    def _may_retry(self) -> bool:
+        """A reused connection may have been closed by the origin just as we wrote: then nothing was done twice."""
+        return (
+            self.reused
+            and not self._retried
+            and not self._body_consumed
+            and not self._response_head
+            and self._interim_count == 0
+            and self.head.method in _IDEMPOTENT
+        )
+
+    def on_client_eof(self) -> None:
+        """The client sends no more. In a tunnel the origin hears of it; elsewhere the response still goes down."""
+        upstream = self._upstream
+        if self.phase is not TUNNEL or upstream is None:
+            return
+        self._is_half_closed = True
+        self.client.set_deadline(self._patience())
+        if upstream.has_ended or not upstream.transport.can_write_eof():  # TLS has no half-closed connections
+            upstream.transport.close()
+        else:
+            upstream.transport.write_eof()
+
+    def on_deadline(self) -> None:
+        """No progress for too long."""
+        if self.phase is WAITING:
+            self._refuse(ORIGIN_SLOW)
+        elif self.phase is SENT:
+            self._refuse(ORIGIN_SLOW if self._is_origins_turn else REQUEST_TIMEOUT)
+        else:
+            self._break_off()
+
+    @property
+    def _is_origins_turn(self) -> bool:
+        """Whether it is the origin that makes no progress: with the answer, reading the body, or the 100 asked for."""
+        upstream = self._upstream
+        if self.request_is_complete or (upstream is not None and upstream.transport.get_write_buffer_size()):
+            return True
+        return self.head.expects_continue and not self._body_consumed and not self._interim_count
+
+    def cancel(self) -> None:
+        """The client is gone, or is answered by whoever calls this: no reason to keep the origin busy."""
+        if self.failure is None:
+            self.failure = CUT_OFF
+        self._let_go(reusable=False)
+        self._finish()
+
+    def _complete(self, *, reusable: bool) -> None:
+        """The response went down to its last byte."""
+        response_head = self._response
+        assert response_head is not None
+        whole = self.request_is_complete
+        self._let_go(reusable=reusable and whole and response_head.keep_alive)
+        self._finish()
+        self.client.exchange_finished(keep_alive=whole and self._client_keeps_alive)
+
+    def _refuse(self, kind: ErrorResponse) -> None:
+        self._let_go(reusable=False)
+        self.status, self.failure = kind.status, kind
+        self._finish()
+        self.client.refuse(kind)
+
+    def _break_off(self) -> None:
+        """Part of a response is with the client: the only honest end is one it can see."""
+        ends_by_close = self.phase is BODY and self._response_left < 0 and self.head.minor == 0
+        self.failure = CUT_OFF
+        self._let_go(reusable=False)
+        self._finish()
+        self.client.abort(reset=ends_by_close)
+
+    def _let_go(self, *, reusable: bool) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is None:
+            if self.phase is WAITING:
+                self._context.dispatcher.withdraw(self.route.origin, self)
+        elif reusable and not (self.head.body and upstream.transport.get_write_buffer_size()):
+            if self._upstream_is_paused:
+                upstream.transport.resume_reading()
+            self._context.dispatcher.give_back(upstream)
+        else:
+            self._context.dispatcher.drop(upstream)
+
+    def _finish(self) -> None:
+        assert self.phase is not FINISHED, "finish runs exactly once"
+        self.phase = FINISHED
+        self._context.record(self)

@@ -1,0 +1,208 @@
+"""What all downstream connections of a worker share: routes, leases, limits, counters, and the clock.
+
+Deadlines are swept once a tick instead of being timers, since nearly all are met. This module must not read or
+write a client's bytes: that is `edge.proxy.client_connection`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import random
+from typing import Final, Protocol
+
+from common.addresses import own_policy
+from common.clock import SystemClock
+from common.metrics import Family
+from common.secrets import Keyring
+from common.settings import Settings
+from edge.http.dates import date_field
+from edge.http.request import Limits, RequestHead
+from edge.proxy.access_log import OFF, AccessLog
+from edge.proxy.counters import Counters
+from edge.proxy.exchange import Exchange, ExchangeContext, Timeouts
+from edge.replica.certificates import read_certificate_state, read_thumbprint
+from edge.replica.records import Reader
+from edge.replica.routes import RouteTable
+from edge.routing.certificates import answers_challenge, is_awaiting_certificate
+from edge.routing.challenge import key_authorization
+from edge.routing.decide import Ports
+from edge.transport.connection_limits import ConnectionLimits, room_for_connections
+from edge.upstream.breaker import Breaker
+from edge.upstream.connector import Connector
+from edge.upstream.dispatcher import UpstreamDispatcher
+from edge.upstream.pool import Pool
+from edge.upstream.resolution import OriginResolver
+
+TICK_SECONDS: Final = 0.5
+
+
+class ReplicaView(Reader, Protocol):
+    """What the data path reads of the replica."""
+
+    def generation(self) -> int: ...
+    def is_cut_off(self) -> bool: ...
+
+
+class Connection(Protocol):
+    """A downstream connection, as far as whoever keeps them all must know it."""
+
+    deadline: float  # by `WorkerContext.now`
+    exchange: Exchange | None
+
+    def on_deadline(self) -> None: ...
+    def look_after_client(self) -> None: ...
+    def expect_last_request(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class WorkerContext:
+    """One a worker: created by its composition root, closed by it; every `ClientConnection` refers to it."""
+
+    def __init__(
+        self, settings: Settings, reader: ReplicaView, keyring: Keyring, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.loop = loop
+        self.limits = Limits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes)
+        self.max_body_bytes = settings.edge_max_body_bytes
+        self.ports = Ports(settings.edge_http.port, settings.edge_https.port)
+        self.redirects_to_https = settings.edge_https_redirect
+        self.trusted_proxies = settings.edge_trusted_proxies
+        self.idle_seconds = settings.edge_idle_timeout_seconds
+        self.head_seconds = settings.edge_head_timeout_seconds
+        self.upstream_idle_seconds = settings.edge_origin_idle_seconds
+        self.connection_limits = ConnectionLimits(
+            in_all=min(settings.edge_max_connections, room_for_connections()),
+            per_client=settings.edge_max_connections_per_address,
+            trusted_proxies=settings.edge_trusted_proxies,
+        )
+        self.keyring = keyring
+        self.routes = RouteTable(reader, keyring)
+        self._swept_generation = 0
+        self.counters = Counters()
+        self.connections: set[Connection] = set()
+        self.paused: set[Connection] = set()  # those not read from
+        self.is_draining = False
+        self.now = loop.time()
+        self._reader = reader
+        self._clock = clock = SystemClock()
+        policy = own_policy(settings)
+        self._dispatcher = UpstreamDispatcher(
+            Connector(
+                OriginResolver(settings.dns_servers, clock),
+                policy,
+                timeout_seconds=settings.edge_connect_timeout_seconds,
+            ),
+            Pool(max_open=settings.edge_origin_connections, max_waiters=settings.edge_origin_waiters),
+            Breaker(
+                failures=settings.edge_breaker_failures,
+                max_pause_seconds=settings.edge_breaker_max_pause_seconds,
+                random=random,
+            ),
+            loop,
+        )
+        # The connector gives up by itself and says why; waiting for a lease is bounded by twice that.
+        timeouts = Timeouts(
+            connect=2 * settings.edge_connect_timeout_seconds + TICK_SECONDS,
+            origin=settings.edge_origin_timeout_seconds,
+            body=settings.edge_body_timeout_seconds,
+            tunnel=settings.edge_tunnel_timeout_seconds,
+        )
+        self.exchanges = ExchangeContext(
+            self._dispatcher, timeouts, settings.edge_max_body_bytes, self._record, loop.time, self.date_field
+        )
+        self.access_log = (
+            AccessLog(settings.edge_access_log, sample=settings.edge_access_log_sample, random=random)
+            if settings.edge_access_log != OFF
+            else None
+        )
+        self._ticking = loop.call_later(TICK_SECONDS, self._tick)
+        self.on_replica_change()
+
+    def is_idle(self) -> bool:
+        """No exchange is under way."""
+        return not any(connection.exchange for connection in self.connections)
+
+    def measurements(self) -> list[Family]:
+        own = self.counters.families(
+            open_connections=self.connection_limits.open_count,
+            upstream_connections=self._dispatcher.open_count,
+            resting_origins=self._dispatcher.resting_origins,
+        )
+        return [*own, *self.connection_limits.families(), *(self.access_log.families() if self.access_log else ())]
+
+    @property
+    def upstream_count(self) -> int:
+        """Connections to origins: idle, leased or being made."""
+        return self._dispatcher.open_count
+
+    def on_replica_change(self) -> None:
+        self.routes.generation = self._reader.generation()
+
+    def date_field(self) -> bytes:
+        return date_field(self.unix_seconds())
+
+    def unix_seconds(self) -> int:
+        return int(self._clock.now().timestamp())
+
+    def is_awaiting_certificate(self, domain: str) -> bool:
+        return is_awaiting_certificate(read_certificate_state(self._reader, domain), self.unix_seconds())
+
+    def challenge_answer(self, head: RequestHead) -> bytes | None:
+        """The body that answers an HTTP-01 challenge; None where the edge does not answer it itself."""
+        thumbprint = read_thumbprint(self._reader)
+        if thumbprint is None:
+            return None
+        is_ours = answers_challenge(
+            read_certificate_state(self._reader, head.host),
+            is_enrolled=self.routes.find(head.host) is not None,
+            is_cut_off=self._reader.is_cut_off(),
+        )
+        return key_authorization(head, thumbprint) if is_ours else None
+
+    def drain(self) -> None:
+        """From now on each answer says that it is its connection's last.
+
+        Who was told that the connection stays may have its next request on the way: closing at once would lose it.
+        """
+        self.is_draining = True
+        for connection in self.connections:
+            connection.expect_last_request()
+
+    def close(self) -> None:
+        self._ticking.cancel()
+        for connection in list(self.connections):
+            connection.abort()
+        self._dispatcher.close()
+        if self.access_log is not None:
+            self.access_log.close()
+
+    def _tick(self) -> None:
+        self._ticking = self.loop.call_later(TICK_SECONDS, self._tick)
+        before, self.now = self.now, self.loop.time()
+        self._dispatcher.now = now = self.now
+        self.counters.domains.settle(now - before)
+        if self.access_log is not None:
+            self.access_log.flush()
+        for connection in [each for each in self.connections if each.deadline < now]:
+            connection.on_deadline()
+        for connection in list(self.paused):
+            connection.look_after_client()
+        self._dispatcher.close_idle(now - self.upstream_idle_seconds)
+        if self._swept_generation != self.routes.generation:
+            self._swept_generation = self.routes.generation
+            self._end_departed()
+
+    def _end_departed(self) -> None:
+        """A deleted domain serves no more, and another application's not for its predecessor: tunnels end too."""
+        for connection in list(self.connections):
+            exchange = connection.exchange
+            if exchange is not None:
+                route = self.routes.find(exchange.route.domain)
+                if route is None or route.application_id != exchange.route.application_id:
+                    exchange.cancel()
+                    connection.abort()
+
+    def _record(self, exchange: Exchange) -> None:
+        self.counters.exchange(exchange, self.loop.time())
+        if self.access_log is not None:
+            exchange.client.log(exchange)

@@ -1,0 +1,1 @@
+"""Sockets of clients, before HTTP: PROXY protocol, connection limits, lingering close, disconnect polling."""

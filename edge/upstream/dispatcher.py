@@ -1,0 +1,155 @@
+"""The dispatcher: does what the pool decides. Hands upstream connections to those who ask, and takes them back.
+
+A lease is taken at once when an idle connection is there (`take`), else asked for (`request`) and answered later by
+``on_lease`` or ``on_lease_failed``, never before `request` returns. It ends by `give_back` (reusable) or `drop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from common.logs import get_logger
+from edge.http.error_responses import BUSY, ORIGIN_DOWN, ORIGIN_RESTING, ORIGIN_SLOW, ErrorResponse
+from edge.routing.route import Origin
+from edge.upstream.breaker import Breaker
+from edge.upstream.connection import LeaseHolder, UpstreamConnection
+from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
+from edge.upstream.pool import Decision, Pool
+
+_log = get_logger("edge.upstream")
+
+
+class LeaseRequester(LeaseHolder, Protocol):
+    """Who asks for a lease."""
+
+    def on_lease(self, connection: UpstreamConnection) -> None: ...
+    def on_lease_failed(self, kind: ErrorResponse) -> None: ...
+
+
+class UpstreamDispatcher:
+    """One a worker. Owns the pool, every upstream connection and the tasks that make them."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        pool: Pool[UpstreamConnection, LeaseRequester],
+        breaker: Breaker,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._connector = connector
+        self._pool = pool
+        self._breaker = breaker
+        self._loop = loop
+        self._tasks: dict[LeaseRequester, asyncio.Task[None]] = {}
+        self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
+        self.now = loop.time()  # coarse, set by the worker's tick
+
+    @property
+    def open_count(self) -> int:
+        return self._pool.open_count
+
+    @property
+    def resting_origins(self) -> int:
+        """Those that could not be reached, and are left alone for a while."""
+        return self._breaker.open_count
+
+    def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
+        while (connection := self._pool.take(origin)) is not None:
+            # Looking costs a system call: who was given back since the last tick is left to the loop.
+            if connection.idle_since == self.now or connection.is_silent():
+                connection.holder = holder
+                return connection
+            connection.transport.abort()
+        return None
+
+    def request(self, origin: Origin, requester: LeaseRequester) -> None:
+        decision = self._pool.request(origin, requester)
+        if decision is Decision.OPEN:
+            self._open(origin, requester)
+        elif decision is Decision.BUSY:
+            self._loop.call_soon(requester.on_lease_failed, BUSY)
+
+    def withdraw(self, origin: Origin, requester: LeaseRequester) -> None:
+        """The requester no longer wants what it asked for; it hears nothing more."""
+        task = self._tasks.pop(requester, None)
+        if task is None:
+            self._pool.withdraw(origin, requester)
+        else:
+            task.cancel()  # it may not even have begun: the place is given up here, not there
+            self._forget(origin)
+
+    def give_back(self, connection: UpstreamConnection) -> None:
+        """The exchange is over and the connection can serve another."""
+        connection.holder = None
+        connection.served += 1
+        if not connection.is_usable:
+            return
+        waiter = self._pool.give_back(connection.origin, connection, self.now)
+        if waiter is not None:
+            connection.holder = waiter
+            waiter.on_lease(connection)
+
+    def drop(self, connection: UpstreamConnection) -> None:
+        """The exchange is over and the connection cannot serve again."""
+        connection.holder = None
+        connection.transport.abort()
+
+    def close_idle(self, idle_before: float) -> None:
+        for connection in self._pool.expired(idle_before):
+            connection.transport.close()
+
+    def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        for connection in list(self._connections):
+            connection.transport.abort()
+
+    def _open(self, origin: Origin, requester: LeaseRequester) -> None:
+        """A place was reserved for the requester; if the origin rests, nobody else who waits gets a connection."""
+        place_for: LeaseRequester | None = requester
+        while place_for is not None:
+            if self._breaker.admits(origin, self._loop.time()):
+                task = self._loop.create_task(self._connect(origin, place_for), name=f"connect {origin.host}")
+                self._tasks[place_for] = task
+                return
+            self._loop.call_soon(place_for.on_lease_failed, ORIGIN_RESTING)
+            place_for = self._pool.forget(origin)
+
+    async def _connect(self, origin: Origin, requester: LeaseRequester) -> None:
+        started_at = self._loop.time()
+        try:
+            connection = await self._connector.connect(origin, self._on_lost)
+        except ConnectFailed as error:
+            _log.info("origin could not be reached", origin=origin.authority.decode(), reason=str(error))
+            self._breaker.failed(origin, started_at=started_at, now=self._loop.time())
+            self._tasks.pop(requester, None)
+            self._forget(origin)
+            requester.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN)
+        except Exception:  # noqa: BLE001 - a task's root: it logs, and the requester hears
+            _log.exception("connecting failed in a way nobody foresaw", origin=origin.authority.decode())
+            self._tasks.pop(requester, None)
+            self._forget(origin)
+            requester.on_lease_failed(ORIGIN_DOWN)
+        else:
+            self._breaker.succeeded(origin)
+            self._tasks.pop(requester, None)
+            if not connection.is_usable:  # it came and went
+                self._forget(origin)
+                requester.on_lease_failed(ORIGIN_DOWN)
+                return
+            self._connections.add(connection)
+            connection.holder = requester
+            requester.on_lease(connection)
+
+    def _on_lost(self, connection: UpstreamConnection) -> None:
+        # Connections are counted from the moment a place is reserved; those that never came out of the
+        # connector are accounted for by `_connect`.
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._forget(connection.origin)
+
+    def _forget(self, origin: Origin) -> None:
+        waiter = self._pool.forget(origin)
+        if waiter is not None:
+            self._open(origin, waiter)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from common.metrics import Family
+from common.settings import load
+from edge.process.worker_messages import (
+    Adopt,
+    Beat,
+    Begin,
+    Command,
+    Drain,
+    Finish,
+    ListenerPair,
+    Ready,
+    Release,
+    Report,
+    Wake,
+    decode_command,
+    decode_report,
+    encode,
+)
+
+
+@pytest.mark.parametrize("command", [Wake(), Adopt(1), Release(2), Drain(), Finish(9.5)])
+def test_orders_arrive_as_they_were_said(command: Command) -> None:
+    line = encode(command)
+    assert line.count(b"\n") == 1
+    assert decode_command(line) == command
+
+
+@pytest.mark.parametrize("report", [Ready(), Beat(True), Beat(False, [Family.of("a", "A.", "gauge", 2)])])
+def test_reports_arrive_as_they_were_said(report: Report) -> None:
+    assert decode_report(encode(report)) == report
+
+
+def test_a_wake_up_is_one_byte() -> None:
+    assert encode(Wake()) == b"\n"
+
+
+def test_begin_carries_every_setting_but_the_database() -> None:
+    settings = load(
+        {
+            "FRONTAGE_DATABASE_URL": "postgresql://frontage:hushhush@db/frontage",
+            "FRONTAGE_EDGE_HTTPS": "[::1]:8443",
+            "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8, fd00::/8",
+            "FRONTAGE_DNS_SERVERS": "127.0.0.1:5353",
+            "FRONTAGE_SERVICE_SERVERS": "192.0.2.1,2001:db8::1",
+            "FRONTAGE_STATE_DIR": "/tmp/frontage",
+        }
+    )
+    begin = Begin("module:function", settings, 1, (ListenerPair(3, 4), ListenerPair(5, 6)))
+    line = encode(begin)
+    assert b"hushhush" not in line
+    arrived = decode_command(line)
+    assert isinstance(arrived, Begin)
+    assert arrived.settings == settings.model_copy(update={"database_url": None})
+    assert (arrived.service, arrived.pair, arrived.pairs) == (begin.service, begin.pair, begin.pairs)
+
+
+@pytest.mark.parametrize("line", [b'{"say":"Ready"}\n', b'{"say":"Jump"}\n', b"no json\n"])
+def test_what_no_supervisor_says_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - any of them
+        decode_command(line)
+
+
+def test_what_no_worker_says_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a report"):
+        decode_report(b'{"say":"Drain"}\n')
