@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from aiohttp import web
 
@@ -28,8 +29,9 @@ async def read_body(
     *,
     not_understood: Refusal | None = None,
     most_bytes: int = LARGEST_BODY_BYTES,
+    context: Any = None,
 ) -> Body:
-    """`not_understood` is the answer to what is no JSON object, where it is not the usual one.
+    """`context` is the schema's. `not_understood` is the answer to what is no JSON object, if it is not the usual one.
 
     Raises: `Refused`; aiohttp's HTTPRequestEntityTooLarge.
     """
@@ -42,4 +44,4 @@ async def read_body(
             raw = await request.clone(client_max_size=most_bytes).read()
     except (TimeoutError, ConnectionError, web.RequestPayloadError) as error:
         raise Refused(not_understood, hint="the body did not arrive") from error
-    return parse_body(raw, schema, not_understood)
+    return parse_body(raw, schema, not_understood, context=context)

@@ -13,6 +13,7 @@ What a record says and what a name server answers meet in one *normal form*, a l
 Rules
     ttl never counts, nor does an SOA's serial, which moves with every edit of its zone
     a value that is none of its type keeps its own text: no name server answers that, so it is never found
+        (`common.record_rules` refuses such records when they are sent)
     a text without quotes is what it says; it is found, too, where it is as in a zone file (``v=DKIM1\\; k=rsa``), or
         where blanks at its ends belong to it
     a name is relative only as a `host`; a host that ends with a dot is the whole name, as in a zone file
@@ -136,10 +137,16 @@ def split_priority(record: Record) -> tuple[str | None, str]:
     """An MX record's priority, without leading zeros and wherever it was written, and the rest of its value."""
     if record.type != "MX":
         return None, record.value
-    written = _PREFERENCE.fullmatch(record.value)
-    if written and record.priority in (None, written[1]):
-        return str(int(written[1])), written[2]
+    written, rest = preference(record.value)
+    if written is not None and (record.priority is None or int(record.priority) == int(written)):
+        return str(int(written)), rest
     return record.priority and str(int(record.priority)), record.value
+
+
+def preference(value: str) -> tuple[str | None, str]:
+    """An MX value's priority as written before its host, None if it is not, and the rest (RFC 1035 §3.3.9)."""
+    written = _PREFERENCE.fullmatch(value)
+    return (written[1], written[2]) if written else (None, value)
 
 
 def matches(record: Record, values: Collection[str]) -> bool:
@@ -165,11 +172,18 @@ def normal_value(kind: str, text: str) -> str:
 
     An MX value is taken without its priority if it has none. What is no such value comes back stripped.
     """
-    text = text.strip()
     try:
-        return _NORMAL[kind](text)
+        return normalize_value(kind, text)
     except (ValueError, dns.exception.DNSException):
-        return text
+        return text.strip()
+
+
+def normalize_value(kind: str, text: str) -> str:
+    """As `normal_value`, for values of that type only.
+
+    Raises: ValueError, dns.exception.DNSException.
+    """
+    return _NORMAL[kind](text.strip())
 
 
 def normal_name(text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from common.errors import OperatorError
 
@@ -121,6 +121,12 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=2**53)]
 
 
+def _access_log(value: str) -> str:
+    if value not in ("off", "-") and not (value.startswith("/") and len(value) > 1):
+        raise ValueError("expected off, - or an absolute path")
+    return value
+
+
 def _default_state_dir() -> Path:
     if os.geteuid() == 0:
         return Path("/var/lib/frontage")
@@ -178,7 +184,7 @@ class Settings(BaseModel):
     edge_breaker_max_pause_seconds: Seconds = 30
 
     # Edge: the access log: off, "-" (standard output) or an absolute path. Once moved away, the file is made anew.
-    edge_access_log: Annotated[str, Field(pattern="^(off|-|/.+)$")] = "off"
+    edge_access_log: Annotated[str, AfterValidator(_access_log)] = "off"
     edge_access_log_sample: Annotated[float, Field(ge=0, le=1)] = 1  # of the requests; statuses from 500 always
 
     # Whom we may dial

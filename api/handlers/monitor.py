@@ -6,9 +6,16 @@ from aiohttp import web
 
 from api.errors import MISSING_DOMAINS, NOT_MONITORED_OR_FOREIGN, Refused
 from api.requests import application_of, read_body
-from api.schemas import answers, queries
-from api.schemas import monitor as schemas
-from api.schemas.monitor import BatchBody, RecordsBody, UnwatchBody, UpdateBody, WatchBody
+from api.schemas import answers, monitor_answers, monitor_queries, queries
+from api.schemas.evidence import last_check
+from api.schemas.monitor_bodies import (
+    BatchBody,
+    RecordsBody,
+    RemovedRecordsBody,
+    UnwatchBody,
+    UpdateBody,
+    WatchBody,
+)
 from api.services.batches import BatchService
 from api.services.monitor import MonitorService
 from common.db.monitored_domains import Key
@@ -19,8 +26,8 @@ DELETED = "Domain successfully deleted"
 RECORDS_UPDATED = "DNS Records successfully updated"
 RECORDS_DELETED = "DNS record(s) successfully deleted"
 
-LARGEST_BATCH_BYTES = 2 * 1024 * 1024
-"""A hundred domains with a hundred records each, or a thousand of the longest names."""
+LARGEST_BATCH_BYTES = 4 * 1024 * 1024
+"""A hundred domains with a hundred records of 200 characters each are 2.6 MB."""
 
 
 class MonitorHandlers:
@@ -42,40 +49,42 @@ class MonitorHandlers:
     async def get(self, request: web.Request) -> web.Response:
         if "domain" in request.query:
             found = await self._service.find(_key(request, queries.parse_text(request.query, "domain")))
-            return answers.respond(schemas.monitored_domain(found))
-        query = schemas.parse_monitor_query(request.query)
+            return answers.respond(monitor_answers.monitored_domain(found))
+        query = monitor_queries.parse_monitor_query(request.query)
         page = await self._service.list_page(application_of(request), query)
-        domains = [schemas.monitored_domain(domain) for domain in page]
+        domains = [monitor_answers.monitored_domain(domain) for domain in page]
         return answers.respond({"domains": domains, "page": query.offset, "totalItems": len(domains)})
 
     async def get_one(self, request: web.Request) -> web.Response:
-        return answers.respond(schemas.monitored_domain(await self._service.find(_key_of_path(request))))
+        return answers.respond(monitor_answers.monitored_domain(await self._service.find(_key_of_path(request))))
 
     async def get_checks(self, request: web.Request) -> web.Response:
         key = _key_of_path(request)
-        return answers.respond(schemas.last_check(key, await self._service.find_last_check(key)))
+        return answers.respond(last_check(key, await self._service.find_last_check(key)))
 
     async def get_records(self, request: web.Request) -> web.Response:
         found = await self._service.find(_key_of_path(request))
-        return answers.respond(schemas.dns_records(found.dns_records))
+        return answers.respond(monitor_answers.dns_records(found.dns_records))
 
     async def post_records(self, request: web.Request) -> web.Response:
-        body = await read_body(request, RecordsBody)
-        await self._service.add_records(_key_of_path(request), body)
+        key = _key_of_path(request)
+        body = await read_body(request, RecordsBody, context=key.domain)
+        await self._service.add_records(key, body)
         return answers.message(RECORDS_UPDATED)
 
     async def put_records(self, request: web.Request) -> web.Response:
-        body = await read_body(request, RecordsBody)
-        await self._service.replace_records(_key_of_path(request), body)
+        key = _key_of_path(request)
+        body = await read_body(request, RecordsBody, context=key.domain)
+        await self._service.replace_records(key, body)
         return answers.message(RECORDS_UPDATED, 201)
 
     async def delete_records(self, request: web.Request) -> web.Response:
-        body = await read_body(request, RecordsBody)
+        body = await read_body(request, RemovedRecordsBody)
         await self._service.remove_records(_key_of_path(request), body)
         return answers.message(RECORDS_DELETED)
 
     async def get_status(self, _: web.Request) -> web.Response:
-        return answers.respond(schemas.service_status(await self._service.health()))
+        return answers.respond(monitor_answers.service_status(await self._service.health()))
 
 
 class BatchHandlers:
@@ -91,7 +100,7 @@ class BatchHandlers:
     async def get_status(self, request: web.Request) -> web.Response:
         batch_id = request.match_info["request_id"]
         progress = await self._service.progress(application_of(request), batch_id)
-        return answers.respond(schemas.batch_status(batch_id, progress))
+        return answers.respond(monitor_answers.batch_status(batch_id, progress))
 
 
 async def _read_batch(request: web.Request) -> BatchBody:
@@ -109,7 +118,7 @@ def _key_of_path(request: web.Request) -> Key:
 
 def _key(request: web.Request, domain: str) -> Key:
     """Raises: `Refused`."""
-    name = schemas.parse_name_query(domain, request.query)
+    name = monitor_queries.parse_name_query(domain, request.query)
     if name is None:
         raise Refused(NOT_MONITORED_OR_FOREIGN)
     return Key(application_of(request).id, *name)

@@ -43,18 +43,18 @@ def _application_url(text: str) -> str:
 Url = Annotated[str, AfterValidator(_application_url)]
 
 
-def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal) -> Body:
+def parse_body(raw: bytes, schema: type[Body], not_understood: Refusal, *, context: Any = None) -> Body:
     """`not_understood` is the answer to what is no JSON object; its status is that of every other refusal too.
+    `context` is the schema's.
 
     Raises: `Refused`.
     """
     try:
-        return schema.model_validate(orjson.loads(raw))
+        return schema.model_validate(orjson.loads(raw), context=context)
     except orjson.JSONDecodeError as error:
         raise Refused(not_understood, hint="the body is not JSON") from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise _refused(schema, first["loc"], first["msg"], not_understood) from None
+        raise _refused(schema, error, not_understood) from None
 
 
 def parse_product_domain(text: str) -> DomainName:
@@ -65,10 +65,22 @@ def parse_product_domain(text: str) -> DomainName:
         raise Refused(DOMAIN_NOT_VALID, hint=str(error)) from error
 
 
-def _refused(schema: type[Strict], place: tuple[Any, ...], words: str, not_understood: Refusal) -> Refused:
+def describe(error: ValidationError) -> str:
+    """The first thing that is wrong and where: ``dnsRecords[3]: value must be an IPv4 address``."""
+    place, words = _first(error)
+    where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
+    return f"{where}: {words}"
+
+
+def _refused(schema: type[Strict], error: ValidationError, not_understood: Refusal) -> Refused:
+    place, words = _first(error)
     if not place:
         return Refused(not_understood, hint="the body is not a JSON object")
-    name, *inner = map(str, place)
+    name = str(place[0])
     refusal = schema.refusals.get(name) or invalid_parameter(name, status=not_understood.status)
-    where = f"{'.'.join(inner)}: " if inner else ""
-    return Refused(refusal, hint=where + words.removeprefix("Value error, "))
+    return Refused(refusal, hint=describe(error) if len(place) > 1 else words)
+
+
+def _first(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return first["loc"], first["msg"].removeprefix("Value error, ")

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import ProductBody, Url
 from common.db.domains import Domain
 
 MOST_ROOT_PATHS = 100
 
-# RFC 3986's path; the slash in front may be left out.
-_ROOT_PATH = r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})+$"
-RootPath = Annotated[str, Field(pattern=_ROOT_PATH, max_length=1024)]
+_ROOT_PATH = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})+")
+
+
+def _root_path(text: str) -> str:
+    """RFC 3986 §3.3; the slash in front may be left out."""
+    if not _ROOT_PATH.fullmatch(text):
+        raise ValueError("a path such as /static: other characters than those of a URL's path are percent-encoded")
+    return text
+
+
+RootPath = Annotated[str, Field(max_length=1024), AfterValidator(_root_path)]
 RootPaths = Annotated[list[RootPath], Field(max_length=MOST_ROOT_PATHS)]
 
 

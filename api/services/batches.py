@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from api.errors import BATCH_UNKNOWN, FOREIGN_BATCH, MISSING_DOMAINS, Refused, too_many_domains
-from api.schemas.monitor import BatchBody, parse_unwatch, parse_watch
+from api.schemas.monitor_bodies import BatchBody, parse_unwatch, parse_watch
 from common.db import batches
 from common.db.applications import Application
 from common.db.batches import Kind, Progress

@@ -12,13 +12,16 @@ from api.errors import (
     Refused,
     invalid_parameter,
 )
-from api.schemas.monitor import MOST_RECORDS, MonitorQuery, RecordsBody, UnwatchBody, UpdateBody, WatchBody
+from api.schemas.monitor_bodies import RecordsBody, RemovedRecordsBody, UnwatchBody, UpdateBody, WatchBody
+from api.schemas.monitor_queries import MonitorQuery
 from common.db import monitor_health, monitored_domains
 from common.db.applications import Application
 from common.db.monitor_health import Health
 from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain
 from common.db.pool import Database
+from common.record_rules import check_size
 from common.record_sets import Records, distinct, without
+from common.records import InvalidRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,12 @@ class MonitorService:
         return found
 
     async def add_records(self, key: Key, body: RecordsBody) -> None:
-        await self._edit(key, lambda records: _at_most(distinct((*records, *body.records))))
+        await self._edit(key, lambda records: _bounded(distinct((*records, *body.records))))
 
     async def replace_records(self, key: Key, body: RecordsBody) -> None:
         await self._edit(key, lambda _: tuple(body.records))
 
-    async def remove_records(self, key: Key, body: RecordsBody) -> None:
+    async def remove_records(self, key: Key, body: RemovedRecordsBody) -> None:
         await self._edit(key, lambda records: without(records, tuple(body.records)))
 
     async def health(self) -> Health:
@@ -86,7 +89,9 @@ class MonitorService:
                 raise Refused(NOT_MONITORED_OR_FOREIGN)
 
 
-def _at_most(records: Records) -> Records:
-    if len(records) > MOST_RECORDS:
-        raise Refused(invalid_parameter("dnsRecords"), hint=f"at most {MOST_RECORDS} records under one name")
+def _bounded(records: Records) -> Records:
+    try:
+        check_size(records)
+    except InvalidRecord as error:
+        raise Refused(invalid_parameter("dnsRecords"), hint=str(error)) from error
     return records

@@ -86,13 +86,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """An item that failed, and why, in words for the batch's sender."""
+
+    domain: str | None
+    subdomain: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """What became of a batch so far; `failed` are domains and subdomains in the order sent."""
+    """What became of a batch so far; `failed` are in the order sent."""
 
     application_id: str
     is_over: bool
     succeeded: int
-    failed: tuple[tuple[str | None, str | None], ...]
+    failed: tuple[Failure, ...]
 
 
 async def submit(connection: Connection, application_id: str, kind: Kind, items: Sequence[NewItem]) -> str:
@@ -132,11 +141,13 @@ async def find(connection: Connection, batch_id: str) -> Progress | None:
     if batch is None:
         return None
     items = await connection.fetch(
-        "select domain, subdomain, outcome from batch_items where batch_id = $1 and outcome is not null"
+        "select domain, subdomain, outcome, reason from batch_items where batch_id = $1 and outcome is not null"
         " order by number",
         batch_id,
     )
-    failed = tuple((item["domain"], item["subdomain"]) for item in items if item["outcome"] == "failed")
+    failed = tuple(
+        Failure(item["domain"], item["subdomain"], item["reason"]) for item in items if item["outcome"] == "failed"
+    )
     return Progress(batch["application_id"], batch["is_over"], len(items) - len(failed), failed)
 
 

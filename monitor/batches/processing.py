@@ -20,6 +20,10 @@ from common.logs import get_logger
 _log = get_logger("monitor.batches")
 
 MOST_FAILURES = 5
+_REMOVAL_FAILURES = {
+    "absent": "Domain not monitored or already deleted",
+    "not empty": "Monitored records remain for this domain",
+}
 _GIVEN_UP = "it could not be done, for reasons inside Frontage"
 
 
@@ -57,4 +61,4 @@ class Processing:
                 return None
             case Unwatch(only_if_empty=only_if_empty):
                 outcome = await monitored_domains.remove(connection, key, only_if_empty=only_if_empty)
-                return None if outcome == "removed" else outcome
+                return _REMOVAL_FAILURES.get(outcome)

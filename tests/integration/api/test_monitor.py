@@ -671,3 +671,40 @@ async def test_adds_and_deletes_at_once_leave_a_list_that_is_true(service: Servi
     assert {row["span"]: row["domains"] for row in tallied} == (
         dict.fromkeys(("day", "minute", "second"), len(listed)) if listed else {}
     )
+
+
+@pytest.mark.parametrize(
+    ("record", "hint"),
+    [
+        ({**APEX, "value": "not-an-ip"}, "dnsRecords[1]: value must be an IPv4 address, such as 192.0.2.1"),
+        ({**APEX, "type": "AAAA"}, "dnsRecords[1]: value must be an IPv6 address, such as 2001:db8::1"),
+        ({**WWW, "value": "https://apps.partner.test"}, "dnsRecords[1]: value must be a host name"),
+        ({**WWW, "host": "www.customer.test"}, "dnsRecords[1]: host is relative to customer.test: send www"),
+        ({**MAIL, "priority": 10}, "dnsRecords[1]: priority must be text"),
+    ],
+)
+async def test_a_record_that_can_never_be_found_is_refused(service: Service, record: Any, hint: str) -> None:
+    mine = Watcher(await service.partner())
+    assert (await mine.add(APEX)).status == 201
+    for answer in (
+        await mine.add(WWW, record),
+        await mine.put(WWW, record),
+        await mine.records("POST", WWW, record),
+        await mine.records("PUT", WWW, record),
+    ):
+        assert (answer.status, answer.message) == (400, "Invalid 'dnsRecords' parameter")
+        assert answer.body["hint"].startswith(hint)
+    assert (await mine.records("GET")).body == [APEX]
+
+
+async def test_the_records_of_a_name_are_bounded_in_octets(service: Service) -> None:
+    mine = Watcher(await service.partner())
+    half = {"type": "TXT", "host": "@", "value": "x" * 40_000, "ttl": 300}
+    assert (await mine.add(half)).status == 201
+    for answer in (
+        await mine.records("POST", {**half, "value": "y" * 40_000}),
+        await mine.put(half, {**half, "value": "y" * 40_000}),
+    ):
+        assert (answer.status, answer.message) == (400, "Invalid 'dnsRecords' parameter")
+        assert answer.body["hint"] == "at most 65536 octets of hosts and values under one name"
+    assert (await mine.records("GET")).body == [half]

@@ -268,10 +268,12 @@ async def test_an_item_is_not_blamed_for_the_deaths_of_monitors(shop: Database) 
 
 async def test_what_was_not_understood_is_not_tried(shop: Database) -> None:
     batch_id = await submit(shop, [watch(0), NotUnderstood("x", None, "no name"), watch(2)])
-    assert (await progress(shop, batch_id)).failed == (("x", None),)
+    assert (await progress(shop, batch_id)).failed == (batches.Failure("x", None, "no name"),)
     async with working(shop):
         await until_over(shop, batch_id)
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 2, (("x", None),))
+    assert await progress(shop, batch_id) == batches.Progress(
+        APPLICATION, True, 2, (batches.Failure("x", None, "no name"),)
+    )
 
 
 async def claim_one(database: Database, *, lease_seconds: float = 10) -> Batch:

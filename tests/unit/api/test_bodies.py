@@ -91,4 +91,15 @@ def test_a_hint_says_where_in_a_field() -> None:
         parse_body(orjson.dumps(body), PowerBody, INVALID_PRODUCT_BODY)
     assert caught.value.refusal.message == "Invalid 'powerRootPathAccess' parameter"
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("1: ")
+    assert caught.value.hint.startswith("powerRootPathAccess[1]: a path such as /static")
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@given(content=bodies)
+def test_no_refusal_shows_a_regular_expression(schema: type[Strict], content: Any) -> None:
+    hint = None
+    try:
+        parse_body(orjson.dumps(content), schema, INVALID_PRODUCT_BODY)
+    except Refused as refused:
+        hint = refused.hint
+    assert "pattern" not in (hint or "")

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from api.errors import INVALID_BODY, Refused
-from api.schemas import monitor as schemas
+from api.schemas import monitor_bodies as schemas
 from api.schemas.bodies import parse_body
+from api.schemas.evidence import last_check
 from common.db.batches import NotUnderstood, Unwatch, Watch
 from common.db.monitored_domains import Key, LastCheck
 from common.names import parse_domain
@@ -34,6 +35,9 @@ records = st.fixed_dictionaries(
 )
 domains = st.sampled_from(["a.test", "A.Test.", "bücher.example", "www.a.test", "test", "", "a b.test"]) | anything
 subdomains = st.sampled_from([None, "www", "_a.B", "", "a..b", "*", "ü"]) | anything
+GOOD = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 300}
+MX = {"type": "MX", "host": "@", "value": "mail.test", "ttl": 300}
+TEXT = {"type": "TXT", "host": "@", "value": "x" * 40_000, "ttl": 300}
 bodies = st.fixed_dictionaries(
     {"domain": domains, "dnsRecords": st.lists(records | anything, max_size=3) | anything},
     optional={"subdomain": subdomains, "userId": anything, "jobId": anything, "userEmail": anything, "x": anything},
@@ -118,14 +122,48 @@ def test_a_record_that_is_kept_is_read_back_the_same(given_record: dict[str, Any
         ({"domain": "a.test", "subdomain": "w.A.test"}, "not relative to the domain: send w"),
         ({"domain": "a.test", "subdomain": "a.test"}, "the domain itself has none"),
         ({"domain": "a.test", "dnsRecords": []}, "at least 1 item"),
-        ({"domain": "a.test", "dnsRecords": [{"type": "A"}]}, "0: host must be text and not empty"),
+        ({"domain": "a.test", "dnsRecords": [{"type": "A"}]}, "dnsRecords[0]: host must be text and not empty"),
         ({"domain": "a.test"}, "Field required"),
+        ({"domain": "a.test", "dnsRecords": [GOOD, GOOD | {"value": "x"}]}, "dnsRecords[1]: value must be an IPv4"),
+        (
+            {"domain": "a.test", "dnsRecords": [GOOD | {"host": "www.a.test"}]},
+            "dnsRecords[0]: host is relative to a.test",
+        ),
+        (
+            {"domain": "a.test", "dnsRecords": [GOOD | {"priority": 10}]},
+            "dnsRecords[0]: only MX records have a priority",
+        ),
+        ({"domain": "a.test", "dnsRecords": [MX | {"priority": 10}]}, "dnsRecords[0]: priority must be text"),
+        ({"domain": "a.test", "dnsRecords": [TEXT] * 2}, "at most 65536 octets of hosts and values under one name"),
+        ({"domain": "a.test", "dnsRecords": [GOOD] * 501}, "at most 500 items"),
     ],
 )
 def test_a_refusal_says_what_to_do(body: dict[str, Any], hint: str) -> None:
     with pytest.raises(Refused) as refused:
         parse_body(orjson.dumps(body), schemas.WatchBody, INVALID_BODY)
     assert hint in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (7, "an entry is a JSON object"),
+        ({"domain": "www.a.test"}, "domain: not an apex: send a.test as the domain and www as the subdomain"),
+        ({"domain": "a.test"}, "dnsRecords: Field required"),
+        ({"domain": "a.test", "dnsRecords": [GOOD | {"value": "x"}]}, "dnsRecords[0]: value must be an IPv4 address"),
+    ],
+)
+def test_the_reason_of_a_failed_entry_names_the_field_and_its_place(entry: Any, reason: str) -> None:
+    failed = schemas.parse_watch(entry)
+    assert isinstance(failed, NotUnderstood)
+    assert failed.reason.startswith(reason)
+
+
+def test_records_that_were_taken_before_can_be_removed() -> None:
+    body = orjson.dumps({"dnsRecords": [GOOD | {"value": "not-an-ip"}]})
+    assert parse_body(body, schemas.RemovedRecordsBody, INVALID_BODY).records[0].value == "not-an-ip"
+    with pytest.raises(Refused, match="dnsRecords"):
+        parse_body(body, schemas.RecordsBody, INVALID_BODY, context="a.test")
 
 
 def test_nothing_after_the_first_refused_record_is_looked_at() -> None:
@@ -142,7 +180,7 @@ def test_private_addresses_that_only_the_operators_resolver_knows_are_not_told()
     servers = ("10.0.0.53:53", "9.9.9.9:53", "[::ffff:10.0.0.54]:53")
     evidence = [{**said, "server": server, "values": values} for server in servers]
 
-    shown = schemas.last_check(Key("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
+    shown = last_check(Key("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
 
     assert shown[0]["values"] == ["a private address"] * len(private) + told
     assert shown[1]["values"] == values, "everybody can ask there"

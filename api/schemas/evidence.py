@@ -1,0 +1,74 @@
+"""What a check or a diagnosis shows of the answers it got, without the operator's own network.
+
+A tenant may ask about any name, those of the operator's network too: the resolver that the operator runs may know
+private addresses that nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from common.addresses import forms, is_public
+from common.db.monitored_domains import Key, LastCheck
+from common.settings import parse_host_port
+
+_STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values")
+_HIDDEN = "a private address"
+_PRIVATE_NETWORKS = tuple(
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "::1/128",
+            "fc00::/7",
+            "fe80::/10",
+        ),
+    )
+)
+
+
+def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
+    """What the last check went by: each answer it got, oldest first."""
+    return {
+        "domain": key.domain,
+        "subdomain": key.subdomain,
+        "state": check.state,
+        "last_checked_at": check.checked_at,
+        "evidence": None if check.evidence is None else _shown(check.evidence),
+    }
+
+
+def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Servers at addresses of the operator's own network are told apart, but not told; nor are the private addresses
+    that such a server knows: anybody may have any name watched, those of that network too."""
+    hidden: dict[tuple[str, str], str] = {}
+    shown = []
+    for statement in statements:
+        role, server = statement["role"], statement["server"]
+        if not all(map(is_public, forms(ip_address(parse_host_port(server).host)))):
+            number = 1 + sum(of_role == role for of_role, _ in hidden)
+            server = hidden.setdefault((role, server), f"{role} {number}")
+        fields = {**statement, "server": server}
+        if server != statement["server"] and "values" in statement:
+            fields["values"] = hide_private(statement["values"])
+        shown.append({field: fields[field] for field in _STATEMENT_FIELDS if field in fields})
+    return shown
+
+
+def hide_private(values: Sequence[str]) -> list[str]:
+    return [_HIDDEN if _is_private(value) else value for value in values]
+
+
+def _is_private(value: str) -> bool:
+    try:
+        address = ip_address(value)
+    except ValueError:
+        return False
+    return any(form in network for form in forms(address) for network in _PRIVATE_NETWORKS)
