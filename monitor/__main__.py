@@ -34,7 +34,7 @@ from monitor.certificates.issuer import Issuer
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
 from monitor.perseverance import persevere
-from monitor.retention import sweep_for_ever
+from monitor.retention import Retention
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
 
@@ -79,8 +79,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             ),
         }
         work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
-        work["retention"] = partial(sweep_for_ever, database, random)
-        measure = partial(_measure, runners)
+        retention = Retention(database, clock, random)
+        work["retention"] = retention.run
+        measure = partial(_measure, runners, retention)
         await opened.enter_async_context(
             serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", partial(check_database, database), measure)
         )
@@ -167,9 +168,10 @@ def _checks(
     )
 
 
-def _measure(runners: Mapping[str, Runner[Any]]) -> list[Family]:
+def _measure(runners: Mapping[str, Runner[Any]], retention: Retention) -> list[Family]:
     held: dict[tuple[str, ...], list[float]] = {(name,): [runner.held] for name, runner in runners.items()}
-    return [Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held)]
+    claims = Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held)
+    return [claims, *retention.families()]
 
 
 def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:

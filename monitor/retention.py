@@ -1,52 +1,161 @@
-"""Retention: the sweep that erases what has had its time. Any number of monitors may sweep at once.
+"""Retention: the sweep that erases expired rows. Any number of monitors may sweep at the same time.
 
-Released certificates go 7 days after their release (`common.db.certificates`), enrolments and the CA ledger's
-entries once no limit counts them, former holders 30 days after they lost a name (`common.db.ownership`), batches 7 days
-after they were submitted, events and their deliveries after 30, sharing links when they expire, edges a day after they
-fell silent, the change feed's tombstones when every edge has long seen them (`common.db.feed`).
+The rules are `common.db.retention.STEPS`. Steps take turns, one batch each, until none has anything left to erase, so
+that a long step delays no other; a step that fails is put off until the next sweep, and the others go on. A batch that
+takes longer than a statement may is tried again with fewer rows.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
 from random import Random
 
-from common.db import ca_ledger, certificates, edge_nodes, feed, ownership, retention, revocations, shares
+from common.clock import Clock
 from common.db.pool import Database
+from common.db.retention import STEPS, Step, oldest_seconds
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
+from common.metrics import Family, Kind, Labels
 
 _log = get_logger("monitor.retention")
 
 PERIOD_SECONDS = 600.0
-_MOST_AT_ONCE = 1000
+_ATTEMPTS = 3
+_SHRINK = 4
+_SMALLEST_BATCH_ROWS = 10
 
 
-async def sweep_for_ever(database: Database, random: Random) -> None:
-    """Sweep now and then, until cancelled; a sweep that meets an outage is made up for by the next."""
-    while True:
+@dataclass(slots=True)
+class Progress:
+    """What a step has done since this process started. `batch_rows` adapts to what the database can do in time."""
+
+    step: Step
+    batch_rows: int
+    rows_erased: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+    last_success_at: float | None = None
+    oldest_seconds: float | None = None
+
+
+class Retention:
+    """One for each monitor, created by its ``__main__``; `run` as a task."""
+
+    def __init__(self, database: Database, clock: Clock, random: Random, *, steps: Iterable[Step] = STEPS) -> None:
+        self._database = database
+        self._clock = clock
+        self._random = random
+        self._progress = [Progress(step, step.batch_rows) for step in steps]
+
+    async def run(self) -> None:
+        """Sweep every ten minutes or so, until cancelled."""
+        while True:
+            await self.sweep()
+            await asyncio.sleep(PERIOD_SECONDS * self._random.uniform(0.5, 1.5))
+
+    async def sweep(self) -> None:
+        """Erase all rows that have expired.
+
+        Raises: the first error that is no outage, after the other steps are done.
+        """
+        sweeps = [_StepSweep(self._database, self._clock, progress) for progress in self._progress]
+        unfinished = sweeps
+        while unfinished:
+            unfinished = [sweep for sweep in unfinished if await sweep.erase_batch()]
+        for error in (sweep.error for sweep in sweeps):
+            if error is not None and not isinstance(error, DatabaseUnavailable):
+                raise error
+
+    def families(self) -> list[Family]:
+        """Measurements, by step."""
+        progress = self._progress
+        return [
+            _family("rows_erased", "Rows erased.", "counter", [(p, float(p.rows_erased)) for p in progress]),
+            _family("seconds", "Time spent erasing.", "counter", [(p, p.seconds) for p in progress]),
+            _family(
+                "failures", "Sweeps in which the step failed.", "counter", [(p, float(p.failures)) for p in progress]
+            ),
+            _family(
+                "last_success_timestamp_seconds",
+                "When the step last had nothing left to erase.",
+                "gauge",
+                [(p, p.last_success_at) for p in progress],
+            ),
+            _family(
+                "oldest_row_seconds",
+                "Age of the oldest row the step looks after.",
+                "gauge",
+                [(p, p.oldest_seconds) for p in progress],
+            ),
+        ]
+
+
+class _StepSweep:
+    """One step's part of one sweep."""
+
+    def __init__(self, database: Database, clock: Clock, progress: Progress) -> None:
+        self._database = database
+        self._clock = clock
+        self._progress = progress
+        self._attempts = 0
+        self._rows = 0
+        self._seconds = 0.0
+        self.error: Exception | None = None
+
+    async def erase_batch(self) -> bool:
+        """Returns whether the step may have more to erase in this sweep."""
+        progress = self._progress
+        began_at = self._clock.monotonic()
         try:
-            await sweep(database)
-        except DatabaseUnavailable as error:
-            _log.warning("retention sweep put off", error=str(error))
-        await asyncio.sleep(PERIOD_SECONDS * random.uniform(0.5, 1.5))
+            async with self._database.transaction() as connection:
+                batch = await progress.step.erase(connection, progress.batch_rows)
+            is_done = batch.examined < progress.batch_rows
+            self._rows += batch.erased
+            progress.rows_erased += batch.erased
+            if is_done:
+                async with self._database.connection() as connection:
+                    progress.oldest_seconds = await oldest_seconds(connection, progress.step)
+        except Exception as error:  # noqa: BLE001 - the step's root: the other steps go on
+            return self._fail(error)
+        finally:
+            self._spend(self._clock.monotonic() - began_at)
+        progress.batch_rows = min(2 * progress.batch_rows, progress.step.batch_rows)
+        self._attempts = 0
+        if is_done:
+            self._finish()
+        return not is_done
+
+    def _finish(self) -> None:
+        progress = self._progress
+        progress.last_success_at = self._clock.now().timestamp()
+        if self._rows:
+            _log.info(
+                "expired rows erased",
+                step=progress.step.name,
+                rows=self._rows,
+                seconds=round(self._seconds, 3),
+                oldest_row_seconds=progress.oldest_seconds,
+            )
+
+    def _fail(self, error: Exception) -> bool:
+        """A batch that failed is smaller when it is tried again, at most `_ATTEMPTS` times in a sweep."""
+        progress = self._progress
+        self._attempts += 1
+        progress.batch_rows = max(progress.batch_rows // _SHRINK, min(_SMALLEST_BATCH_ROWS, progress.step.batch_rows))
+        if isinstance(error, DatabaseUnavailable) and self._attempts < _ATTEMPTS:
+            return True
+        self.error = error
+        progress.failures += 1
+        _log.warning("retention step put off", step=progress.step.name, rows=self._rows, error=str(error))
+        return False
+
+    def _spend(self, seconds: float) -> None:
+        self._seconds += seconds
+        self._progress.seconds += seconds
 
 
-async def sweep(database: Database) -> None:
-    for erase in (
-        certificates.erase_released,
-        ownership.erase_old,
-        retention.erase_enrolments,
-        retention.erase_batches,
-        retention.erase_events,
-        shares.erase_expired,
-        ca_ledger.erase_old,
-        revocations.erase_done,
-        edge_nodes.erase_departed,
-    ):
-        erased = _MOST_AT_ONCE
-        while erased == _MOST_AT_ONCE:  # small transactions: each holds the change feed only for a moment
-            async with database.transaction() as connection:
-                erased = await erase(connection, most=_MOST_AT_ONCE)
-    async with database.transaction() as connection:
-        await feed.purge_tombstones(connection)
+def _family(name: str, help_text: str, kind: Kind, values: Iterable[tuple[Progress, float | None]]) -> Family:
+    samples: dict[Labels, list[float]] = {(each.step.name,): [value] for each, value in values if value is not None}
+    return Family(f"frontage_retention_{name}", help_text, kind, ("step",), samples=samples)

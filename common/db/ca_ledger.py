@@ -36,7 +36,7 @@ SHARES: Mapping[Urgency, float] = MappingProxyType({"expiring": 1.0, "new": 0.9,
 
 HOUR_SECONDS = 3600.0
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
-_KEPT_DAYS = 8
+KEPT_DAYS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,17 +232,6 @@ async def standings(connection: Connection, *, most: int = 10) -> list[Standing]
         )
         found += [Standing(limit=limit, **row) for row in rows]
     return found
-
-
-async def erase_old(connection: Connection, *, most: int = 1000) -> int:
-    """Forget what no window reaches any more. Returns how many."""
-    rows = await connection.fetch(
-        "delete from ca_ledger where id in (select id from ca_ledger"
-        " where taken_at < now() - make_interval(days => $1) limit $2) returning id",
-        _KEPT_DAYS,
-        most,
-    )
-    return len(rows)
 
 
 async def _lock(connection: Connection, issuer: str) -> None:

@@ -173,15 +173,3 @@ async def last_released(connection: Connection, domain: str) -> str | None:
         domain,
     )
     return application_id
-
-
-async def erase_released(connection: Connection, *, most: int = 1000) -> int:
-    """Delete released certificates, keys and all, after their days of grace. Returns how many."""
-    rows = await connection.fetch(
-        "delete from certificates where (domain, application_id) in"
-        " (select domain, application_id from certificates"
-        "  where released_at < now() - make_interval(days => $1) limit $2) returning domain",
-        KEPT_DAYS,
-        most,
-    )
-    return len(rows)

@@ -32,20 +32,6 @@ async def end_lease(connection: Connection, node_id: str) -> None:
     await connection.execute("delete from edge_nodes where node_id = $1", node_id)
 
 
-async def erase_departed(connection: Connection, *, most: int = 1000) -> int:
-    """Forget nodes that left without a word: a node under way says so every second. Returns how many."""
-    rows = await connection.fetch(
-        """
-        delete from edge_nodes where node_id in (
-            select node_id from edge_nodes where lease_until < now() - make_interval(days => $1) limit $2)
-        returning node_id
-        """,
-        DEPARTED_DAYS,
-        most,
-    )
-    return len(rows)
-
-
 async def nodes_behind(connection: Connection, identity: str, version: int) -> list[str]:
     """Serving nodes that have not applied that version of the feed of that identity (`feed.read_head`). A version is
     live when there are none. A node ahead of the feed serves a history that was rolled back, and counts as behind."""

@@ -97,12 +97,18 @@ async def read_head(connection: Connection) -> Head:
     )
 
 
-async def purge_tombstones(connection: Connection, *, older_than: timedelta = TOMBSTONES_KEPT) -> int:
-    """Forget deletions every edge has heard of long ago. Call it in a transaction. Returns how many."""
+async def purge_tombstones(connection: Connection, *, older_than: timedelta = TOMBSTONES_KEPT, most: int = 1000) -> int:
+    """Erase at most so many tombstones that every edge has applied long ago, in the caller's transaction.
+
+    Returns how many.
+    """
     await connection.execute("select from feed for update")
     purged = await connection.fetch(
-        "delete from changes where deleted and changed_at < clock_timestamp() - $1::interval returning version",
+        "delete from changes where ctid = any(array(select ctid from changes"
+        " where deleted and changed_at < clock_timestamp() - $1::interval order by changed_at limit $2))"
+        " returning version",
         older_than,
+        most,
     )
     if purged:
         await connection.execute(

@@ -102,15 +102,3 @@ async def take_away(connection: Connection, domain: str, holder: str, reason: En
     await certificates.release(connection, domain)
     await remember(connection, [domain], holder)
     return True
-
-
-async def erase_old(connection: Connection, *, most: int = 1000) -> int:
-    """Forget holders of more than `REMEMBERED_DAYS` ago. Returns how many."""
-    rows = await connection.fetch(
-        "delete from former_holders where (domain, application_id) in (select domain, application_id"
-        " from former_holders where released_at <= now() - make_interval(days => $1) order by released_at limit $2)"
-        " returning domain",
-        REMEMBERED_DAYS,
-        most,
-    )
-    return len(rows)

@@ -1,63 +1,162 @@
-"""Retention: what the database may forget, and when. Each function is one bounded statement."""
+"""Retention: which rows the database erases, and when; and what bounds each table (`GROWTH`).
+
+A step erases one batch in the caller's transaction. Batches are bounded, and found by an index in the order in which
+rows expire, so that a batch takes the same time in a table of any size. Rows that another transaction has locked are
+skipped and left to the next batch: monitors that sweep at the same time do not wait for each other.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
-from common.db.batches import KEPT_DAYS as BATCH_DAYS
-from common.db.session import Connection
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
-ENROLMENT_DAYS = 2
-"""SPEC 8 counts enrolments over 24 hours; a day more lets an operator see what was refused."""
+from common.db import ca_ledger, edge_nodes, feed
+from common.db.batches import KEPT_DAYS as BATCH_DAYS
+from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
+from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
+from common.db.session import Connection
+from common.ownership import REMEMBERED_DAYS
+
+ENROLMENT_DAYS = 30
+"""SPEC 8 counts enrolments over 24 hours, the first of a name excepted. A name that was not enrolled for this long
+counts as new."""
 
 EVENT_DAYS = 30
 """Long past the last attempt to deliver one; what a disabled webhook has not been sent by then is too old to act on."""
 
+SEQUENCE_DAYS = 30
+"""How often the sequence of a name is reviewed, from its first event on. It is erased when the application neither
+has the name enrolled nor monitored, and has no events of it left."""
 
-async def erase_enrolments(connection: Connection, *, most: int = 1000) -> int:
-    """Forget enrolments no limit counts any more; the last one of each application and name stays, to tell a first
-    from a second.
 
-    Returns how many.
+class Batch(NamedTuple):
+    """What one batch did. `examined` below the batch's size: nothing more has expired."""
+
+    examined: int
+    erased: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule of retention. `oldest` is a query for the oldest time of a row that the rule looks after."""
+
+    name: str
+    erase: Callable[[Connection, int], Awaitable[Batch]]
+    oldest: str
+    batch_rows: int = 1000
+
+
+def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_rows: int = 1000) -> Step:
+    """Rows that meet `where` are erased `days` after the time in `column`, which is indexed."""
+    statement = f"""
+        delete from {table} where ctid = any(array(
+            select ctid from {table} where {column} < now() - interval '{days} days' and {where}
+            order by {column} limit $1 for update skip locked))
     """
-    rows = await connection.fetch(
-        """
-        delete from enrolments where ctid in (
-            select ctid from enrolments old
-            where enrolled_at < now() - make_interval(days => $1) and exists (
-                select from enrolments later where later.domain = old.domain and later.product = old.product
-                and later.application_id is not distinct from old.application_id
-                and later.enrolled_at > old.enrolled_at)
-            limit $2)
-        returning domain
+
+    async def erase(connection: Connection, most: int) -> Batch:
+        erased = _count(await connection.execute(statement, most))
+        return Batch(erased, erased)
+
+    return Step(table, erase, f"select min({column}) from {table} where {column} is not null and {where}", batch_rows)
+
+
+async def _erase_sequences(connection: Connection, most: int) -> Batch:
+    """A sequence that is still needed is reviewed again later: no sweep passes over it until then."""
+    row = await connection.fetchrow(
+        f"""
+        with due as materialized (
+            select application_id, domain, subdomain,
+                exists (select from events e where e.application_id = s.application_id and e.domain = s.domain
+                    and e.subdomain is not distinct from nullif(s.subdomain, ''))
+                or exists (select from domains d where d.application_id = s.application_id
+                    and d.domain = concat_ws('.', nullif(s.subdomain, ''), s.domain))
+                or exists (select from monitored_domains m where m.application_id = s.application_id
+                    and m.domain = s.domain and coalesce(m.subdomain, '') = s.subdomain) as is_needed
+            from event_sequences s where review_at < now() order by review_at limit $1 for update skip locked
+        ), kept as (
+            update event_sequences s set review_at = now() + interval '{SEQUENCE_DAYS} days' from due
+            where is_needed and (s.application_id, s.domain, s.subdomain)
+                = (due.application_id, due.domain, due.subdomain)
+        ), erased as (
+            delete from event_sequences s using due
+            where not is_needed and (s.application_id, s.domain, s.subdomain)
+                = (due.application_id, due.domain, due.subdomain)
+            returning 1
+        )
+        select (select count(*) from due) as examined, (select count(*) from erased) as erased
         """,
-        ENROLMENT_DAYS,
         most,
     )
-    return len(rows)
+    assert row is not None, "an aggregate has one row"
+    return Batch(row["examined"], row["erased"])
 
 
-async def erase_batches(connection: Connection, *, most: int = 1000) -> int:
-    """Forget batches, and their items, that nobody may ask about any more and that are over. Returns how many."""
-    rows = await connection.fetch(
-        """
-        delete from batches where id in (
-            select id from batches where submitted_at <= now() - make_interval(days => $1) and due_at is null limit $2)
-        returning id
-        """,
-        BATCH_DAYS,
-        most,
-    )
-    return len(rows)
+async def _purge_tombstones(connection: Connection, most: int) -> Batch:
+    purged = await feed.purge_tombstones(connection, most=most)
+    return Batch(purged, purged)
 
 
-async def erase_events(connection: Connection, *, most: int = 1000) -> int:
-    """Forget events and their deliveries; the domains' numbers go on. Returns how many."""
-    rows = await connection.fetch(
-        """
-        delete from events where id in (
-            select id from events where created_at < now() - make_interval(days => $1) limit $2)
-        returning id
-        """,
-        EVENT_DAYS,
-        most,
-    )
-    return len(rows)
+STEPS = (
+    _by_age("enrolments", "enrolled_at", ENROLMENT_DAYS),
+    _by_age("former_holders", "released_at", REMEMBERED_DAYS),
+    _by_age("certificates", "released_at", RELEASED_CERTIFICATE_DAYS),
+    _by_age("events", "created_at", EVENT_DAYS),
+    Step("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
+    _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
+    _by_age("shares", "expires_at", 0),
+    _by_age("ca_ledger", "taken_at", ca_ledger.KEPT_DAYS),
+    _by_age("revocations", "revoked_at", REVOCATION_DAYS),
+    _by_age("edge_nodes", "lease_until", edge_nodes.DEPARTED_DAYS),
+    Step("tombstones", _purge_tombstones, "select min(changed_at) from changes where deleted"),
+)
+
+GROWTH: Mapping[str, str] = MappingProxyType(
+    {
+        "acme_accounts": "one row for each CA and account key",
+        "acme_key": "one row",
+        "alembic_version": "one row",
+        "applications": "made and deleted by the operator",
+        "batch_items": "erased with their batch",
+        "batches": f"erased {BATCH_DAYS} days after they were submitted, once they are done",
+        "ca_ledger": f"erased after {ca_ledger.KEPT_DAYS} days",
+        "canary": "one row for each master key",
+        "certificates": f"one for each enrolled name; released ones are erased after {RELEASED_CERTIFICATE_DAYS} days",
+        "changes": f"one row for each routed row; tombstones are erased after {feed.TOMBSTONES_KEPT.days} days",
+        "checks": "one row for each monitored domain",
+        "deliveries": "erased with their event",
+        "domains": "one row for each enrolled name and product",
+        "edge_nodes": f"erased {edge_nodes.DEPARTED_DAYS} day after the lease has lapsed",
+        "enrolments": f"erased after {ENROLMENT_DAYS} days",
+        "error_pages": "one row for each application",
+        "event_sequences": "one row for each name that is enrolled, monitored or has events; others are erased "
+        f"within {2 * SEQUENCE_DAYS} days",
+        "events": f"erased after {EVENT_DAYS} days",
+        "feed": "one row",
+        "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
+        "mass_guard": "one row",
+        "monitor_health": "one row",
+        "monitored_domains": "one row for each monitored name",
+        "monitored_tallies": "three rows at most for each monitored name",
+        "orders": "one row for each enrolled name",
+        "revocations": f"erased {REVOCATION_DAYS} days after they were done",
+        "shares": "erased when they expire",
+        "webhook_endpoints": "one row for each application",
+    }
+)
+"""What bounds each table. A table that is not listed here may not be added."""
+
+
+async def oldest_seconds(connection: Connection, step: Step) -> float | None:
+    """The age of the oldest row that the step looks after; None if there is none."""
+    seconds: float | None = await connection.fetchval(f"select extract(epoch from now() - ({step.oldest}))::float8")
+    return seconds
+
+
+def _count(status: str) -> int:
+    """The number in a command's status, such as ``DELETE 3``."""
+    return int(status.rpartition(" ")[2])

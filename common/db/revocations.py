@@ -148,14 +148,3 @@ async def record_revoked(connection: Connection, claim: Revocation) -> None:
     )
     if status != "UPDATE 1":
         raise FenceLost(f"the revocation {claim.id} is another's now")
-
-
-async def erase_done(connection: Connection, *, most: int = 1000) -> int:
-    """Forget what was revoked long ago. Returns how many."""
-    rows = await connection.fetch(
-        "delete from revocations where id in (select id from revocations"
-        " where revoked_at < now() - make_interval(days => $1) limit $2) returning id",
-        KEPT_DAYS,
-        most,
-    )
-    return len(rows)

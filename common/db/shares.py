@@ -59,11 +59,3 @@ async def get_share(connection: Connection, share_id: str) -> Share | None:
         share_id,
     )
     return Share(**row) if row else None
-
-
-async def erase_expired(connection: Connection, *, most: int = 1000) -> int:
-    """Returns how many."""
-    rows = await connection.fetch(
-        "delete from shares where id in (select id from shares where expires_at < now() limit $1) returning id", most
-    )
-    return len(rows)

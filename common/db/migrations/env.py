@@ -1,8 +1,9 @@
-"""Alembic's entry: takes the missing steps in the transaction `common.db.migrate` has opened."""
+"""Alembic's entry: takes the missing steps, each in a transaction of its own, on `common.db.migrate`'s connection."""
 
 from __future__ import annotations
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"])
-context.run_migrations()
+context.configure(connection=context.config.attributes["connection"], transaction_per_migration=True)
+with context.begin_transaction():
+    context.run_migrations()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.db import edge_nodes
 from common.db.pool import Database
-from monitor.retention import sweep
+from tests.integration.expiry import erase
 
 
 async def test_a_version_is_live_when_no_leased_edge_is_behind(database: Database) -> None:
@@ -38,7 +38,6 @@ async def test_nodes_that_fell_silent_are_forgotten_after_a_day(database: Databa
         await connection.execute(
             "update edge_nodes set lease_until = now() - interval '23 hours' where node_id = 'late'"
         )
-    await sweep(database)
-    async with database.connection() as connection:
+        assert await erase(connection, "edge_nodes") == 1
         rows = await connection.fetch("select node_id from edge_nodes order by node_id")
     assert [row["node_id"] for row in rows] == ["late", "serving"]

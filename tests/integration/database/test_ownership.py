@@ -14,7 +14,7 @@ from common.db.domains import EnrolledTooOften
 from common.db.pool import Database
 from common.names import parse_domain
 from common.ownership import Standing
-from monitor import retention
+from tests.integration.expiry import erase
 
 SHOP = "shop.customer.test"
 
@@ -68,12 +68,17 @@ async def test_a_name_remembers_its_holders_for_thirty_days(two: Database) -> No
     assert await standing(two) == Standing(former_holders=("b", "a"))
 
     await age(two, 29.9)
-    await retention.sweep(two)
+    assert await erase_former_holders(two) == 0
     assert (await standing(two)).former_holders == ("b", "a")
     await age(two, 0.2)
     assert await standing(two) == Standing()
-    await retention.sweep(two)
+    assert await erase_former_holders(two) == 2
     assert await fetch(two, "select * from former_holders") == []
+
+
+async def erase_former_holders(database: Database) -> int:
+    async with database.transaction() as connection:
+        return await erase(connection, "former_holders")
 
 
 async def test_a_holder_is_remembered_only_once_its_last_product_is_gone(two: Database) -> None:

@@ -22,13 +22,13 @@ from common.db.batches import Batch, NewItem, NotUnderstood, Unwatch, Watch
 from common.db.migrate import migrate
 from common.db.monitored_domains import Key, Labels
 from common.db.pool import Connection, Database, open_pool
-from common.db.retention import erase_batches
 from common.errors import DatabaseUnavailable, FenceLost
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.records import Record
 from common.secrets import load_keyring
 from monitor.batches.processing import MOST_FAILURES, Processing
 from tests.children import ROOT, clean_environment
+from tests.integration.expiry import erase
 
 from . import dying_batch, parts
 from .parts import APPLICATION, OTHER_APPLICATION
@@ -311,7 +311,7 @@ async def test_batches_are_swept_away_after_seven_days_once_they_are_over(shop: 
     await age(still_open, 8)
     await age(young, 6.9)
     async with shop.transaction() as connection:
-        assert await erase_batches(connection) == 1
+        assert await erase(connection, "batches") == 1
     left = await parts.fetch(shop, "select id, (select count(*) from batch_items where batch_id = id) from batches")
     assert {row["id"]: row["count"] for row in left} == {young: 1, still_open: 1}
     assert await parts.fetch(shop, "select 1 from batch_items where batch_id = $1", over) == []

@@ -14,6 +14,7 @@ from common.db.ca_ledger import Full, Limits, Urgency
 from common.db.pool import Database, open_pool
 from common.errors import DatabaseUnavailable, FenceLost
 from common.secrets import Keyring
+from tests.integration.expiry import erase
 
 from . import parts
 from .parts import DOMAIN, LimitedIssuer
@@ -217,7 +218,7 @@ async def test_ledger_forgets_what_no_window_reaches(shop: Database) -> None:
     await reserve(shop, order, Limits())
     await age(shop, timedelta(days=7, hours=23))
     async with shop.transaction() as connection:
-        assert await ca_ledger.erase_old(connection) == 0
+        assert await erase(connection, "ca_ledger") == 0
     await age(shop, timedelta(hours=2))
     async with shop.transaction() as connection:
-        assert await ca_ledger.erase_old(connection) == 1
+        assert await erase(connection, "ca_ledger") == 1

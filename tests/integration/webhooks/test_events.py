@@ -10,8 +10,9 @@ import pytest
 from common.cli import doctor
 from common.db import deliveries, events, shares, webhook_endpoints
 from common.db.pool import Database
-from common.db.retention import EVENT_DAYS, erase_events
+from common.db.retention import EVENT_DAYS
 from common.secrets import Keyring, load_keyring
+from tests.integration.expiry import erase
 
 from . import parts
 from .parts import APPLICATION, an_event, delivery_of, record
@@ -116,8 +117,8 @@ async def test_events_are_forgotten_after_their_days_and_numbers_go_on(partner: 
         await connection.execute(
             f"update events set created_at = now() - interval '{EVENT_DAYS} days 1 hour' where id = '{old}'"
         )
-        assert await erase_events(connection) == 1
-        assert await erase_events(connection) == 0
+        assert await erase(connection, "events") == 1
+        assert await erase(connection, "events") == 0
     assert [event.id for event in await listed(partner)] == [young]
     assert [claimed.event_id for claimed in await claim(partner)] == [young]
     await record(partner)
@@ -162,7 +163,7 @@ async def test_link_shows_its_records_until_it_expires(partner: Database) -> Non
         assert share is not None
         assert share.records == records
         assert await shares.get_share(connection, link[:-1]) is None
-        assert await shares.erase_expired(connection) == 0
+        assert await erase(connection, "shares") == 0
         await connection.execute("update shares set expires_at = now() - interval '1 second'")
         assert await shares.get_share(connection, link) is None
-        assert await shares.erase_expired(connection) == 1
+        assert await erase(connection, "shares") == 1

@@ -19,16 +19,7 @@ alter table enrolments add column application_id text;
 -- Set while `app delete` takes the application apart, batch by batch: no token of it works any more.
 alter table applications add column deleting_at timestamptz;
 
--- A root above another application's cname target.
-create index applications_by_reversed_target on applications ((reverse(cname_target) collate "C"));
-create index applications_by_reversed_secure_target on applications ((reverse(secure_cname_target) collate "C"))
-    where secure_cname_target is not null;
-
 -- Certificates and orders come and go with their domain, whose row has a key on its application. Keys of their own cost
 -- a lock on the application's row with each order, and a scan of the whole table when an application is deleted.
 alter table certificates drop constraint certificates_application_id_fkey;
 alter table orders drop constraint orders_application_id_fkey;
-
--- Found by application when it is deleted.
-create index shares_of_application on shares (application_id);
-create index batches_of_application on batches (application_id);

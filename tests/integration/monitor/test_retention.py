@@ -1,0 +1,212 @@
+"""Retention: every expired row goes, in bounded batches found by an index, whatever happens to another step."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from random import Random
+from typing import Any, cast
+
+import asyncpg
+import pytest
+
+from common.clock import SystemClock
+from common.db import events
+from common.db.pool import Database, Patience, open_pool
+from common.db.retention import GROWTH, STEPS, Batch, Step
+from common.db.session import Connection, open_session
+from common.errors import DatabaseUnavailable
+from common.metrics import Family
+from monitor.retention import Retention
+
+APPLICATION = "app"
+
+
+@pytest.fixture
+async def connection(dsn: str) -> AsyncIterator[Connection]:
+    session = await open_session(dsn, "frontage tests")
+    await session.execute(
+        "insert into applications (id, name, cname_target, client_secret, webhook_secret) values ($1, $1, $1, '', '')",
+        APPLICATION,
+    )
+    yield session
+    session.terminate()
+
+
+def retention(database: Database, *steps: Step) -> Retention:
+    return Retention(database, SystemClock(), Random(1), steps=steps or STEPS)
+
+
+async def sweep(database: Database) -> None:
+    await retention(database).sweep()
+
+
+async def add_old_events(connection: Connection, count: int) -> None:
+    await connection.execute(
+        "insert into events (application_id, type, fields, created_at)"
+        " select $1, 'webhook.test', '{}', now() - interval '31 days' from generate_series(1, $2)",
+        APPLICATION,
+        count,
+    )
+
+
+def values(families: list[Family], name: str) -> dict[str, float]:
+    [family] = [family for family in families if family.name == f"frontage_retention_{name}"]
+    return {step: numbers[0] for (step,), numbers in family.samples.items()}
+
+
+async def test_step_that_fails_does_not_stop_the_others(connection: Connection, dsn: str) -> None:
+    await add_old_events(connection, 3)
+    async with (
+        connection.transaction(),
+        open_pool(dsn, size=2, application_name="sweeper", patience=Patience(lock_seconds=0.05)) as database,
+    ):
+        await connection.execute("lock table enrolments in access exclusive mode")
+        swept = retention(database)
+        await swept.sweep()
+    assert await connection.fetchval("select count(*) from events") == 0
+    assert values(swept.families(), "failures")["enrolments"] == 1
+    assert values(swept.families(), "failures")["events"] == 0
+
+
+async def test_error_that_is_no_outage_is_raised_after_the_other_steps(
+    connection: Connection, database: Database
+) -> None:
+    await add_old_events(connection, 3)
+    await connection.execute("alter table enrolments rename to renamed")
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await sweep(database)
+    assert await connection.fetchval("select count(*) from events") == 0
+
+
+async def test_steps_take_turns_and_report(connection: Connection, database: Database) -> None:
+    """2,500 events are three batches; a batch of another step comes between them."""
+    await add_old_events(connection, 2500)
+    await connection.execute(
+        "insert into events (application_id, type, fields, created_at)"
+        " values ($1, 'webhook.test', '{}', now() - interval '2 days')",
+        APPLICATION,
+    )
+    order: list[str] = []
+
+    def watched(step: Step) -> Step:
+        async def erase(connection: Connection, most: int) -> Batch:
+            order.append(step.name)
+            return await step.erase(connection, most)
+
+        return Step(step.name, erase, step.oldest, step.batch_rows)
+
+    by_name = {step.name: step for step in STEPS}
+    swept = retention(database, watched(by_name["events"]), watched(by_name["shares"]))
+    await swept.sweep()
+    assert order == ["events", "shares", "events", "events"]
+    families = swept.families()
+    assert values(families, "rows_erased") == {"events": 2500, "shares": 0}
+    assert values(families, "last_success_timestamp_seconds").keys() == {"events", "shares"}
+    assert values(families, "seconds")["events"] > 0
+    assert values(families, "oldest_row_seconds") == {"events": pytest.approx(2 * 86400, abs=60)}
+
+
+async def test_batch_that_takes_too_long_is_tried_again_with_fewer_rows(database: Database) -> None:
+    sizes: list[int] = []
+
+    async def erase(_: Connection, most: int) -> Batch:
+        sizes.append(most)
+        if most > 100:
+            raise DatabaseUnavailable("the database did not answer in time")
+        return Batch(0, 0)
+
+    await retention(database, Step("slow", erase, "select now()")).sweep()
+    assert sizes == [1000, 250, 62]
+
+
+async def test_enrolments_that_no_limit_counts_are_erased_the_last_of_a_name_too(
+    connection: Connection, database: Database
+) -> None:
+    await connection.execute(
+        "insert into enrolments (domain, product, enrolled_at) values"
+        " ('gone', 'power', now() - interval '31 days'), ('kept', 'power', now() - interval '29 days'),"
+        " ('kept', 'power', now() - interval '31 days')"
+    )
+    await sweep(database)
+    rows = await connection.fetch("select domain from enrolments")
+    assert [row["domain"] for row in rows] == ["kept"]
+
+
+async def test_sequences_are_erased_once_nothing_needs_them(connection: Connection, database: Database) -> None:
+    for domain, subdomain in (
+        ("enrolled.example", "shop"),
+        ("monitored.example", None),
+        ("told.example", None),
+        ("gone.example", "shop"),
+    ):
+        await events.record(
+            connection, events.NewEvent(APPLICATION, "domain.power", domain, subdomain, {"power_status": "success"})
+        )
+    await connection.execute("delete from events where domain <> 'told.example'")
+    await connection.execute(
+        "insert into domains (domain, product, application_id, application_url)"
+        " values ('shop.enrolled.example', 'power', $1, 'https://origin.example')",
+        APPLICATION,
+    )
+    await connection.execute(
+        "insert into monitored_domains (id, application_id, domain, dns_records)"
+        " values ('m', $1, 'monitored.example', '[]')",
+        APPLICATION,
+    )
+    await sweep(database)
+    assert await connection.fetchval("select count(*) from event_sequences") == 4  # not yet due
+    await connection.execute("update event_sequences set review_at = now() - interval '1 second'")
+    await sweep(database)
+    rows = await connection.fetch("select domain, review_at > now() as is_later from event_sequences order by domain")
+    assert [tuple(row) for row in rows] == [
+        ("enrolled.example", True),
+        ("monitored.example", True),
+        ("told.example", True),
+    ]
+
+
+async def test_sweeps_do_not_wait_for_rows_that_others_have_locked(connection: Connection, dsn: str) -> None:
+    await add_old_events(connection, 4)
+    async with (
+        connection.transaction(),
+        open_pool(dsn, size=2, application_name="sweeper", patience=Patience(lock_seconds=0.05)) as database,
+    ):
+        await connection.execute("select from events order by created_at limit 1 for update")
+        await sweep(database)
+    assert await connection.fetchval("select count(*) from events") == 1
+
+
+class Explaining:
+    """A connection that keeps the plan of each statement before it executes it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.plans: list[str] = []
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        async def run(statement: str, *arguments: Any) -> Any:
+            rows = await self._connection.fetch(f"explain {statement}", *arguments)
+            self.plans.append("\n".join(row[0] for row in rows))
+            return await getattr(self._connection, method)(statement, *arguments)
+
+        return run
+
+
+async def test_each_step_finds_its_rows_by_an_index(connection: Connection) -> None:
+    """Where the planner may not read tables whole, it does not have to, and has nothing to sort."""
+    await connection.execute("set enable_seqscan = off; set enable_bitmapscan = off")
+    for step in STEPS:
+        if step.name == "edge_nodes":
+            continue  # one row for each edge
+        explaining = Explaining(connection)
+        async with connection.transaction():
+            await step.erase(cast("Connection", explaining), 10)
+        table = "changes" if step.name == "tombstones" else step.name
+        [plan] = [plan for plan in explaining.plans if table in plan]
+        assert f"Seq Scan on {table}" not in plan, plan
+        assert "Sort" not in plan, plan
+
+
+async def test_what_bounds_each_table_is_written_down(connection: Connection) -> None:
+    rows = await connection.fetch("select tablename from pg_tables where schemaname = 'public'")
+    assert {row["tablename"] for row in rows} == set(GROWTH)
