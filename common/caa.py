@@ -32,6 +32,8 @@ class Asks(Protocol):
 
     async def ask(self, name: str, kind: RecordType, /) -> Answer: ...
 
+    async def resolve_confirmed(self, name: str, /, *kinds: RecordType) -> list[Answer]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
@@ -48,10 +50,18 @@ class Authorization:
 
 
 async def find_authorization(questions: Asks, domain: str) -> Authorization:
-    """The relevant record set of `domain` (§3). All of its parents are asked at once."""
+    """The relevant record set of `domain` (§3). All of its parents are asked at once. Records that a resolver has may
+    be gone from the zone, whose own servers are then asked; they must not keep a certificate back for their TTL."""
     labels = domain.split(".")
     names = [".".join(labels[index:]) for index in range(len(labels))]
-    answers = await asyncio.gather(*(questions.ask(name, "CAA") for name in names))
+    found = _closest(names, await asyncio.gather(*(questions.ask(name, "CAA") for name in names)))
+    if found.outcome is not Outcome.RECORDS:
+        return found
+    confirmed = await asyncio.gather(*(questions.resolve_confirmed(name, "CAA") for name in names))
+    return _closest(names, [answer for (answer,) in confirmed])
+
+
+def _closest(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
     for name, answer in zip(names, answers, strict=True):
         if answer.outcome is Outcome.RECORDS:
             return Authorization(answer.outcome, name, answer.values)

@@ -41,7 +41,7 @@ class HttpEdgeProbe:
         return await self.find(questions, domain) is Reached.US
 
     async def find(self, questions: Pass, domain: str) -> Reached:
-        answers = [await questions.ask(domain, "A"), await questions.ask(domain, "AAAA")]
+        answers = await questions.resolve_confirmed(domain, "A", "AAAA")
         addresses = [address for answer in answers for address in answer.values]
         if not addresses:
             return Reached.NOBODY if all(answer.outcome.is_known for answer in answers) else Reached.UNKNOWN

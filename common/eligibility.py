@@ -1,20 +1,26 @@
-"""Where a domain's DNS leads: what there is to ask, and what the answers mean (SPEC 2.6, CHOICES "Eligibility").
+"""Where a domain's DNS leads: the questions to ask, and what the answers mean.
 
 Step one is the partner's: the application's cname target leads to one of our targets. Step two is the customer's:
 the domain leads to the cname target, or, for a root, which can have no CNAME, only to our servers' addresses.
 Behind a CDN step two cannot be seen in the DNS; there the domain counts when our edge answers under its name.
+A resolver's "yes" is believed; its "no" may come from a cache, so the zone's own servers are asked before it counts.
 This module reads and writes no database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from common.dns import Outcome, Pass
+from common.dns import Answer, Chain, Outcome, Pass
 from common.errors import InvalidName, OperatorError
 from common.names import DomainName, parse_host_name
+from common.records import RecordType
 from common.settings import Settings
+
+ADDRESS_TYPES: Final[tuple[RecordType, ...]] = ("A", "AAAA")
 
 EdgeProbe = Callable[[Pass, str], Awaitable[bool]]
 """Whether our edge answers requests for this name over HTTP."""
@@ -74,23 +80,43 @@ async def check_eligibility(
 async def _check_subdomain(
     questions: Pass, domain: str, cname_target: str, service: ServiceTargets, probe: EdgeProbe
 ) -> Findings:
-    step_one = Outcome.NO_NAME
-    if cname_target:
-        step_one = (await questions.follow(cname_target, service.targets)).end
-    chain = await questions.follow(domain, {cname_target, *service.targets} - {domain})
+    chain, step_one = await asyncio.gather(
+        _follow(questions, domain, {cname_target, *service.targets} - {domain}, cname_target),
+        _follow(questions, cname_target, service.targets),
+    )
     if chain.end is Outcome.RECORDS:
-        return Findings(chain.names[-1] == cname_target, None, step_one)
+        return Findings(chain.names[-1] == cname_target, None, step_one.end)
     if not chain.end.is_known or (chain.end is Outcome.NO_NAME and not chain.names):
-        return Findings(False, chain.end, step_one)
+        return Findings(False, chain.end, step_one.end)
     # The name exists and leads elsewhere, as far as can be seen.
-    return Findings(await probe(questions, domain), None, step_one)
+    return Findings(await probe(questions, domain), None, step_one.end)
+
+
+async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: str | None = None) -> Chain:
+    """The chain that resolvers know, if it leads to `wanted`, or any goal; else as the zones' own servers answer now:
+    a resolver remembers for the zone's negative TTL that a name was not there, and the old CNAME for its TTL."""
+    if not name:
+        return Chain((), Outcome.NO_NAME)
+    chain = await questions.follow(name, goals)
+    if chain.end is Outcome.RECORDS and (not wanted or chain.names[-1] == wanted):
+        return chain
+    return await questions.follow_confirmed(name, goals)
 
 
 async def _check_root(questions: Pass, domain: str, service: ServiceTargets, probe: EdgeProbe) -> Findings:
-    answers = [await questions.ask(domain, "A"), await questions.ask(domain, "AAAA")]
+    findings = _root_findings([await questions.ask(domain, kind) for kind in ADDRESS_TYPES], service)
+    if findings.is_pointed:
+        return findings
+    findings = _root_findings([await questions.ask_confirmed(domain, kind) for kind in ADDRESS_TYPES], service)
+    if findings.is_pointed or findings.unresolved:
+        return findings
+    return replace(findings, is_pointed=await probe(questions, domain))
+
+
+def _root_findings(answers: Sequence[Answer], service: ServiceTargets) -> Findings:
+    """By the answers to A and AAAA."""
     for answer in answers:
         if not answer.outcome.is_known or answer.outcome is Outcome.NO_NAME:
             return Findings(False, answer.outcome, Outcome.RECORDS)
     addresses = {value for answer in answers for value in answer.values}
-    is_pointed = bool(addresses) and addresses <= service.service_servers
-    return Findings(is_pointed or await probe(questions, domain), None, Outcome.RECORDS)
+    return Findings(bool(addresses) and addresses <= service.service_servers, None, Outcome.RECORDS)

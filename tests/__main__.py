@@ -15,7 +15,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What tests drive as a user would: package -> the command that shows it is there.
-DEBIAN_PACKAGES = {"curl": "curl", "knot": "knotd", "openssl": "openssl", "pebble": "pebble", "pgbouncer": "pgbouncer"}
+DEBIAN_PACKAGES = {
+    "curl": "curl",
+    "knot": "knotd",
+    "openssl": "openssl",
+    "pebble": "pebble",
+    "pgbouncer": "pgbouncer",
+    "unbound": "unbound",
+}
 SOME_FAILED = 1  # pytest's status when it came to its end; any other is an accident
 
 

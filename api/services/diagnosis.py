@@ -176,15 +176,15 @@ class DiagnosisService:
 async def _records(questions: Pass, name: str) -> tuple[Seen, ...]:
     """The CNAMEs from `name` on, and the addresses where they end."""
     seen: list[Seen] = []
-    chain = await questions.follow(name, ())
+    chain = await questions.follow_confirmed(name, ())
     owner = name
     for value in chain.names:
         seen.append(Seen("CNAME", owner, value))
         owner = value
     if chain.end is Outcome.NO_NAME:
         return tuple(seen)
-    seen += [Seen("A", owner, value) for value in (await questions.ask(owner, "A")).values]
-    seen += [Seen("AAAA", owner, value) for value in (await questions.ask(owner, "AAAA")).values]
+    seen += [Seen("A", owner, value) for value in (await questions.ask_confirmed(owner, "A")).values]
+    seen += [Seen("AAAA", owner, value) for value in (await questions.ask_confirmed(owner, "AAAA")).values]
     return tuple(seen)
 
 

@@ -22,7 +22,8 @@ from common.settings import HostPort
 
 MOST_QUESTIONS = 64
 
-_GRACE_SECONDS = 0.3
+_GRACE_SECONDS = 0.3  # for a zone's other servers, after the first has answered
+_ZONE_SECONDS = 2.0  # for a zone whose servers do not answer; room for a lost datagram
 
 
 class Authoritative:
@@ -50,8 +51,9 @@ class Authoritative:
         return await follow_chain(self.ask, name, goals)
 
     async def _ask(self, name: str, kind: RecordType) -> Answer:
+        now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(self._ends_at):
+            async with asyncio.timeout_at(min(now + _ZONE_SECONDS, self._ends_at)):
                 found = await self._authority.ask_zone(
                     name, kind, self._resolve, self._ask_server, grace_seconds=_GRACE_SECONDS
                 )

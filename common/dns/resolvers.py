@@ -90,6 +90,26 @@ class Pass:
         """Follow CNAMEs from `name` to one of `goals`, or to their end."""
         return await follow_chain(self.ask, name, goals)
 
+    async def ask_confirmed(self, name: str, kind: RecordType) -> Answer:
+        """The answer of the zone's own servers, since a resolver's may be as old as its TTL allows, that of "no such
+        name" too (RFC 2308 §5). The resolver's answer where no server of the zone can be asked; where the resolver
+        fails, so would the search for the zone's servers, and its failure is the answer."""
+        answer = await self.ask(name, kind)
+        if not answer.outcome.is_known:
+            return answer
+        confirmed = await self.authoritative.ask(name, kind)
+        return confirmed if confirmed.outcome.is_known else answer
+
+    async def follow_confirmed(self, name: str, goals: Collection[str]) -> Chain:
+        """As `follow`, by confirmed answers."""
+        return await follow_chain(self.ask_confirmed, name, goals)
+
+    async def resolve_confirmed(self, name: str, *kinds: RecordType) -> list[Answer]:
+        """Confirmed answers about the name where the CNAMEs of `name` end, in the order of `kinds`."""
+        chain = await self.follow_confirmed(name, ())
+        end = chain.names[-1] if chain.names else name
+        return list(await asyncio.gather(*(self.ask_confirmed(end, kind) for kind in kinds)))
+
     async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
         return (await self._ask(name, kind, name)).values
 

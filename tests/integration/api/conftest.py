@@ -21,6 +21,7 @@ from common.clock import SystemClock
 from common.db.pool import Database, open_pool
 from common.db.session import Patience
 from common.dns import Resolver
+from common.dns.authority import DNS_PORT
 from common.secrets import Keyring, load_keyring
 from common.settings import HostPort, Settings, load
 from tests.integration.api.partner import Partner, enrol_partner
@@ -77,7 +78,7 @@ async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Se
 
 @asynccontextmanager
 async def open_service(
-    dsn: str, state_dir: Path, probe_port: int, patience: Patience, **environ: str
+    dsn: str, state_dir: Path, probe_port: int, patience: Patience, *, authority_port: int = DNS_PORT, **environ: str
 ) -> AsyncIterator[Service]:
     """`environ`: further settings, by their names without the prefix."""
     async with AsyncExitStack() as stack:
@@ -96,7 +97,7 @@ async def open_service(
         database = await stack.enter_async_context(
             open_pool(dsn, size=5, application_name="api test", patience=patience)
         )
-        resolver = Resolver(settings.dns_servers, own_policy(settings))
+        resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=authority_port)
         counters = Counters()
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters, probe_port=probe_port)
         host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))

@@ -26,6 +26,9 @@ class Questions:
         self.asked.append(name)
         return self._answers.get(name, Answer(Outcome.NO_NAME))
 
+    async def resolve_confirmed(self, name: str, /, *kinds: RecordType) -> list[Answer]:
+        return [await self.ask(name, kind) for kind in kinds]
+
 
 def find(**answers: Answer) -> Authorization:
     return asyncio.run(find_authorization(Questions(**answers), DOMAIN))

@@ -1,0 +1,108 @@
+"""unbound, a caching resolver in earnest: it answers from its cache for as long as TTLs allow, negative ones too.
+
+It serves on a free port of loopback, asks one name server for the zones it is given, and ends with the block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import dns.asyncquery
+import dns.exception
+import dns.message
+
+from bench.lab.ports import free_dns_port
+from bench.pinned import last_words
+from common.errors import OperatorError
+from common.processes import spawn
+from common.settings import HostPort
+
+_START_SECONDS = 20.0
+_POLL_SECONDS = 0.02
+_PROBE_SECONDS = 0.2
+_STOP_SECONDS = 5.0
+
+_CONFIGURATION = """
+server:
+    directory: "{directory}"
+    chroot: ""
+    username: ""
+    pidfile: ""
+    use-syslog: no
+    do-daemonize: no
+    interface: {address.host}@{address.port}
+    port: {address.port}
+    access-control: 127.0.0.0/8 allow
+    do-not-query-localhost: no
+    do-ip6: no
+    local-zone: "test." nodefault
+    module-config: "iterator"
+    num-threads: 1
+remote-control:
+    control-enable: no
+"""
+
+
+def find_unbound() -> str | None:
+    """The command, if the Debian package ``unbound`` is installed."""
+    return shutil.which("unbound", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+
+
+@contextlib.asynccontextmanager
+async def serve_unbound(zones: Mapping[str, HostPort]) -> AsyncIterator[HostPort]:
+    """The resolver's address. `zones` are apexes, each with the server to ask for it.
+
+    Raises: `OperatorError` when unbound is not installed or does not start.
+    """
+    command = find_unbound()
+    if command is None:
+        raise OperatorError("unbound is not installed: it is in the Debian package unbound")
+    with tempfile.TemporaryDirectory(prefix="frontage-unbound-", ignore_cleanup_errors=True) as made:
+        directory, address = Path(made), HostPort("127.0.0.1", free_dns_port("127.0.0.1"))
+        configuration = _CONFIGURATION.format(directory=directory, address=address)
+        for zone, server in zones.items():
+            configuration += f'stub-zone:\n    name: "{zone}"\n    stub-addr: {server.host}@{server.port}\n'
+        (directory / "unbound.conf").write_text(configuration)
+        with (directory / "log").open("wb") as log:
+            process = spawn(
+                [command, "-d", "-c", str(directory / "unbound.conf")],
+                env=os.environ,
+                stdout=log,
+                stderr=log,
+                death_signal=signal.SIGTERM,
+            )
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                while not await _answers(address):
+                    if process.poll() is not None:
+                        raise OperatorError(f"unbound did not start: {last_words(directory / 'log')}")
+                    await asyncio.sleep(_POLL_SECONDS)
+            yield address
+        finally:
+            _end(process)
+
+
+async def _answers(address: HostPort) -> bool:
+    query = dns.message.make_query("localhost", "A")  # which unbound has of its own
+    try:
+        await dns.asyncquery.udp(query, address.host, port=address.port, timeout=_PROBE_SECONDS)
+    except (dns.exception.DNSException, OSError):
+        return False
+    return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
