@@ -1,6 +1,6 @@
-"""What an application is given: its id, its secrets, and tokens made with them. Pure: stores nothing, asks nobody.
+"""Creates the identifiers, secrets and tokens of an application. Pure: no storage, no network.
 
-Secrets are shown once, by whoever mints them; after that they exist only sealed (`common.secrets`), each under
+The code that creates a secret shows it once; after that it exists only sealed (`common.secrets`), each under
 the identity of its row and purpose (`common.db.applications`).
 """
 

@@ -1,8 +1,8 @@
-"""CAA: who may issue a certificate for a domain (RFC 8659), asked for and decided.
+"""CAA: finds and decides which CA may issue a certificate for a domain (RFC 8659).
 
 Rules
     the closest of the domain and its parents that has CAA records decides (§3); CNAMEs are the resolver's business
-    "could not ask" is never "may" (§5.6: a failure to find out is for trying again)
+    "could not ask" is never "may" (§5.6: a failed look-up is retried)
     only ``issue`` speaks of single names; ``issuewild`` is of wildcards, which we never ask for (§4.3)
     a set with a critical property that we do not know forbids (§4.5)
     ``accounturi`` and ``validationmethods`` (RFC 8657) must hold where they stand
@@ -21,14 +21,14 @@ from common.records import RecordType
 
 _CRITICAL: Final = 128
 _METHOD: Final = "http-01"
-# The registry's properties that say nothing against a certificate for a web server, besides ``issue``.
+# The registered properties, besides ``issue``, that do not restrict certificates for web servers.
 _OTHER_TAGS: Final = frozenset({"issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
 _VALUE: Final = re.compile(r"[ \t]*([a-z0-9.-]*)[ \t]*(?:;(.*))?", re.IGNORECASE | re.DOTALL)
 _PARAMETER: Final = re.compile(r"[ \t]*([a-z0-9][a-z0-9-]*)[ \t]*=[ \t]*([!-:<-~]*)[ \t]*", re.IGNORECASE)
 
 
 class Asks(Protocol):
-    """As much of `common.dns.Pass` as is needed here."""
+    """The part of `common.dns.Pass` that this module uses."""
 
     async def ask(self, name: str, kind: RecordType, /) -> Answer: ...
 
@@ -37,8 +37,8 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What the DNS says. `name` is where the records stand; without records anybody may issue. An `outcome` that is
-    not known (`common.dns`) says that nobody can tell."""
+    """The relevant record set. `name` is the owner name of the records; without records any CA may issue. With an
+    `outcome` that is not known (`common.dns`) the decision is unknown."""
 
     outcome: Outcome
     name: str = ""
@@ -73,8 +73,8 @@ def _closest(names: Iterable[str], answers: Iterable[Answer]) -> Authorization:
 def may_issue(records: Iterable[str], identities: Iterable[str], account_url: str | None) -> bool:
     """Whether a CA that calls itself one of `identities` may issue for single names to the account we have there.
 
-    `records` are ``flags tag value``. A CA without identities is let through where a record names anyone at all: it
-    alone knows its name, and looks for itself.
+    `records` are ``flags tag value``. A CA without known identities passes where a record names any CA: only the CA
+    knows its own name, and it checks CAA itself.
     """
     properties = [_property(record) for record in records]
     if any(flags & _CRITICAL and tag != "issue" and tag not in _OTHER_TAGS for flags, tag, _ in properties):
@@ -85,7 +85,7 @@ def may_issue(records: Iterable[str], identities: Iterable[str], account_url: st
 
 
 def named(records: Iterable[str]) -> list[str]:
-    """The CAs that may issue for single names, for people."""
+    """Return the CAs that may issue for single names, as text for people."""
     found = (_VALUE.fullmatch(value) for _, tag, value in map(_property, records) if tag == "issue")
     return [match[1].lower() for match in found if match and match[1]]
 
@@ -93,7 +93,7 @@ def named(records: Iterable[str]) -> list[str]:
 def _authorizes(value: str, names: set[str], account_url: str | None) -> bool:
     match = _VALUE.fullmatch(value)
     if match is None or not match[1] or (names and match[1].lower().removesuffix(".") not in names):
-        return False  # §4.2: a value that cannot be read names nobody
+        return False  # §4.2: an unreadable value authorizes no CA
     return _parameters_hold(match[2] or "", account_url)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a webhook endpoint that fails, and when. Pure.
+"""Decides when a failing webhook endpoint is warned about and disabled. Pure.
 
 Rules
     One that fails without interruption is warned about after three days and disabled after five, never within a day of
@@ -25,7 +25,7 @@ class Verdict(Enum):
 
 
 def judge(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> Verdict:
-    """After a failure. `is_gone`: it answered 410."""
+    """Decide after a failure. `is_gone`: the endpoint answered 410."""
     if is_gone:
         return Verdict.DISABLE
     failing_for = now - (endpoint.failing_since or now)

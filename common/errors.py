@@ -33,4 +33,5 @@ class SecretUnreadable(FrontageError):
 
 
 class FenceLost(FrontageError):
-    """A claimed row is another's by now, or gone: what this work found out no longer counts (`common.claims`)."""
+    """Another worker holds the claimed row, or the row is gone: the result of this work must not be stored
+    (`common.claims`)."""

@@ -1,4 +1,5 @@
-"""Measurements in Prometheus' text form: a module of its own, so that only those who are scraped load the library."""
+"""Renders measurements in Prometheus' text format. A separate module, so that only processes that are scraped load
+the library."""
 
 from __future__ import annotations
 

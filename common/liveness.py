@@ -1,4 +1,5 @@
-"""Live: applied by every edge that holds a lease. Waits for that, within bounds: a dead edge delays nobody for long."""
+"""Waits until a change is live, which means applied by every edge with a lease. The wait is bounded, so that a dead
+edge cannot delay a request for long."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Structured logs on standard error: a constant message plus fields, one JSON object a line.
 
 Never pass a token, a key or a body as a field. `configure` is called once by each role's ``__main__``.
-The library is loaded with the first line: with rich, which it uses where it is, that takes a sixth of a process' start,
-and most processes have nothing to say then.
+The library is loaded with the first line: it imports rich where that is installed, which takes a sixth of a process'
+start, and most processes log nothing at start.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def configure(role: str, *, level: int = logging.INFO, human: bool | None = None
 
 
 def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:
-    """A logger whose lines say which room (module) speaks."""
+    """Return a logger whose lines name the module."""
     return cast("structlog.typing.FilteringBoundLogger", _Logger(room))
 
 
 def load() -> None:
-    """Load the library before there is anything to say: then there may be no descriptor left to read it by."""
+    """Load the library before the first line: later there may be no free file descriptor to read it with."""
     _ = _library.structlog
 
 
 class _Library:
-    """structlog, prepared as it was last asked for before it was first needed. One a process, as it is itself."""
+    """structlog, configured on first use by the last `configure` call. One per process, as structlog's own state is."""
 
     def __init__(self) -> None:
         self.prepare: Callable[[], None] = lambda: None

@@ -49,7 +49,7 @@ class Family:
 
 
 class Aggregate:
-    """Families of several processes, added up. Created and fed by whoever runs the processes."""
+    """Families of several processes, added up. The supervisor of the processes creates and feeds it."""
 
     def __init__(self) -> None:
         self._living: dict[int, list[Family]] = {}
@@ -60,7 +60,7 @@ class Aggregate:
         self._living[process] = families
 
     def retire(self, process: int) -> None:
-        """`process` has ended: its counts stay, its gauges go."""
+        """Keep the counters of a process that has ended, and drop its gauges."""
         last = [family for family in self._living.pop(process, []) if family.kind != "gauge"]
         self._departed = add_up([*self._departed, *last])
 

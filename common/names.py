@@ -49,18 +49,18 @@ class DomainName:
 def parse_domain(text: str) -> DomainName:
     """The domain name that `text` spells.
 
-    Raises: `InvalidName`, also for a bare public suffix, which nobody can enrol.
+    Raises: `InvalidName`, also for a bare public suffix, which cannot be enrolled.
     """
     name = parse_host_name(text)
     registrable = _suffixes().privatesuffix(name)
     if registrable is None:
-        raise InvalidName("a public suffix is nobody's own name")
+        raise InvalidName("a public suffix has no single owner")
     return DomainName(name, registrable, name.removesuffix(registrable).removesuffix(".") or None)
 
 
 def parse_subdomain(text: str, domain: str) -> str:
-    """Labels that stand before `domain`, a canonical name, in canonical form; they name places in the DNS, not
-    hosts, so underscores are welcome (RFC 8552).
+    """Return the labels before `domain` (a canonical name) in canonical form. They are DNS names, not host names, so
+    underscores are allowed (RFC 8552).
 
     Raises: `InvalidName`.
     """

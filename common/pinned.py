@@ -1,7 +1,7 @@
-"""HTTP to somebody else's address: the address that was checked is the address that is dialled.
+"""HTTP requests to addresses from outside: the address that was checked is the address that is dialled.
 
-aiohttp asks no resolver about a literal address, and a name may answer differently the second time. So the caller
-resolves, the session knows only those addresses, and the policy is asked where each socket is made.
+aiohttp calls no resolver for a literal address, and a second look-up of a name may give another answer. So the caller
+resolves the name, the session uses only those addresses, and the policy is applied where each socket is created.
 """
 
 from __future__ import annotations

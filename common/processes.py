@@ -1,8 +1,8 @@
-"""Processes: how a role runs, how a child is started that cannot outlive its parent, and the group of them `up` keeps.
+"""Processes: runs a role, starts children that cannot outlive their parent, and keeps the group of children of `up`.
 
 The kernel signals a child when its parent dies (``PR_SET_PDEATHSIG``), so that nothing stays behind after a
 kill -9 either. A child has a session of its own: Ctrl-C reaches the parent alone, which then ends its
-children in order. This module must not know what a role does; settings it only loads and hands over.
+children in order. This module must not know what a role does; it only loads the settings and passes them on.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from common.errors import FrontageError
 from common.settings import PREFIX, Settings, load
 
 _PR_SET_PDEATHSIG = 1
-_prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up here: between fork and exec only plain calls are safe
+_prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up now: between fork and exec only plain calls are safe
 
 _SERVING_SECONDS = 600  # an edge may be making its first copy: 41 s for a million routes on two cores
 _STOP_SECONDS = 20
 _FIRST_PAUSE_SECONDS = 0.2
 _LAST_PAUSE_SECONDS = 10.0
-_STEADY_SECONDS = 30  # who lived that long did not crash at its start
-_LAST_WORDS_SECONDS = 1.0
+_STEADY_SECONDS = 30  # a child that ran this long did not crash at its start
+_LAST_OUTPUT_SECONDS = 1.0
 
 _READY = re.compile(rb"^ready[^\n]*\n", re.MULTILINE)
 _READ_BYTES = 65_536
@@ -75,15 +75,15 @@ def run_role(role: str, serve: Callable[[Settings, asyncio.Event], Awaitable[Non
 
 
 def settle_garbage_collector() -> None:
-    """Once everything is put together: what is there now stays for ever, and since work in the loop makes few cycles,
-    look for them seldom (seen: a quarter of the CPU time of checks)."""
+    """Freeze the objects made during start-up and collect rarely, because the work in the loop makes few cycles
+    (measured: collections took a quarter of the CPU time of checks)."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
 
 def announce_ready() -> None:
-    """Tell whoever started this role that it serves: the one line it ever prints."""
+    """Print ``ready``, which signals the parent process that this role serves. A role prints no other line."""
     print("ready", flush=True)  # noqa: T201 - read by `Group`
 
 
@@ -120,9 +120,9 @@ def spawn(
     stderr: int | IO[bytes] | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own; the kernel sends it `death_signal` when we die.
+    """Start a child in a session of its own; the kernel sends it `death_signal` when this process ends.
 
-    Call it from the main thread: what the kernel watches is the thread that started the child. The caller
+    Call it from the main thread: the kernel sends the signal when the thread that started the child ends. The caller
     owns the child and must wait for it (`exited` does so without blocking the loop).
 
     Raises: OSError when `argv` cannot be executed or the account cannot be taken on.
@@ -132,7 +132,7 @@ def spawn(
     def die_with_parent() -> None:
         # Runs after the change of user, which would have cleared the setting.
         _prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
-        if os.getppid() != parent_pid:  # the parent died before the kernel was told
+        if os.getppid() != parent_pid:  # the parent died before prctl took effect
             os._exit(1)
 
     return subprocess.Popen(
@@ -152,7 +152,7 @@ def spawn(
 
 
 async def exited(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a child's end; its exit status, negative for a signal."""
+    """Wait until a child exits and return its status, negative for a signal."""
     if (status := process.poll()) is not None:
         return status
     descriptor = os.pidfd_open(process.pid)
@@ -164,7 +164,7 @@ async def exited(process: subprocess.Popen[bytes]) -> int:
 
 
 def role_argv(role: str) -> list[str]:
-    """How a role is started: by module name, and never from a directory of the same name we happen to stand in."""
+    """Return the command that runs a role as a module; ``-P`` keeps the working directory out of the import path."""
     return [sys.executable, "-P", "-m", role]
 
 
@@ -172,14 +172,14 @@ def role_argv(role: str) -> list[str]:
 
 
 class ChildFailed(FrontageError):
-    """A child ended before it served; it has said why on standard error itself, unless a signal ended it."""
+    """A child ended before it served. It has written the reason to standard error, unless a signal ended it."""
 
 
 class Group:
     """The children of `up`: started, restarted when they crash, ended together.
 
-    Created by whoever runs them, who must call `stop` whatever happens. A child says ``ready`` in a line on its
-    standard output when it serves; what else it says there (an access log, for one) waits for `pass_output_on`.
+    The creator must call `stop` in every case. A child prints the line ``ready`` on its standard output when it serves;
+    its other output (such as an access log) is held back until `pass_output_on`.
     """
 
     def __init__(self) -> None:
@@ -201,16 +201,16 @@ class Group:
         output = self._outputs[name] = _Output(process.stdout)
         try:
             async with asyncio.timeout(_SERVING_SECONDS):
-                is_serving = await output.says_ready()
+                is_serving = await output.wait_until_ready()
         except TimeoutError:
             raise ChildFailed(f"the {name} does not serve after {_SERVING_SECONDS} seconds") from None
         if not is_serving:
-            raise ChildFailed(_obituary(name, await exited(process)))
+            raise ChildFailed(_exit_report(name, await exited(process)))
         if self._is_passing_on:
             output.pass_on()
 
     def pass_output_on(self) -> None:
-        """From now on, what children say besides ``ready`` is said on our own standard output."""
+        """From now on, copy the output of the children, except ``ready``, to standard output."""
         self._is_passing_on = True
         for output in self._outputs.values():
             output.pass_on()
@@ -234,7 +234,8 @@ class Group:
                 self._processes[name].kill()
 
     async def stop(self) -> None:
-        """End all children, politely within bounds; cancelling it (a second Ctrl-C) ends them at once."""
+        """Terminate all children, and kill those still running after `_STOP_SECONDS`. Cancelling it (a second Ctrl-C)
+        kills them at once."""
         running = [process for process in self._processes.values() if process.poll() is None]
         try:
             for process in running:
@@ -253,43 +254,43 @@ class Group:
 
 
 class _Output:
-    """What one child says on its standard output. Nobody waits for whoever reads ours: that is a thread's to do."""
+    """The standard output of one child. A thread copies it, so that a slow reader of our own output blocks no task."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
-        self._said = b""
+        self._received = b""
         self._thread: threading.Thread | None = None
 
-    async def says_ready(self) -> bool:
-        """Whether the child serves; False when it closes its output, as it does at its end."""
-        while (ready := _READY.search(self._said)) is None:
+    async def wait_until_ready(self) -> bool:
+        """Return whether the child serves; False when it closes its output, as it does when it ends."""
+        while (ready := _READY.search(self._received)) is None:
             await _until_readable(self._pipe.fileno())
             if not (chunk := os.read(self._pipe.fileno(), _READ_BYTES)):
                 return False
-            self._said += chunk
-        self._said = self._said[: ready.start()] + self._said[ready.end() :]
+            self._received += chunk
+        self._received = self._received[: ready.start()] + self._received[ready.end() :]
         return True
 
     def pass_on(self) -> None:
-        os.set_blocking(self._pipe.fileno(), True)  # which loops change when they wait
+        os.set_blocking(self._pipe.fileno(), True)  # event loops make a pipe non-blocking
         self._thread = threading.Thread(target=self._copy, name="output", daemon=True)
         self._thread.start()
 
     def _copy(self) -> None:
-        with contextlib.suppress(OSError):  # nobody reads ours any more
-            while self._said:
-                self._said = self._said[os.write(_STANDARD_OUTPUT, self._said) :]
+        with contextlib.suppress(OSError):  # the reader of our standard output is gone
+            while self._received:
+                self._received = self._received[os.write(_STANDARD_OUTPUT, self._received) :]
             while chunk := os.read(self._pipe.fileno(), _READ_BYTES):
                 while chunk:
                     chunk = chunk[os.write(_STANDARD_OUTPUT, chunk) :]
-        self._pipe.close()  # the child hears of it
+        self._pipe.close()  # the next write of the child fails with EPIPE
 
     def close(self) -> None:
-        """The child has ended: its last words have a moment to be passed on."""
+        """Close after the child has ended; its remaining output has `_LAST_OUTPUT_SECONDS` to be copied."""
         if self._thread is None:
             self._pipe.close()
         else:
-            self._thread.join(_LAST_WORDS_SECONDS)
+            self._thread.join(_LAST_OUTPUT_SECONDS)
 
 
 async def _until_readable(descriptor: int) -> None:
@@ -302,5 +303,5 @@ async def _until_readable(descriptor: int) -> None:
         loop.remove_reader(descriptor)
 
 
-def _obituary(name: str, status: int) -> str:
+def _exit_report(name: str, status: int) -> str:
     return f"the {name} was ended by {signal.Signals(-status).name}" if status < 0 else f"the {name} did not start"

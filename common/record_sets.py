@@ -1,5 +1,5 @@
-"""The records monitored under one name as a set: what an edit makes of it, and what the last check still says of the
-rest. Pure; two records are the same by `common.records.identity`.
+"""The records monitored under one name as a set: applies edits to it, and keeps the last check's results for records
+that stay. Pure; two records are the same by `common.records.identity`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ State = Literal["unchecked", "present", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the last check found; none of either before the first check."""
+    """The result of the last check; both are None before the first check."""
 
     state: State = "unchecked"
     present: Records | None = None
@@ -37,9 +37,9 @@ def without(records: Records, unwanted: Records) -> Records:
 
 
 def carry_over(seen: Seen, records: Records) -> Seen:
-    """What is still known once `records` are monitored instead: nothing of new ones, the same of those that stay.
+    """Return what is known after `records` have replaced the set: unknown for new ones, unchanged for those that stay.
 
-    An edit by itself is no transition: with the last missing record gone, nothing is missing any more.
+    An edit alone is no transition: when the last missing record is removed, no record is missing.
     """
     if seen.present is None or seen.missing is None:
         return Seen()

@@ -1,4 +1,4 @@
-"""Whom to trust when speaking to certificate authorities: the system's, and the operator's own."""
+"""The trust store for connections to certificate authorities: the system's roots and the operator's own."""
 
 from __future__ import annotations
 

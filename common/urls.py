@@ -55,7 +55,7 @@ class ApplicationUrl:
 
     @property
     def address(self) -> IPAddress | None:
-        """The address, where the host says it: a literal, or a localhost name (RFC 6761 §6.3)."""
+        """The address that the host itself states: a literal, or a localhost name (RFC 6761 §6.3)."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return IPv4Address("127.0.0.1")
         try:

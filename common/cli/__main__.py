@@ -18,7 +18,7 @@ _HELP = "Frontage puts a partner's application on its customers' own domains, wi
 
 
 class _Root(TyperGroup):
-    """Says what is wrong with an argument in our words alone, not in those of the library that found out."""
+    """Reports an invalid argument with our message alone, without the library's prefix."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -45,7 +45,7 @@ app.add_typer(master_key.app, name="master-key")
 
 
 def main() -> None:
-    """Exit status 1 and one line for what the operator can put right; 2 for a command line nobody understands."""
+    """Exit with status 1 and one line for an `OperatorError`; with 2 for an invalid command line."""
     try:
         app(prog_name="frontage")
     except FrontageError as error:

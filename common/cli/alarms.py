@@ -1,6 +1,6 @@
-"""`frontage alarms …`: alarms held back because there were too many at once, and letting them out.
+"""`frontage alarms …`: shows and releases alarms that are held back because there were too many at once.
 
-What is let out is looked at once more by a monitor, and told if it still stands.
+A monitor checks a released domain once more, and sends the alarm if a record is still missing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HOURS = 1.0
 
 @app.command()
 def show() -> None:
-    """Say how many domains' alarms are held back, and how the checks are."""
+    """Print how many domains' alarms are held back, and whether the checks are healthy."""
     from common.cli.database import run_in_database
     from common.db import checks, monitor_health
 
@@ -36,7 +36,7 @@ def show() -> None:
 
 @app.command()
 def release() -> None:
-    """Believe what was found: every domain whose alarm is held is checked once more, now, and told of.
+    """Release the alarms: every domain whose alarm is held is checked once more, now, and its owner is notified.
 
     For an hour from now, alarms go out whatever their number.
     """
@@ -46,4 +46,4 @@ def release() -> None:
     async def work(connection: Connection, _: Keyring) -> int:
         return await checks.release_alarms(connection, for_seconds=_HOURS * 3600)
 
-    typer.echo(f"{run_in_database(work)} domains are checked once more, and told of if the alarm stands")
+    typer.echo(f"{run_in_database(work)} domains are checked once more; alarms that are confirmed are sent")

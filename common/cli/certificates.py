@@ -1,4 +1,4 @@
-"""`frontage certificate …`: what a domain's certificate is at, the CA's limits, and renewing or revoking by hand.
+"""`frontage certificate …`: shows a domain's certificate and the CA's limits, renews and revokes by hand.
 
 What is asked for here is done by a monitor; these commands only write it down.
 """
@@ -78,7 +78,7 @@ def renew(domain: Domain) -> None:
 @app.command()
 def revoke(
     domain: Domain,
-    reason: Annotated[Reason, typer.Option(help="What the authority is told.")] = Reason.UNSPECIFIED,
+    reason: Annotated[Reason, typer.Option(help="The reason that is sent to the authority.")] = Reason.UNSPECIFIED,
 ) -> None:
     """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
     from common.cli.database import run_in_database

@@ -1,4 +1,4 @@
-"""The command line's way to Postgres: bringing it up to date, and doing one piece of work in it."""
+"""Database access of the command line: migrates the schema, and runs work in a transaction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def prepare(settings: Settings) -> Keyring:
     from common.secrets import load_keyring
 
     if settings.key_file.exists():
-        load_keyring(settings.key_file)  # one that is damaged is told before the database is touched
+        load_keyring(settings.key_file)  # a damaged file is reported before the database is changed
     dsn = resolve_dsn(settings)
     await bring_up_to_date(dsn)
     async with (

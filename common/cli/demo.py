@@ -35,7 +35,7 @@ def demo(
     try:
         asyncio.run(_until_signalled(check=check))
     except asyncio.CancelledError:
-        raise typer.Exit(1 if check else 0) from None  # a check that was ended has shown nothing
+        raise typer.Exit(1 if check else 0) from None  # an interrupted check has verified nothing
 
 
 async def _until_signalled(*, check: bool) -> None:
@@ -102,7 +102,7 @@ def _domain(*, check: bool) -> str:
     return f"{_DOMAIN}-{secrets.token_hex(4)}.{CUSTOMER}" if check else f"{_DOMAIN}.{CUSTOMER}"
 
 
-# What people read ----------------------------------------------------------------------------------------
+# Output for people -------------------------------------------------------------------------------------
 
 
 def _teller(console: Console) -> Tell:
@@ -158,7 +158,7 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
 
 
 def curl_line(host: str, port: int, domain: str, ca_file: Path) -> str:
-    """curl leads names under localhost to loopback by itself; any other address it must be told."""
+    """Return the curl command. curl itself resolves names under localhost, but only to loopback."""
     is_loopback = host in ("127.0.0.1", "::1", "localhost")
     resolve = [] if is_loopback else ["--resolve", f"{domain}:{port}:{host}"]
     return shlex.join(["curl", "--cacert", str(ca_file), *resolve, f"https://{domain}:{port}/"])

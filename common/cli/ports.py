@@ -1,4 +1,4 @@
-"""Are the ports free that the roles will listen on? Asked before anything starts, so that the answer names a setting.
+"""Checks that the ports of the roles are free, before anything starts, so that the error names a setting.
 
 A role may still lose the race for its port; this is for people, not a reservation.
 """
@@ -31,7 +31,7 @@ def require_free(settings: Settings) -> None:
 
 
 def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> str | None:
-    """What keeps the first of the listeners from its address; all are held at once, so that equal ones show too."""
+    """Return why the first unusable address cannot be listened on. All are bound at once, so that duplicates show."""
     with contextlib.ExitStack() as held:
         for field in listeners:
             address: HostPort | None = getattr(settings, field)
@@ -45,7 +45,7 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
 
 
 def bind(address: HostPort) -> socket.socket:
-    """A socket bound to `address`, listening to nobody. Raises: OSError."""
+    """Return a socket bound to `address` that accepts no connection. Raises: OSError."""
     family, kind, protocol, _, resolved = socket.getaddrinfo(
         address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

@@ -1,4 +1,4 @@
-"""How others find a demo that runs: a small file it writes while it stays, for locust and for scripts.
+"""Describes a running demo in a small file, which locust and scripts read.
 
 It lies in the demo's state directory and, because that may be a temporary one, also under a well-known name in the
 runtime directory. It holds the demo application's secret: mode 0600, and only a file of our own is believed.
@@ -49,7 +49,7 @@ class RunningDemo:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(asdict(self), file, indent=2)
             draft.replace(path)
-        except OSError:  # somebody else's file: locust is then told the state directory
+        except OSError:  # another user's file: locust then needs the state directory
             draft.unlink(missing_ok=True)
             return False
         return True

@@ -184,7 +184,7 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
     return new_id, client_secret
 
 
-# What children say ---------------------------------------------------------------------------------------
+# Output of children ------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

@@ -101,13 +101,13 @@ def state_dir_held(settings: Settings) -> Iterator[None]:
     Raises: OperatorError when it cannot be written, or another `up` holds it.
     """
     from common.postgres.layout import ensure_state_dir
-    from common.postgres.locks import FileLock, taker
+    from common.postgres.locks import FileLock, last_holder
 
     ensure_state_dir(settings.state_dir)
     path = settings.state_dir / "up.lock"
     lock = FileLock.try_acquire(path)
     if lock is None:
-        first = taker(path)
+        first = last_holder(path)
         raise OperatorError(
             f"Frontage already runs on {settings.state_dir}{f' (process {first.pid})' if first else ''}: "
             "stop it first, or set FRONTAGE_STATE_DIR to another directory"

@@ -33,11 +33,11 @@ _FORGED = "203.0.113.9"  # an address the visitor pretends to come from
 
 
 class WalkFailed(OperatorError):
-    """A step did not end as it must; says what came instead."""
+    """A step did not end as it must; the message names the unexpected result."""
 
 
 class NoAnswer(WalkFailed):
-    """The edge refused the handshake or the connection: for a moment, what it says of a name it has not learnt yet."""
+    """The edge refused the handshake or the connection, as it does for a moment after a domain is enrolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Answer:
             raise WalkFailed(f"expected JSON, got {self.body[:80]!r} (status {self.status})") from None
 
 
-# Who walks -----------------------------------------------------------------------------------------------
+# Clients -------------------------------------------------------------------------------------------------
 
 
 class Partner:

@@ -1,4 +1,5 @@
-"""Who the server runs as: ourselves, or as root (which Postgres refuses) an unprivileged user that exists."""
+"""Chooses the account the server runs as: the current user or, for root (which Postgres refuses), an existing
+unprivileged user."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _CANDIDATES = ("frontage", "postgres", "nobody")
 
 
 def choose(home: Path) -> Account | None:
-    """None: run as we are. The owner of an existing `home` wins, so that the cluster in it stays readable.
+    """None: run as the current user. The owner of an existing `home` wins, so that the cluster in it stays readable.
 
     Raises: OperatorError when it is another user's, or no user fits.
     """
@@ -22,7 +23,7 @@ def choose(home: Path) -> Account | None:
         if found is not None and found.st_uid != os.geteuid():
             raise OperatorError(f"{home} belongs to {_name(found.st_uid)}: run frontage as that user, or as root")
         return None
-    if found is not None and found.st_uid != 0:  # root's: a start that was cut short before it gave it away
+    if found is not None and found.st_uid != 0:  # root's: an interrupted start had not yet changed its owner
         return Account(_name(found.st_uid), found.st_uid, found.st_gid)
     for name in _CANDIDATES:
         try:

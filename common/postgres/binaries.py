@@ -73,7 +73,7 @@ def _binaries(site: Path) -> Binaries:
 
 
 def _runs(binaries: Binaries, account: Account) -> bool:
-    """Asked by running them: nothing else knows of ACLs, noexec mounts and missing libraries alike."""
+    """Run the programs: no other test covers ACLs, noexec mounts and missing libraries together."""
     for program in (binaries.postgres, binaries.initdb):
         try:
             process = spawn(
@@ -110,12 +110,12 @@ def _stage(site: Path, target: Path) -> None:
             _copy(installed / "bin" / program, copied / "bin" / program)
         for tree in ("lib", "share"):
             _copy_tree(installed / tree, copied / tree)
-        _copy_tree(site / f"{_PACKAGE}.libs", draft / f"{_PACKAGE}.libs")  # where the programs look for libpq
+        _copy_tree(site / f"{_PACKAGE}.libs", draft / f"{_PACKAGE}.libs")  # the programs load libpq from here
         _open_to_all(draft)
         try:
             draft.rename(target)
         except OSError:
-            if not target.exists():  # otherwise somebody else was first
+            if not target.exists():  # otherwise another process was first
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -132,7 +132,7 @@ def _copy_tree(source: Path, target: Path) -> None:
 
 
 def _open_to_all(tree: Path) -> None:
-    """Readable whatever our umask is; only ever called on the copy just made."""
+    """Make the copy readable regardless of the umask; called only on the copy just made."""
     for directory, _, files in os.walk(tree):
         Path(directory).chmod(0o755)
         for name in files:
@@ -141,6 +141,6 @@ def _open_to_all(tree: Path) -> None:
 
 
 def _is_ours(staged: Path) -> bool:
-    """Nobody but root can have put it there or can change it."""
+    """Return whether only root can have created the path and can change it."""
     found = staged.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022

@@ -1,7 +1,7 @@
-"""The cluster on disk: made by initdb beside its place, then renamed into it: it is whole or absent.
+"""Creates the cluster on disk: initdb writes to a draft directory, which is then renamed; it is complete or absent.
 
-The server's user may be unable to walk to the state directory (0700, root's). It is handed the open directory
-instead: ``/proc/self/fd/N`` leads there without the way to it.
+The server's user may lack access to the state directory (0700, owned by root). The server inherits a descriptor of
+its directory instead: ``/proc/self/fd/N`` needs no access to the parents.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from common.postgres.locks import FileLock
 from common.processes import Account, spawn
 
 USER = "frontage"
-DATABASE = "postgres"  # the one initdb makes: the server is ours alone
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}  # all that any of its processes ever sees
+DATABASE = "postgres"  # created by initdb: nothing else uses the server
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}  # the whole environment of each of its processes
 
 _INITDB_SECONDS = 120
 
 
 def open_home(layout: Layout, account: Account | None) -> int:
-    """A descriptor of the server's directory, made and given to `account` if need be; the caller closes it."""
+    """Open the server's directory, created and owned by `account` if necessary; the caller closes the descriptor."""
     layout.home.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(layout.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     if account is not None and os.fstat(descriptor).st_uid != account.uid:
@@ -35,9 +35,9 @@ def open_home(layout: Layout, account: Account | None) -> int:
 
 
 def ensure_password(layout: Layout) -> str:
-    """The server's password; made, 0600, before the first cluster is.
+    """Return the server's password; it is created, 0600, before the first cluster.
 
-    Raises: OperatorError when it was lost and the cluster is still there.
+    Raises: OperatorError when the password file is missing but the cluster exists.
     """
     try:
         return layout.password_file.read_text("ascii").strip()
@@ -61,7 +61,7 @@ def ensure_password(layout: Layout) -> str:
 def ensure(
     layout: Layout, password: str, binaries: Binaries, account: Account | None, home: int, lock: FileLock
 ) -> None:
-    """Make the cluster unless there is one. `home` is what `open_home` gave; initdb shares `lock`.
+    """Create the cluster unless it exists. `home` is the descriptor from `open_home`; initdb inherits `lock`.
 
     Raises: OperatorError when initdb fails.
     """
@@ -69,7 +69,9 @@ def ensure(
         return
     draft = layout.home / "draft"
     if draft.exists():
-        shutil.rmtree(draft)  # cut short; whoever was making it held the lock that we hold now
+        shutil.rmtree(
+            draft
+        )  # left by an interrupted initdb: the lock that this process now holds proves that it has ended
     _initdb(layout, password, binaries, account, home, lock)
     draft.rename(layout.data)
     os.fsync(home)
@@ -100,7 +102,7 @@ def _initdb(
         stderr=subprocess.PIPE,
     )
     try:
-        _, said = process.communicate(timeout=_INITDB_SECONDS)
+        _, output = process.communicate(timeout=_INITDB_SECONDS)
     except BaseException:
         process.kill()
         process.wait()
@@ -108,11 +110,11 @@ def _initdb(
     finally:
         os.close(secret)
     if process.returncode != 0:
-        raise OperatorError(f"cannot make the embedded database in {layout.home}: {_last_line(said)}")
+        raise OperatorError(f"cannot make the embedded database in {layout.home}: {_last_line(output)}")
 
 
 def _readable_secret(text: str, account: Account | None) -> int:
-    """An anonymous file that `account` alone can open again, by ``/proc``: no secret in argv or on disk."""
+    """Return an anonymous file that only `account` can reopen, through ``/proc``: no secret in argv or on disk."""
     descriptor = os.memfd_create("password")
     os.write(descriptor, text.encode())
     if account is not None:
@@ -122,12 +124,12 @@ def _readable_secret(text: str, account: Account | None) -> int:
 
 
 def remove_pid_file(layout: Layout) -> None:
-    """Only under the server lock: then nobody runs, and the pid in the file may be anybody's by now."""
+    """Remove a stale pid file. Call it under the server lock: no server runs, and the pid may have been reused."""
     (layout.data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def reported_status(data: Path, pid: int) -> str:
-    """What the postmaster `pid` says of itself: ``starting``, ``ready``, ``stopping`` or nothing yet."""
+    """Return the status in the pid file of postmaster `pid`: ``starting``, ``ready``, ``stopping`` or "" (none yet)."""
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
     except OSError:

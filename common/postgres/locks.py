@@ -1,7 +1,7 @@
-"""File locks that end with their holders, whatever ends those, and a strict way to say who a holder is.
+"""File locks that are released when their holders end, even by SIGKILL, and the identity of a holder.
 
-A lock is an flock: it lives as long as any process keeps the descriptor open, so a child that inherits it
-holds it too. Its text names the process that took it, by pid and start time, because pids are used again.
+A lock is an flock: it lasts as long as any process keeps the descriptor open, so a child that inherits the descriptor
+holds it too. The file names the process that acquired it, by pid and start time, because pids are reused.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from common.errors import OperatorError
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process and no later one with the same pid."""
+    """Identifies a process, and no later one with the same pid."""
 
     pid: int
     started: int  # clock ticks after boot, /proc/<pid>/stat field 22
 
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity | None:
-        """None when there is no such process (a zombie no longer counts)."""
+        """Return None when there is no such process; a zombie does not count."""
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
@@ -44,7 +44,7 @@ class FileLock:
 
     @classmethod
     def try_acquire(cls, path: Path) -> FileLock | None:
-        """None when somebody holds it.
+        """Return None when another process holds the lock.
 
         Raises: OperatorError when the file cannot be opened.
         """
@@ -66,14 +66,14 @@ class FileLock:
         return self._descriptor
 
     def release(self) -> None:
-        """Give up our share; a child that inherited the lock goes on holding it."""
+        """Close this process' descriptor; a child that inherited it still holds the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
-def taker(path: Path) -> ProcessIdentity | None:
-    """Who wrote their name into the lock last; alive or not is another question."""
+def last_holder(path: Path) -> ProcessIdentity | None:
+    """Return the process that acquired the lock last; it may have ended."""
     try:
         pid, started = path.read_text("ascii").split()
         return ProcessIdentity(int(pid), int(started))
@@ -103,7 +103,7 @@ def kill_holders(path: Path, programs: frozenset[str]) -> None:
         except OSError:
             continue
         try:
-            # Looked at through the pid, signalled through the descriptor: never a process that came later.
+            # Inspected by pid, signalled through the pidfd: never a later process with the same pid.
             if _program(entry) in programs and _has_open(entry, lock):
                 signal.pidfd_send_signal(process, signal.SIGKILL)
         except ProcessLookupError:

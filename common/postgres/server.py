@@ -1,9 +1,9 @@
-"""The embedded server's life: start, stop, and finding a running one. One server a state directory.
+"""Starts, stops and finds the embedded server. One server per state directory.
 
 Rules
-    - Nobody starts a server without the server lock, which every process of a server inherits: while it is
-      held an old one still lives, however it was left behind.
-    - The server dies with us (parent-death signal), listens on a socket in a private directory, and finds no
+    - A server starts only under the server lock, which every process of a server inherits: while the lock is held,
+      some process of an earlier server is alive.
+    - The server ends with its parent (parent-death signal), listens on a socket in a private directory, and finds no
       secret in its environment or arguments.
     - Durability stays on; the rest of the tuning fits a small machine.
 """
@@ -27,12 +27,12 @@ from common.errors import OperatorError
 from common.postgres import account as accounts
 from common.postgres import binaries, cluster
 from common.postgres.layout import Layout, ensure_state_dir
-from common.postgres.locks import FileLock, ProcessIdentity, is_held, kill_holders, taker
+from common.postgres.locks import FileLock, ProcessIdentity, is_held, kill_holders, last_holder
 from common.processes import Account, spawn
 
 _READY_SECONDS = 120  # crash recovery after a kill -9 of a busy server included
 _POLL_SECONDS = 0.01
-_DYING_SECONDS = 10  # what an old server whose starter is gone may take to leave by itself
+_DYING_SECONDS = 10  # how long a server that lost its parent may take to shut down
 _FAST_STOP_SECONDS = 10
 _IMMEDIATE_STOP_SECONDS = 5
 _SOCKET_PREFIX = "frontage-"
@@ -58,7 +58,8 @@ _TUNING = {
 
 
 class EmbeddedPostgres:
-    """A server under `state_dir`, our child. Whoever calls `start` calls `stop`; both from the main thread.
+    """A server under `state_dir`, a child of this process. The caller of `start` also calls `stop`, both from the main
+    thread.
 
     `start` again after the server has died by itself brings it back under the same DSN.
     """
@@ -84,12 +85,12 @@ class EmbeddedPostgres:
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """The postmaster, for whoever watches it."""
+        """The postmaster, for a supervisor that waits for its exit."""
         assert self._process is not None, "not started"
         return self._process
 
     def start(self) -> str:
-        """Start and wait until it accepts connections; its DSN.
+        """Start, wait until the server accepts connections, and return its DSN.
 
         Raises: OperatorError when it cannot start, or when another process runs one on this state directory.
         """
@@ -124,17 +125,17 @@ class EmbeddedPostgres:
         except OSError as error:
             raise OperatorError(f"cannot start the embedded Postgres: {error}") from error
         finally:
-            lock.release()  # the server's share remains, and ends exactly with its last process
+            lock.release()  # the server's processes hold it until the last of them ends
         return _dsn(password, socket_dir)
 
     def is_ready(self) -> bool:
         """Raises: OperatorError when the server has ended."""
         if self.process.poll() is not None:
-            raise OperatorError(f"the embedded Postgres did not start: {_last_complaint(self._layout.log)}")
+            raise OperatorError(f"the embedded Postgres did not start: {_last_log_line(self._layout.log)}")
         return cluster.reported_status(self._layout.data, self.process.pid) == "ready"
 
     def stop(self) -> None:
-        """End it, politely within bounds; removes the socket directory. Harmless when it does not run."""
+        """Shut the server down, by force after a time-out, and remove the socket directory. Idempotent."""
         if self._process is not None:
             _end(self._process)
             self._process = None
@@ -165,12 +166,12 @@ class EmbeddedPostgres:
             )
 
     def _take_server_lock(self) -> FileLock:
-        """Wait for an old server to leave; make it leave when its starter is gone and it stays."""
+        """Wait for an earlier server to end; kill it when its parent is gone and it does not end by itself."""
         path = self._layout.server_lock
         deadline = time.monotonic() + _DYING_SECONDS
         is_killed = False
         while (lock := FileLock.try_acquire(path)) is None:
-            starter = taker(path)
+            starter = last_holder(path)
             if starter is not None and starter.is_alive() and not self._has_lost_server(starter):
                 raise OperatorError(
                     f"process {starter.pid} already runs the embedded Postgres of {self._layout.state_dir}: "
@@ -186,11 +187,12 @@ class EmbeddedPostgres:
         return lock
 
     def _has_lost_server(self, starter: ProcessIdentity) -> bool:
-        """The old server was this very object's, and its postmaster has died."""
+        """Return whether the earlier server belonged to this object and its postmaster has died."""
         return starter.pid == os.getpid() and self._process is not None and self.pid is None
 
     def _fresh_socket_dir(self, account: Account | None) -> Path:
-        """Our own after a crash of the server, so that the DSN stays; else a new one, recorded first."""
+        """Return the same directory after a crash of the server, so that the DSN stays valid; else a new one, recorded
+        before it is created."""
         if self._socket_dir is not None:
             _empty(self._socket_dir)
             return self._socket_dir
@@ -207,7 +209,7 @@ class EmbeddedPostgres:
 
 
 def running_dsn(state_dir: Path) -> str | None:
-    """The DSN of the server that runs on this state directory, if one does.
+    """Return the DSN of the server that runs on this state directory, or None.
 
     Raises: OperatorError when the state directory is another user's.
     """
@@ -236,7 +238,7 @@ def _as_arguments(settings: dict[str, str]) -> Iterator[str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Fast shutdown, then immediate, then the kernel's."""
+    """Request a fast shutdown, then an immediate one, then SIGKILL."""
     for number, seconds in (
         (signal.SIGINT, _FAST_STOP_SECONDS),
         (signal.SIGQUIT, _IMMEDIATE_STOP_SECONDS),
@@ -279,7 +281,7 @@ def _empty(socket_dir: Path) -> None:
 
 
 def _remove_socket_dir(path: Path) -> None:
-    """Only ever what we named: a stale record must not make us remove anything else."""
+    """Remove only a directory named by this module: a stale record must not delete anything else."""
     if path.name.startswith(_SOCKET_PREFIX) and path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
 
@@ -291,6 +293,6 @@ def _fresh_log(path: Path) -> BinaryIO:
     return path.open("xb")
 
 
-def _last_complaint(log: Path) -> str:
+def _last_log_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return f"{lines[-1]} (see {log})" if lines else "it gave no reason"

@@ -33,14 +33,14 @@ from monitor.certificates.phases import Phases
 _KEY_IDENTITY = "ca/root-key"
 _ROOT_LIFETIME = timedelta(days=3650)
 _LEAF_LIFETIME = timedelta(days=90)
-_CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is behind ours still finds the leaf valid
+_CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is behind accepts the leaf as well
 
 
 class InternalIssuer:
     """Signs with the root it was opened with. Holds no other state; created by the monitor's ``__main__``."""
 
     name = "internal"
-    """What ``certificates.issuer`` says of its certificates."""
+    """The value of ``certificates.issuer`` for its certificates."""
 
     def __init__(self, root: x509.Certificate, key: ec.EllipticCurvePrivateKey, clock: Clock) -> None:
         self._root = root
@@ -66,7 +66,7 @@ class InternalIssuer:
         return None
 
     async def revoke(self, issued: Issued, reason: int) -> None:
-        """Nobody asks this authority what it has revoked: that the certificate is served no more is all there is."""
+        """Do nothing: this authority publishes no revocations; the certificate is no longer served."""
 
 
 def root_path(state_dir: Path) -> Path:
@@ -108,7 +108,7 @@ def _read(directory: Path, keyring: Keyring) -> tuple[x509.Certificate, ec.Ellip
 
 
 def _create(directory: Path, keyring: Keyring, now: datetime) -> None:
-    """Write a new authority beside its place and rename it; whoever comes second keeps the first one's."""
+    """Write a new authority to a draft and rename it; a process that comes second uses the first one's."""
     directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = ec.generate_private_key(ec.SECP256R1())
     draft = Path(tempfile.mkdtemp(prefix=".ca-", dir=directory.parent))

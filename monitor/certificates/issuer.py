@@ -1,6 +1,6 @@
-"""What every issuer promises. An issuer sees a domain and a signing request, never a key, a row or a lease.
+"""The interface of issuers. An issuer receives a domain and a signing request, never a key, a row or a lease.
 
-What must outlive the process that carries an order goes through its `Journal`: the caller's, one for each attempt.
+State that must outlive the process goes through the caller's `Journal`, one for each attempt.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class IssuanceFailed(WorkFailed):
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate and who gave it. `issuer` is what ``certificates.issuer`` says: ``internal``, or the address of
-    an ACME directory. `chain` is PEM, leaf first."""
+    """A certificate and its issuer. `issuer` is the value of ``certificates.issuer``: ``internal``, or the URL of an
+    ACME directory. `chain` is PEM, leaf first."""
 
     issuer: str
     chain: str
@@ -48,27 +48,27 @@ class Placed:
 
 
 class Journal(Protocol):
-    """Each method returns once its word is durable, and is called in this order. All raise `FenceLost` when the
-    order is another's now; then nothing more is asked of the CA."""
+    """Durable notes of one attempt. Each method returns once its note is durable; they are called in this order. All
+    raise `FenceLost` when another worker holds the order; the CA is then asked nothing more."""
 
     @property
     def placed(self) -> Placed | None:
         """The order that an earlier attempt placed for the same signing key; None to begin a new one."""
 
     async def reserve(self, issuer: str, *, is_exempt: bool = False) -> None:
-        """An order is about to be placed there: count it, unless the CA does not (a renewal it was told of).
+        """Count an order that is about to be placed, unless the CA does not count it (a renewal with ``replaces``).
 
         Raises: `IssuanceFailed` (rate_limited).
         """
 
     async def give_back(self, issuer: str) -> None:
-        """What was reserved surely never became an order."""
+        """Give back a reservation for which the CA certainly made no order."""
 
     async def record_placed(self, placed: Placed) -> None:
-        """Keep it, and the request's key: from now on there may be a certificate at the CA that only they lead to."""
+        """Store the order and the request's key: from now on the CA may issue a certificate that needs both."""
 
     async def record_failed_validation(self, placed: Placed) -> None:
-        """The CA counts these too. May be said again of the same order, and then counts once."""
+        """Count a failed validation, as the CA does. Idempotent for each order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,18 @@ class Issuer(Protocol):
     ) -> Issued:
         """A chain for the request's key and for `domain` alone. Times its own phases.
 
-        May be called again for an order whose holder died: with the same request and what its journal kept, that
-        order is carried on, else a new one is placed; in no case does a lost order leave a second certificate.
+        May be called again for an order whose worker died: with the same request and its journal's notes that order is
+        continued, else a new one is placed; a lost order never leads to a second certificate.
         `replaces` is the certificate that a renewal takes the place of.
 
         Raises: `IssuanceFailed`; what the journal raises.
         """
 
     async def renewal_window(self, issued: Issued) -> RenewalWindow | None:
-        """Now, where its issuer is none of ours any more; None where it does not say. Raises: `IssuanceFailed`."""
+        """Return the present moment where its issuer is no longer configured, None where the CA suggests no window.
+
+        Raises: `IssuanceFailed`.
+        """
 
     async def revoke(self, issued: Issued, reason: int) -> None:
         """Have its issuer revoke it (RFC 5280 §5.3.1); one that is revoked already is no failure.

@@ -1,4 +1,4 @@
-"""Several issuers in the operator's order, behind the face of one.
+"""Several issuers in the operator's order, as one issuer.
 
 The first that the domain's CAA records allow has the order; where it is unavailable, has had too many orders or
 refuses, the next has a try. Not so when the domain itself could not be validated (the next would fail as well), nor
@@ -64,7 +64,7 @@ class Issuers:
         for issuer in self._issuers:
             if issuer.name == issued.issuer:
                 return await issuer.renewal_window(issued)
-        # From before there was a public CA, from one that was only tried, or from one that was taken away.
+        # Issued before a public CA was configured, by a staging CA, or by a CA that is no longer configured.
         now = self._clock.now()
         return RenewalWindow(now, now + _REPLACED_WITHIN, _REPLACED_WITHIN.total_seconds())
 
@@ -95,7 +95,7 @@ async def _check(authorization: Authorization, issuer: AcmeIssuer, domain: str) 
         return
     identity = await issuer.identify()
     if not caa.may_issue(authorization.records, identity.names, identity.account_url):
-        allowed = ", ".join(caa.named(authorization.records)) or "nobody"
+        allowed = ", ".join(caa.named(authorization.records)) or "no authority"
         raise IssuanceFailed(
             f"the CAA records of {authorization.name} let {allowed} issue, and not"
             f" {identity.names[0] if identity.names else issuer.authority} for {domain}",
@@ -104,7 +104,7 @@ async def _check(authorization: Authorization, issuer: AcmeIssuer, domain: str) 
 
 
 def _in_one(failures: Sequence[IssuanceFailed]) -> IssuanceFailed:
-    """What all issuers said. It counts as the failure that may pass first; CAA records pass by themselves never."""
+    """Combine the failures of all issuers. The kind is the one that may pass first; a CAA refusal never does."""
     soonest = min(failures, key=lambda failure: (failure.kind == "caa", failure.retry_after_seconds))
     words = "; ".join(dict.fromkeys(str(failure) for failure in failures))
     return IssuanceFailed(words, kind=soonest.kind, retry_after_seconds=soonest.retry_after_seconds)

@@ -2,8 +2,8 @@
 
 Rules
     An event is tried at once, then after each of `RETRY_DELAYS_SECONDS`: ten attempts over three days and some hours,
-    as Standard Webhooks recommends. A delay is never shorter than it says; a tenth more is left to chance, so that
-    what failed together does not come back together.
+    as Standard Webhooks recommends. A delay is never shorter than stated; up to a tenth is added at random, so that
+    events that failed together are not retried together.
     ``Retry-After`` replaces the next delay, within a second and a day. It never adds an attempt.
 """
 

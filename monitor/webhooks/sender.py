@@ -1,8 +1,8 @@
-"""One attempt to POST to a webhook. What goes wrong there is an answer too, in words for the webhook's owner.
+"""Makes one attempt to POST to a webhook. A failure is a result too, explained for the webhook's owner.
 
-The URL is a partner's word: its host is resolved afresh for each attempt and every address checked and pinned
-(`common.pinned`). Nothing is followed: a redirect is a failure, or a checked address could send us to another.
-The answer's status counts; its body is looked at no further than it takes to end the exchange politely.
+The URL comes from a partner: its host is resolved for each attempt and every address is checked and pinned
+(`common.pinned`). A redirect is a failure, because it could lead from a checked address to another. Only the status of
+the response counts; its body is read only to end the exchange cleanly.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Sender:
         self._timeout_seconds = timeout_seconds
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Ends within the time-out and a few seconds; raises nothing that the partner could bring about."""
+        """Make the attempt. It ends within the time-out and a few seconds; no behaviour of the partner raises."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._post(URL(url, encoded=True), body, headers)
@@ -120,7 +120,7 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
-    """A short body is read, so that its sender need not see a reset; a long or slow one is cut."""
+    """Read a short body, so that the sender sees no reset; cut off a long or slow one."""
     left = _MOST_BODY_BYTES
     with suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(_BODY_SECONDS):

@@ -1,4 +1,4 @@
-"""Standard Webhooks headers: who reads them knows that a body is ours, fresh, and whether it came before.
+"""Standard Webhooks headers: they prove to the receiver that a body is authentic and fresh, and identify duplicates.
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """

@@ -1,8 +1,7 @@
-"""Who we are at a CA: one key for all of them, one account at each.
+"""The ACME account: one key for all CAs, one account at each.
 
-The key is made once and kept sealed in Postgres, whoever of several monitors comes first. An account is made by asking
-for it: a CA that knows the key answers with the account it has (RFC 8555 §7.3.1), so however many monitors ask at
-once, there is one.
+The first of several monitors creates the key, which is kept sealed in Postgres. A newAccount request with a known key
+returns the existing account (RFC 8555 §7.3.1), so there is one account however many monitors ask at once.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _log = get_logger("monitor.certificates.acme")
 
 
 async def open_key(database: Database, keyring: Keyring) -> JWKEC:
-    """The one account key, made now if there is none; its thumbprint is on its way to the edges.
+    """Return the account key, created if there is none; the change feed carries its thumbprint to the edges.
 
     Raises: `DatabaseUnavailable`, `OperatorError`.
     """
@@ -59,9 +58,9 @@ def _new_key(keyring: Keyring) -> SealedKey:
 
 
 class Account:
-    """Ours at one CA. One a process and CA, made by the monitor's composition.
+    """The account at one CA. One per process and CA, created by the monitor's ``__main__``.
 
-    Mutable state: `_identity`, as last kept; `_gone`, an account that the CA says is none.
+    Mutable state: `_identity`, as last stored; `_gone`, an account that the CA reports as unknown.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class Account:
         return (await self.identity()).account_url
 
     def forget(self, url: str) -> None:
-        """The CA knows no such account, any more: the next who needs one asks for it."""
+        """Drop an account that the CA no longer knows; the next order requests a new one."""
         self._gone = url
         if self._identity is not None and self._identity.account_url == url:
             self._identity = None

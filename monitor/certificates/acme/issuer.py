@@ -1,8 +1,8 @@
 """One CA as an issuer: places or finds an order, has it carried on, and translates what went wrong.
 
-An order is placed at most once an attempt and only after the journal reserved it; it is finalized only after the
-journal has it. So whatever dies, the CA has issued at most one certificate that nobody knows of, and the next
-attempt finds it.
+An order is placed at most once per attempt and only after the journal has reserved it; it is finalized only after the
+journal has recorded it. So after a crash at any step the CA has issued at most one certificate that is not stored yet,
+and the next attempt finds it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AcmeIssuer:
         *,
         before_validation: Callable[[], Awaitable[None]],
     ) -> None:
-        """`before_validation` returns once the edges know which orders run, or it has waited long enough."""
+        """`before_validation` returns once every edge knows the running orders, or after a time-out."""
         self.name = transport.directory_url
         self._transport = transport
         self._account = account
@@ -87,7 +87,7 @@ class AcmeIssuer:
             return None
         try:
             if x509.load_pem_x509_certificate(issued.chain.encode("ascii")).not_valid_after_utc < self._clock.now():
-                return None  # RFC 9773 §4.3: of those one does not ask
+                return None  # RFC 9773 §4.3: renewal information is not requested for those
             url = f"{base.rstrip('/')}/{certificate_id(issued.chain)}"
             return read_window(await self._transport.get(url))
         except Problem as problem:
@@ -111,7 +111,7 @@ class AcmeIssuer:
     async def _find(
         self, domain: str, placed: Placed | None, phases: Phases
     ) -> tuple[OrderCourse, messages.Order, Placed] | None:
-        """The order an earlier attempt left, if anything can still come of it."""
+        """Return the order of an earlier attempt, if it can still succeed."""
         if placed is None or placed.issuer != self.name:
             return None
         course = await self._course(placed.url, domain, phases)
@@ -152,7 +152,7 @@ class AcmeIssuer:
             if problem.code == "accountDoesNotExist":
                 self._account.forget(account_url)
             elif predecessor is not None and problem.code in _REPLACING_REFUSED:
-                predecessor = None  # RFC 9773 §5: it helps the CA, and need not please it
+                predecessor = None  # RFC 9773 §5: `replaces` is optional; retry without it
             else:
                 raise
         return await self._reserved_order(directory, domain, journal, await self._account.url(), predecessor)

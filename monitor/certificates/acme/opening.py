@@ -1,4 +1,4 @@
-"""The ACME issuers put together from settings: one key, one session, one issuer for each directory."""
+"""Creates the ACME issuers from the settings: one key, one session, one issuer for each directory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = get_logger("monitor.certificates.acme")
 
 _EDGES_SECONDS: Final = 1.0
 _CONNECTIONS: Final = 32  # to each CA
-_IDLE_SECONDS: Final = 15.0  # less than CAs', so that no order is sent into a connection about to close
+_IDLE_SECONDS: Final = 15.0  # less than the CAs', so that no request is sent on a connection that is about to close
 
 
 @asynccontextmanager
@@ -84,7 +84,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
 
 
 async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
-    """Have directories and accounts at hand before the first order; where that fails, the order tries again."""
+    """Fetch directories and accounts before the first order; if that fails, the order fetches them again."""
     for issuer in issuers:
         try:
             await issuer.identify()
@@ -94,7 +94,7 @@ async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
 
 def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:
     async def await_them() -> None:
-        """Until every edge with a lease knows what is committed: our thumbprint, and which orders run."""
+        """Wait until every edge with a lease has applied the thumbprint and the running orders."""
         with suppress(DatabaseUnavailable):  # edges answer challenges without it, and so an order can go on
             missing = await await_edges(database, clock, within_seconds=_EDGES_SECONDS)
             if missing:

@@ -7,7 +7,7 @@ What is done next follows from the order's status alone (RFC 8555 §7.1.6), so a
     ready        finalize with the request, then look until it is no longer processing
     processing   look
     valid        download
-    invalid      it failed; the authorization says why
+    invalid      it failed; the authorization holds the reason
 
 Looking begins after `_FIRST_LOOK_SECONDS` and grows slower, or waits as long as the CA asks. Challenges are answered
 by the edges, which need nothing but the account's thumbprint; only http-01 is asked for.
@@ -110,7 +110,7 @@ class OrderCourse:
             response = challenges.HTTP01Response(key_authorization=None)  # RFC 8555 §8.3: {}
             await self._transport.post(challenge.uri, response, account_url=self._account_url)
         except Problem as problem:
-            # An answer whose acknowledgement was lost is refused when it is said again; the order tells.
+            # A challenge response that the CA already has is refused when it is repeated; the order shows the state.
             if problem.code != "malformed":
                 raise
 
@@ -129,7 +129,7 @@ class OrderCourse:
             except Problem as problem:
                 if problem.code != "orderNotReady":
                     raise
-            # Finalized already, and only the answer was lost; or the CA's left hand does not know yet.
+            # Already finalized, and only the response was lost; or the CA's servers are not in step yet.
             order = await self._look_while(messages.STATUS_PENDING)
             if order.status != messages.STATUS_READY:
                 return order

@@ -1,4 +1,4 @@
-"""What a CA objects to: problem documents (RFC 7807, RFC 8555 §6.7) read, and said in plain words. Pure."""
+"""Parses problem documents (RFC 7807, RFC 8555 §6.7) and explains them in plain words. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from josepy.errors import DeserializationError
 from common.errors import FrontageError
 from monitor.certificates.issuer import FailureKind, IssuanceFailed
 
-_MOST_WORDS: Final = 500  # characters of a CA's prose that are worth keeping
+_MOST_WORDS: Final = 500  # characters of a CA's text that are kept
 _LONGEST_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
 
@@ -36,7 +36,7 @@ class Problem(FrontageError):
 
 
 def read_problem(status: int, body: bytes, retry_after_seconds: float) -> Problem:
-    """The refusal in an answer of that status, whatever its body turns out to be."""
+    """Parse the refusal in a response of that status; the body may be anything."""
     try:
         error = messages.Error.json_loads(body.decode("utf-8"))
         return Problem(status, _code(error), _detail(error), retry_after_seconds)
@@ -45,7 +45,7 @@ def read_problem(status: int, body: bytes, retry_after_seconds: float) -> Proble
 
 
 def failure(problem: Problem, authority: str) -> IssuanceFailed:
-    """A refusal as whoever wants a certificate understands it; `authority` is the CA's host name."""
+    """Explain a refusal to the domain's owner; `authority` is the CA's host name."""
     kind = _kind(problem)
     said = f": {problem.detail}" if problem.detail else ""
     retry_after = problem.retry_after_seconds
@@ -93,6 +93,6 @@ def _code(error: messages.Error) -> str:
 
 
 def _detail(error: messages.Error) -> str:
-    """Its own words and its parts'; on one line, since it ends in logs and answers."""
+    """Return the detail text and that of its subproblems on one line, for logs and API answers."""
     texts = [error.detail or error.title or error.description or "", *map(_detail, error.subproblems or ())]
     return _UNPRINTABLE.sub(" ", "; ".join(filter(None, texts)))[:_MOST_WORDS]

@@ -1,4 +1,4 @@
-"""When a CA would have a certificate renewed (ARI, RFC 9773). Pure."""
+"""Reads when a CA suggests renewing a certificate (ARI, RFC 9773). Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from josepy.json_util import encode_b64jose
 from monitor.certificates.acme.transport import Answer
 from monitor.certificates.issuer import RenewalWindow
 
-_SHORTEST_SECONDS: Final = 60.0  # §4.3.2: between a minute and a day, whatever the CA says
+_SHORTEST_SECONDS: Final = 60.0  # §4.3.2: between a minute and a day, whatever the CA asks for
 _LONGEST_SECONDS: Final = 86_400.0
 _DEFAULT_SECONDS: Final = 6 * 3600.0
 

@@ -3,11 +3,11 @@
 Owns the nonces and the directory as last read. It knows nothing of orders: what an answer means is the caller's.
 
 Rules
-    a nonce is used once; every answer brings another; one that the CA no longer likes (badNonce, RFC 8555 §6.5)
-    costs a repetition, however the request is meant
-    a connection that breaks, or a 5xx, is met by trying again, shortly and a few times, but only where the caller says
-    that the request may be repeated
-    nothing is followed, nothing is read beyond `_MOST_BYTES`, nothing takes longer than `_REQUEST_SECONDS`
+    a nonce is used once; every response brings another; a rejected one (badNonce, RFC 8555 §6.5) means that the request
+    was not processed, so it is repeated
+    a broken connection or a 5xx is retried a few times after a short pause, but only where the caller allows the
+    request to be repeated
+    redirects are not followed; a response is limited to `_MOST_BYTES` and `_REQUEST_SECONDS`
 Payloads, keys and tokens never reach the log.
 """
 
@@ -40,13 +40,15 @@ _MOST_NONCES: Final = 64
 _NONCE_TRIES: Final = 20
 _TRIES: Final = 3
 _FIRST_PAUSE_SECONDS: Final = 0.1
-_LONGEST_PAUSE_SECONDS: Final = 3.0  # a CA that asks for more is left alone until the order is tried again
+_LONGEST_PAUSE_SECONDS: Final = (
+    3.0  # a CA that asks for a longer pause is asked again with the next attempt at the order
+)
 _DIRECTORY_SECONDS: Final = 3600.0
 _HEADERS: Final = {"Accept-Language": "en"}
 
 
 class Answer(NamedTuple):
-    """A success. `url` is what ``Location`` says, "" for nothing."""
+    """A successful response. `url` is the value of ``Location``, or ""."""
 
     body: bytes
     url: str
@@ -61,7 +63,7 @@ class Answer(NamedTuple):
 
 
 class Unavailable(IssuanceFailed):
-    """The CA did not answer, or not now. `was_taken` tells whether it may have acted on the request all the same."""
+    """The CA did not answer, or asks to retry later. `was_taken`: it may have acted on the request nevertheless."""
 
     def __init__(self, words: str, *, was_taken: bool, retry_after_seconds: float = 0.0) -> None:
         super().__init__(words, kind="unavailable", retry_after_seconds=retry_after_seconds)
@@ -108,7 +110,7 @@ class Transport:
         accept: str = "application/json",
         is_repeatable: bool = True,
     ) -> Answer:
-        """Post `payload`, None for a POST-as-GET; without `account_url` the key itself says who asks.
+        """Post `payload`, None for a POST-as-GET; without `account_url` the request carries the key itself (``jwk``).
 
         Raises: `Problem` under 500; `IssuanceFailed`, `Unavailable` where the CA did not answer.
         """
