@@ -9,7 +9,7 @@ import pytest
 
 from tests.children import ROOT
 
-PACKAGES = ("api", "common", "monitor")
+PACKAGES = ("api", "bench", "common", "monitor", "tests")
 LONGEST_LINES = 120
 READMES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("README.md"))
 _PATH = re.compile(r"`((?:api|bench|common|edge|monitor|tests)/[\w./-]*)`")
