@@ -21,6 +21,7 @@ DEBIAN_PACKAGES = {
     "openssl": "openssl",
     "pebble": "pebble",
     "pgbouncer": "pgbouncer",
+    "php-cli": "php",
     "unbound": "unbound",
 }
 SOME_FAILED = 1  # pytest's status when it came to its end; any other is an accident

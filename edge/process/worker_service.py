@@ -77,6 +77,7 @@ class EdgeService:
         return [*self._worker.measurements(), *_tls_families(self._tls)]
 
     def close(self) -> None:
+        self._tls.close()
         self._worker.close()
         self._reader.close()
 
@@ -93,6 +94,7 @@ def _tls_families(tls: TlsShared) -> list[Family]:
     }
     return [
         Family.of("frontage_edge_tls_handshakes", "Handshakes that succeeded.", "counter", counters.handshakes),
+        Family.of("frontage_edge_tls_resumed", "Of these, resumed sessions.", "counter", counters.resumed),
         Family.of("frontage_edge_tls_handshaking", "Connections now without TLS.", "gauge", counters.handshaking),
         Family.of("frontage_edge_tls_held", "Handshakes held for a certificate.", "counter", counters.held),
         Family.of("frontage_edge_tls_held_now", "Handshakes now held.", "gauge", tls.held_now),

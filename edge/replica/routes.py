@@ -8,6 +8,7 @@ other, so that it is logged once.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -27,6 +28,16 @@ _PRODUCTS: tuple[Product, ...] = ("power", "secure")  # Power's route wins
 _NOWHERE = Origin("http", "", 0, "")
 
 _log = get_logger("edge.replica.routes")
+
+
+def read_application_id(reader: Reader, domain: str) -> str | None:
+    """The application that has the domain in the replica now; None if there is none, or its record is unusable."""
+    for product in _PRODUCTS:
+        content = reader.get_raw("route", f"{product}/{domain}")
+        if content is not None:
+            with suppress(RecordUnusable):
+                return read_record(RouteRecord, content).application_id
+    return None
 
 
 @dataclass(slots=True)

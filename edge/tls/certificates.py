@@ -2,8 +2,9 @@
 
 It owns which certificate a domain presents right now. It must not know handshakes or sockets.
 
-- A context stands for one domain and one record: when the replica's generation moves, the record is read
-  again at the next handshake, and another digest means another context. Live connections keep theirs.
+- A context stands for one domain, one application and one record: when the replica's generation moves, both are
+  read again at the next handshake, and a difference means another context. Live connections keep theirs.
+- A context seals session tickets with its own key: `discard_older_than` ends the key's life.
 - Only names with a record get a context; a record that cannot be used is remembered as such until it changes.
 - An expired certificate is presented like any other: the client's own warning says more than an alert from us.
 """
@@ -14,6 +15,7 @@ import base64
 import hashlib
 import ssl
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -22,6 +24,7 @@ from common.errors import SecretUnreadable
 from common.logs import get_logger
 from common.secrets import Keyring
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
+from edge.replica.routes import read_application_id
 from edge.tls.contexts import build_context
 
 _log = get_logger(__name__)
@@ -47,15 +50,26 @@ class Missing(Enum):
 class _Entry:
     context: ssl.SSLContext | None  # none: unusable
     digest: bytes
+    application_id: str | None
     generation: int
+    built_at: float
 
 
 class CertificateCache:
     """Least recently used contexts by domain. Created by `TlsShared`; holds keys in memory while it lives."""
 
-    def __init__(self, reader: Reader, keyring: Keyring, *, capacity: int) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        keyring: Keyring,
+        *,
+        capacity: int,
+        now: Callable[[], float],
+    ) -> None:
+        """`now` is monotonic, in seconds."""
         self._reader = reader
         self._keyring = keyring
+        self._now = now
         self._capacity = capacity
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
@@ -71,7 +85,7 @@ class CertificateCache:
             if record is None:
                 self.discard(domain)
                 return Missing.ABSENT
-            if entry is None or entry.digest != _digest(record):
+            if entry is None or not self._is_current(entry, domain, record):
                 return Missing.UNBUILT
             entry.generation = generation
         self._entries.move_to_end(domain)
@@ -84,7 +98,9 @@ class CertificateCache:
         if record is None:
             self.discard(domain)
             return Missing.ABSENT
-        entry = _Entry(self._try_build(domain, record), _digest(record), generation)
+        application_id = read_application_id(self._reader, domain)
+        context = self._try_build(domain, record)
+        entry = _Entry(context, _digest(record), application_id, generation, self._now())
         self._entries[domain] = entry
         self._entries.move_to_end(domain)
         if len(self._entries) > self._capacity:
@@ -93,6 +109,15 @@ class CertificateCache:
 
     def discard(self, domain: str) -> None:
         self._entries.pop(domain, None)
+
+    def discard_older_than(self, seconds: float) -> None:
+        """Discard contexts built longer ago, used or not: their session tickets are void from now on."""
+        built_before = self._now() - seconds
+        for domain in [domain for domain, entry in self._entries.items() if entry.built_at < built_before]:
+            del self._entries[domain]
+
+    def _is_current(self, entry: _Entry, domain: str, record: bytes) -> bool:
+        return entry.digest == _digest(record) and entry.application_id == read_application_id(self._reader, domain)
 
     def _try_build(self, domain: str, content: bytes) -> ssl.SSLContext | None:
         try:

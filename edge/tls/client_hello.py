@@ -33,8 +33,7 @@ _read_extension_header = struct.Struct(">HH").unpack_from  # type, length
 _EXTENSION_HEADER_BYTES = 4
 _NAME_HEADER = struct.Struct(">HBH")  # length of the list, type, length of its one name
 _SERVER_NAME, _SUPPORTED_GROUPS, _ALPN, _SUPPORTED_VERSIONS, _KEY_SHARE = 0, 10, 16, 43, 51
-_CURVES = frozenset({23, 24, 25, 29, 30})  # RFC 8446 §4.2.7: those OpenSSL knows for both versions
-_FINITE_FIELDS = range(0x0100, 0x0200)
+FINITE_FIELDS = range(0x0100, 0x0200)
 
 _HTTP_METHOD = re.compile(rb"[A-Z]{3,8} ")
 _LONGEST_METHOD_BYTES = 9
@@ -60,9 +59,11 @@ class _Malformed(Exception):
 class ClientHelloPeek:
     """Fed the connection's first bytes, in any portions, until it answers. One a connection, then dropped."""
 
-    __slots__ = ("_message", "_seen_bytes", "_unparsed")
+    __slots__ = ("_groups", "_message", "_seen_bytes", "_unparsed")
 
-    def __init__(self) -> None:
+    def __init__(self, groups: frozenset[int]) -> None:
+        """`groups`: the key exchange groups to accept (`edge.tls.groups`)."""
+        self._groups = groups
         self._unparsed = b""
         self._message = b""
         self._seen_bytes = 0  # of whole records
@@ -115,7 +116,7 @@ class ClientHelloPeek:
         if len(message) > end:
             return Failure.MALFORMED
         try:
-            return _parse(message)
+            return _parse(message, self._groups)
         except (_Malformed, IndexError):
             return Failure.MALFORMED
 
@@ -132,8 +133,19 @@ def _judge_foreign(start: bytes) -> Failure | None:
     return Failure.NOT_TLS
 
 
-def _parse(message: bytes) -> ClientHello | Failure:
+def read_groups(hello: bytes) -> frozenset[int]:
+    """The groups that a hello of our own library offers; it lies in one record."""
+    _, extensions = _split(hello[_RECORD_HEADER_BYTES:])
+    return frozenset(_parse_groups(extensions[_SUPPORTED_GROUPS]))
+
+
+def _parse(message: bytes, groups: frozenset[int]) -> ClientHello | Failure:
     """Raises: `_Malformed`, and IndexError for what ends too early."""
+    return _summarise(*_split(message), groups)
+
+
+def _split(message: bytes) -> tuple[bytes, dict[int, bytes]]:
+    """The version of old clients, and the extensions by type. Raises: as `_parse`."""
     version_at = _MESSAGE_HEADER_BYTES
     session_at = version_at + _VERSION_AND_RANDOM_BYTES
     ciphers_at = session_at + 1 + message[session_at]
@@ -144,13 +156,15 @@ def _parse(message: bytes) -> ClientHello | Failure:
         raise _Malformed
     legacy_version = message[version_at : version_at + 2]
     if end == len(message):  # RFC 5246 §7.4.1.2: a hello may end here
-        return _summarise(legacy_version, {})
+        return legacy_version, {}
     if end + 2 + int.from_bytes(message[end : end + 2]) != len(message):
         raise _Malformed
-    return _summarise(legacy_version, _extensions(message, end + 2))
+    return legacy_version, _extensions(message, end + 2)
 
 
-def _summarise(legacy_version: bytes, extensions: dict[int, bytes]) -> ClientHello | Failure:
+def _summarise(
+    legacy_version: bytes, extensions: dict[int, bytes], accepted_groups: frozenset[int]
+) -> ClientHello | Failure:
     alpn = _parse_alpn(extensions[_ALPN]) if _ALPN in extensions else ()
     name = _parse_server_name(extensions[_SERVER_NAME]) if _SERVER_NAME in extensions else None
     if _SUPPORTED_VERSIONS in extensions:
@@ -160,7 +174,9 @@ def _summarise(legacy_version: bytes, extensions: dict[int, bytes]) -> ClientHel
         offers_tls12, offers_tls13 = legacy_version >= _TLS12, False
     if not (offers_tls12 or offers_tls13):
         return Failure.OLD_VERSION
-    if _SUPPORTED_GROUPS in extensions and _chooses_finite_field(extensions, offers_tls13=offers_tls13):
+    if _SUPPORTED_GROUPS in extensions and not _can_exchange_keys(
+        extensions, accepted_groups, offers_tls13=offers_tls13
+    ):
         return Failure.NO_GROUP
     server_name = None
     if name is not None:
@@ -170,18 +186,25 @@ def _summarise(legacy_version: bytes, extensions: dict[int, bytes]) -> ClientHel
     return ClientHello(server_name, alpn, offers_tls12, offers_tls13)
 
 
-def _chooses_finite_field(extensions: dict[int, bytes], *, offers_tls13: bool) -> bool:
-    """OpenSSL takes the first share it can use, or asks for one: on a curve, if the client knows any."""
-    groups = _only_vector(extensions[_SUPPORTED_GROUPS], 2)
-    if len(groups) % 2:
-        raise _Malformed
-    if _CURVES.isdisjoint(struct.unpack(f">{len(groups) // 2}H", groups)):
-        return True
+def _can_exchange_keys(extensions: dict[int, bytes], accepted: frozenset[int], *, offers_tls13: bool) -> bool:
+    """Whether there is a common group, and OpenSSL does not choose a finite field before it.
+
+    OpenSSL takes the first share that it can use, or asks for one: of an accepted group, if the client has any.
+    """
+    if accepted.isdisjoint(_parse_groups(extensions[_SUPPORTED_GROUPS])):
+        return False
     if offers_tls13 and _KEY_SHARE in extensions:
         for group in _shared_groups(extensions[_KEY_SHARE]):
-            if group in _CURVES or group in _FINITE_FIELDS:
-                return group in _FINITE_FIELDS
-    return False
+            if group in accepted or group in FINITE_FIELDS:
+                return group not in FINITE_FIELDS
+    return True
+
+
+def _parse_groups(body: bytes) -> tuple[int, ...]:
+    groups = _only_vector(body, 2)
+    if len(groups) % 2:
+        raise _Malformed
+    return struct.unpack(f">{len(groups) // 2}H", groups)
 
 
 def _shared_groups(body: bytes) -> Iterator[int]:

@@ -19,11 +19,13 @@ from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
 from edge.tls.contexts import holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
 from edge.tls.failures import Failure
+from edge.tls.groups import accepted_groups
 from edge.tls.holding import Held, Holdable, HoldCaps
 from edge.transport.connection_limits import ConnectionLimits
 
 # A handshake costs a third of a millisecond: releasing more of them in one turn would stall the others.
 _RELEASES_PER_TURN = 8
+_SWEEPS_A_CONTEXT_LIFE = 720  # one a minute
 
 
 class Handshake(Holdable, Protocol):
@@ -46,6 +48,7 @@ class Limits:
     builds_per_second: float = 400.0  # 0.7-1 ms each: a third of a core at most
     build_burst: int = 16
     waiting_for_build: int = 1024
+    context_seconds: float = 12 * 3600.0  # the life of a ticket key: see `contexts`
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class Counters:
 
     handshaking: int = 0  # connections now without a stream
     handshakes: int = 0  # succeeded
+    resumed: int = 0  # of these: by a session ticket or id
     held: int = 0
     cache_hits: int = 0
     context_builds: int = 0
@@ -61,7 +65,7 @@ class Counters:
 
 
 class TlsShared:
-    """One a worker, created by it. `on_replica_change` is called after each change of the replica."""
+    """One a worker, created and closed by it. `on_replica_change` is called after each change of the replica."""
 
     def __init__(
         self,
@@ -74,16 +78,18 @@ class TlsShared:
     ) -> None:
         self.loop = loop
         self.limits = limits or Limits()
+        self.groups = accepted_groups()
         self.counters = Counters()
         self.deadlines = Deadlines(loop, self.limits.handshake_seconds)
         self.connection_limits = connection_limits or ConnectionLimits()
         self._clock = clock
         self._reader = reader
-        self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts)
+        self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts, now=loop.time)
         self._budget = BuildBudget(per_second=self.limits.builds_per_second, burst=self.limits.build_burst)
         self._held: Held[Handshake] = Held(self.limits.hold_caps)
         self._queue: dict[Handshake, None] = {}  # to be decided (again), in order
         self._pump: asyncio.TimerHandle | None = None
+        self._sweep_contexts()
 
     @property
     def held_now(self) -> int:
@@ -114,6 +120,7 @@ class TlsShared:
     def completed(self, server_name: str, established: ssl.SSLObject) -> None:
         """Count it; and keep the sessions OpenSSL remembers for TLS 1.2 clients bounded."""
         self.counters.handshakes += 1
+        self.counters.resumed += bool(established.session_reused)
         if established.version() == "TLSv1.2" and holds_too_many_sessions(established.context):
             self._certificates.discard(server_name)
 
@@ -129,6 +136,13 @@ class TlsShared:
                 self._queue.update(dict.fromkeys(self._held.of(domain)))
         if self._queue:
             self._schedule_pump(0)
+
+    def close(self) -> None:
+        self._sweep.cancel()
+
+    def _sweep_contexts(self) -> None:
+        self._certificates.discard_older_than(self.limits.context_seconds)
+        self._sweep = self.loop.call_later(self.limits.context_seconds / _SWEEPS_A_CONTEXT_LIFE, self._sweep_contexts)
 
     # Decisions ---------------------------------------------------------------------------------------------
 

@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek, normalise
 from edge.tls.failures import Failure
+from edge.tls.groups import accepted_groups
 from tests.tls_parts import client_hello, in_records
 
 HELLO = client_hello("a.example", alpn=("h2", "http/1.1"))
 MESSAGE = HELLO[5:]
+CURVES = frozenset({23, 24, 25, 29, 30})
 
 
-def peek(data: bytes, cuts: list[int] | None = None) -> ClientHello | Failure | None:
+def peek(data: bytes, cuts: list[int] | None = None, groups: frozenset[int] = CURVES) -> ClientHello | Failure | None:
     """Feed `data` cut at these places; stop at the first answer."""
-    reader = ClientHelloPeek()
+    reader = ClientHelloPeek(groups)
     places = [0, *sorted(cuts or []), len(data)]
     for start, end in itertools.pairwise(places):
         answer = reader.feed(data[start:end])
@@ -93,7 +95,7 @@ def vector(body: bytes) -> bytes:
     return len(body).to_bytes(2) + body
 
 
-X25519, P256, FFDHE8192, GREASE = 29, 23, 0x0104, 0x2A2A
+X25519, P256, FFDHE8192, GREASE, X25519_ML_KEM_768 = 29, 23, 0x0104, 0x2A2A, 4588
 
 
 @pytest.mark.parametrize(
@@ -111,10 +113,31 @@ X25519, P256, FFDHE8192, GREASE = 29, 23, 0x0104, 0x2A2A
 def test_who_would_have_keys_exchanged_in_a_finite_field_is_refused(
     groups: list[int], shares: list[int], is_refused: bool
 ) -> None:
+    answer = peek(hello_offering(groups, shares))
+    assert answer is Failure.NO_GROUP if is_refused else isinstance(answer, ClientHello)
+
+
+def hello_offering(groups: list[int], shares: list[int]) -> bytes:
     known = extension(10, vector(b"".join(group.to_bytes(2) for group in groups)))
     shared = extension(51, vector(b"".join(group.to_bytes(2) + vector(b"key") for group in shares)))
-    answer = peek(in_records(message_of(known + shared + extension(43, b"\x02\x03\x04"))))
-    assert answer is Failure.NO_GROUP if is_refused else isinstance(answer, ClientHello)
+    return in_records(message_of(known + shared + extension(43, b"\x02\x03\x04")))
+
+
+def test_post_quantum_groups_are_accepted_where_the_library_accepts_them() -> None:
+    hello = hello_offering([X25519_ML_KEM_768], [X25519_ML_KEM_768])
+    assert peek(hello) is Failure.NO_GROUP
+    assert isinstance(peek(hello, groups=CURVES | {X25519_ML_KEM_768}), ClientHello)
+
+
+def test_a_post_quantum_share_is_used_before_a_finite_field() -> None:
+    both = [X25519_ML_KEM_768, FFDHE8192]
+    assert isinstance(peek(hello_offering(both, both), groups=CURVES | {X25519_ML_KEM_768}), ClientHello)
+
+
+def test_the_library_is_asked_for_the_groups_it_accepts() -> None:
+    accepted = accepted_groups()
+    assert accepted >= CURVES
+    assert (X25519_ML_KEM_768 in accepted) is (ssl.OPENSSL_VERSION_INFO >= (3, 5))
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\x05\0\x1d\0\x03ab", b"\0\x03\0\x1d\0", b"\0\0x"])

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +13,10 @@ from edge.tls.failures import Failure, answer_to
 from tests.tls_parts import MemoryReplica, keyring, the_ca
 
 
-def cache_over(replica: MemoryReplica, capacity: int = 8) -> CertificateCache:
-    return CertificateCache(replica, keyring(), capacity=capacity)
+def cache_over(
+    replica: MemoryReplica, capacity: int = 8, now: Callable[[], float] = time.monotonic
+) -> CertificateCache:
+    return CertificateCache(replica, keyring(), capacity=capacity, now=now)
 
 
 def test_an_unknown_name_never_builds() -> None:
@@ -44,6 +48,31 @@ def test_another_record_needs_another_context_and_a_removed_one_none() -> None:
     replica.remove("certificate", "a.example")
     assert cache.find("a.example") is Missing.ABSENT
     assert len(cache) == 0
+
+
+def test_a_domain_that_moved_to_another_application_needs_another_context() -> None:
+    replica = MemoryReplica()
+    replica.put_certificate("a.example")
+    replica.put("route", "power/a.example", {"application_id": "one"})
+    cache = cache_over(replica)
+    old = cache.build("a.example")
+    replica.put("route", "power/a.example", {"application_id": "one", "redirect_to": None})
+    assert cache.find("a.example") is old
+    replica.put("route", "power/a.example", {"application_id": "two"})
+    assert cache.find("a.example") is Missing.UNBUILT
+
+
+def test_old_contexts_are_discarded_however_often_they_are_used() -> None:
+    replica = MemoryReplica()
+    now = 1000.0
+    cache = cache_over(replica, now=lambda: now)
+    for domain, now in (("a.example", 1000.0), ("b.example", 1060.0)):  # noqa: B007 - read by the lambda
+        replica.put_certificate(domain)
+        cache.build(domain)
+        cache.find("a.example")
+    cache.discard_older_than(30.0)
+    assert cache.find("a.example") is Missing.UNBUILT
+    assert isinstance(cache.find("b.example"), ssl.SSLContext)
 
 
 def test_the_least_recently_used_context_goes_first() -> None:
