@@ -1,7 +1,8 @@
 """The end of a raw connection: let the last bytes leave, then close, both within bounds.
 
 Closing at once while the client still sends makes the kernel answer with a reset, which can destroy what the
-client has not read yet. So we send FIN, read and forget until the client's own end, and only then close.
+client has not read yet. So we send FIN, read and discard until the client's own end, and only then close. The bound
+is time, not bytes: a client on a fast link sends megabytes before it reads the early answer to its upload.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-_LINGER_SECONDS = 2.0
-_STALLED_ROUNDS = 15  # of so long, in which it took nothing of what we have not sent yet: half a minute
-_LINGER_BYTES = 256 * 1024
+_ROUND_SECONDS = 2.0
+_MAX_ROUNDS = 15  # half a minute, as nginx's lingering_time
 
 
 def linger(
@@ -35,9 +35,13 @@ def linger(
 
 
 class Lingering(asyncio.Protocol):
-    """Ends when the client does, after 256 KB more from it, or 2 s after all was sent; or when it takes no more."""
+    """Discards what the client sends, until the client ends the connection or a bound is reached.
 
-    __slots__ = ("_loop", "_on_lost", "_raw", "_rounds_left", "_timer", "_unread_bytes", "_unsent_bytes")
+    Looks once a round of 2 s. Aborts when in one round the client neither took nor sent anything, with everything
+    sent; and after 15 rounds in which it took nothing of what is unsent, or only sent.
+    """
+
+    __slots__ = ("_has_received", "_loop", "_on_lost", "_raw", "_rounds_left", "_timer", "_unsent_bytes")
 
     def __init__(
         self,
@@ -48,15 +52,13 @@ class Lingering(asyncio.Protocol):
         self._loop = loop
         self._raw = raw
         self._on_lost = on_lost
-        self._unread_bytes = _LINGER_BYTES
+        self._has_received = False  # in this round
         self._unsent_bytes = raw.get_write_buffer_size()
-        self._rounds_left = _STALLED_ROUNDS
-        self._timer = loop.call_later(_LINGER_SECONDS, self._on_timer)
+        self._rounds_left = _MAX_ROUNDS
+        self._timer = loop.call_later(_ROUND_SECONDS, self._end_round)
 
     def data_received(self, data: bytes) -> None:
-        self._unread_bytes -= len(data)
-        if self._unread_bytes < 0:
-            self._raw.abort()
+        self._has_received = True
 
     def eof_received(self) -> bool:
         return False  # the transport closes itself, after its buffer
@@ -65,11 +67,12 @@ class Lingering(asyncio.Protocol):
         self._timer.cancel()
         self._on_lost(exc)
 
-    def _on_timer(self) -> None:
+    def _end_round(self) -> None:
         unsent_bytes = self._raw.get_write_buffer_size()
-        self._rounds_left = _STALLED_ROUNDS if unsent_bytes < self._unsent_bytes else self._rounds_left - 1
-        self._unsent_bytes = unsent_bytes
-        if unsent_bytes and self._rounds_left:
-            self._timer = self._loop.call_later(_LINGER_SECONDS, self._on_timer)
+        self._rounds_left = _MAX_ROUNDS if unsent_bytes < self._unsent_bytes else self._rounds_left - 1
+        is_active = bool(unsent_bytes) or self._has_received
+        self._unsent_bytes, self._has_received = unsent_bytes, False
+        if is_active and self._rounds_left:
+            self._timer = self._loop.call_later(_ROUND_SECONDS, self._end_round)
         else:
             self._raw.abort()

@@ -503,8 +503,57 @@ async def test_who_still_sends_reads_the_answer_of_one_who_lingers() -> None:
         await until(lambda: here.inners[0].events == ["made", "lost"])
 
 
+class EarlyAnswer(Silent):
+    """Answers before the request's body has come, and takes up nothing after it."""
+
+    def on_data(self, data: bytes) -> None:
+        self.transport.write_last(
+            b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large"
+        )
+        self.transport.linger()
+
+
+async def test_curl_reads_an_early_answer_while_it_sends_100_megabytes(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(the_ca().pem)
+    with (tmp_path / "body").open("wb") as body:
+        body.truncate(100_000_000)
+    async with edge(EarlyAnswer) as here:
+        command = ["curl", "-s", "--cacert", str(tmp_path / "ca.pem"), "--resolve", f"a.example:{here.port}:127.0.0.1"]
+        command += ["-H", "Expect:", "-T", str(tmp_path / "body"), f"https://a.example:{here.port}/"]
+        for _ in range(6):
+            done = await in_thread(lambda: subprocess.run(command, capture_output=True, timeout=20, check=False))
+            assert (done.returncode, done.stdout) == (0, b"too large")
+
+
+async def test_a_client_that_reads_only_after_its_upload_gets_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.transport.lingering._ROUND_SECONDS", 0.1)
+    async with edge(EarlyAnswer) as here:
+
+        def upload_then_read() -> bytes:
+            with connection(here.port) as client:
+                ends_at = time.perf_counter() + 0.5
+                while time.perf_counter() < ends_at:
+                    client.sendall(bytes(65536))
+                return receive(client, 12)
+
+        assert await in_thread(upload_then_read) == b"HTTP/1.1 413"
+
+
+async def test_a_client_that_sends_for_ever_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.transport.lingering._ROUND_SECONDS", 0.02)
+    async with edge(EarlyAnswer) as here:
+
+        def upload_for_ever() -> None:
+            with connection(here.port) as client:
+                while True:
+                    client.sendall(bytes(65536))
+
+        with pytest.raises(OSError, match=r"reset|pipe|EOF"):
+            await in_thread(upload_for_ever)
+
+
 async def test_lingering_is_bounded_when_the_client_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.transport.lingering._LINGER_SECONDS", 0.05)
+    monkeypatch.setattr("edge.transport.lingering._ROUND_SECONDS", 0.05)
 
     class Closing(Silent):
         def on_data(self, data: bytes) -> None:
