@@ -8,6 +8,7 @@ import asyncio
 from common.clock import Clock
 from common.db import edge_nodes, feed
 from common.db.pool import Database
+from common.retry_pauses import RetryPauses
 
 _FIRST_LOOK_SECONDS = 0.005
 _LAST_LOOK_SECONDS = 0.05
@@ -19,7 +20,7 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
     Raises: `DatabaseUnavailable`.
     """
     deadline = clock.monotonic() + within_seconds
-    pause = _FIRST_LOOK_SECONDS
+    pauses = RetryPauses(first=_FIRST_LOOK_SECONDS, longest=_LAST_LOOK_SECONDS)
     async with database.connection() as connection:
         head = await feed.read_head(connection)  # the version committed, or a later one
     while True:
@@ -27,5 +28,4 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
             missing = await edge_nodes.nodes_behind(connection, head.identity, head.version)
         if not missing or clock.monotonic() >= deadline:
             return missing
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LAST_LOOK_SECONDS)
+        await asyncio.sleep(pauses.next_seconds())

@@ -33,7 +33,7 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
-from monitor.perseverance import persevere
+from monitor.restarts import restart_on_failure
 from monitor.retention import Retention
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
@@ -86,7 +86,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", partial(check_database, database), measure)
         )
         async with asyncio.TaskGroup() as tasks:
-            roots = [tasks.create_task(persevere(name, run, database, clock), name=name) for name, run in work.items()]
+            roots = [
+                tasks.create_task(restart_on_failure(name, run, database, clock), name=name)
+                for name, run in work.items()
+            ]
             settle_garbage_collector()
             announce_ready()
             await stop.wait()
