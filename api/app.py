@@ -27,6 +27,7 @@ from api.services.batches import BatchService
 from api.services.diagnosis import DiagnosisService
 from api.services.enrolment import Enrolment
 from api.services.monitor import MonitorService
+from api.services.origin_state import OriginStates
 from api.services.power import PowerService
 from api.services.reachability import OriginProbe
 from api.services.secure import SecureService
@@ -66,9 +67,11 @@ def build_app(
     authenticator = Authenticator(database, keyring, clock)
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
     enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), probe, clock)
-    power = PowerHandlers(PowerService(enrolment))
-    diagnosis = DiagnosisHandler(DiagnosisService(enrolment, probe, settings), clock)
-    secure = SecureHandlers(SecureService(enrolment, OriginProbe(policy, settings.dns_servers)))
+    probe_origin = OriginProbe(policy, settings.dns_servers)
+    origins = OriginStates(probe_origin, clock)
+    power = PowerHandlers(PowerService(enrolment, origins))
+    diagnosis = DiagnosisHandler(DiagnosisService(enrolment, probe, origins, settings), clock)
+    secure = SecureHandlers(SecureService(enrolment, probe_origin))
     monitor = MonitorHandlers(MonitorService(database))
     bulk = BatchHandlers(BatchService(database))
     webhooks = WebhookHandlers(WebhookService(database))
@@ -78,6 +81,7 @@ def build_app(
         client_max_size=LARGEST_BODY_BYTES,
     )
     app.on_response_prepare.append(_hide_software)
+    app.on_cleanup.append(lambda _: origins.close())
     routes = (
         ("GET", "/power", power.get),
         ("POST", "/power", power.post),

@@ -1,31 +1,51 @@
 """Waits until a change is live, which means applied by every edge with a lease. The wait is bounded, so that a dead
-edge cannot delay a request for long."""
+edge cannot delay a request for long; an edge that reports that it cannot serve or follow is behind, and not waited for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from common.clock import Clock
 from common.db import edge_nodes, feed
+from common.db.edge_nodes import EdgeNode
 from common.db.pool import Database
-from common.retry_pauses import RetryPauses
 
 _FIRST_LOOK_SECONDS = 0.005
 _LAST_LOOK_SECONDS = 0.05
 
 
-async def await_edges(database: Database, clock: Clock, *, within_seconds: float) -> list[str]:
-    """Wait for what is committed now to be live. Returns the edges that had not applied it in time.
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a change has come: `alive` edges hold a lease, and of these the ones `behind` do not serve it."""
+
+    alive: int
+    behind: tuple[EdgeNode, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether edges run, and each of them says that it cannot serve or follow."""
+        return self.alive > 0 and sum(not edge.follows for edge in self.behind) == self.alive
+
+    @property
+    def labels(self) -> list[str]:
+        return [edge.label for edge in self.behind]
+
+
+async def await_edges(database: Database, clock: Clock, *, within_seconds: float) -> Reach:
+    """Wait for what is committed now to be live, or for `within_seconds`.
 
     Raises: `DatabaseUnavailable`.
     """
     deadline = clock.monotonic() + within_seconds
-    pauses = RetryPauses(first=_FIRST_LOOK_SECONDS, longest=_LAST_LOOK_SECONDS)
+    pause = _FIRST_LOOK_SECONDS
     async with database.connection() as connection:
         head = await feed.read_head(connection)  # the version committed, or a later one
     while True:
         async with database.connection() as connection:
-            missing = await edge_nodes.nodes_behind(connection, head.identity, head.version)
-        if not missing or clock.monotonic() >= deadline:
-            return missing
-        await asyncio.sleep(pauses.next_seconds())
+            behind = await edge_nodes.nodes_behind(connection, head.identity, head.version)
+            if not any(edge.follows for edge in behind) or clock.monotonic() >= deadline:
+                return Reach(await edge_nodes.count_alive(connection), tuple(behind))
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LAST_LOOK_SECONDS)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from random import Random
 from typing import Any, Protocol
 
 from common.addresses import own_policy
-from common.admin_listener import check_database, serving_admin
+from common.admin_listener import Readiness, check_database, serving_admin
 from common.claims import Runner
 from common.clock import Clock, SystemClock
-from common.db import batches, monitored_domains, orders, revocations
+from common.db import batches, monitor_nodes, monitored_domains, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.listener import Listener
 from common.db.pool import Database, open_pool, resolve_dsn
@@ -33,7 +33,8 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
-from monitor.restarts import restart_on_failure
+from monitor.lease import Lease
+from monitor.perseverance import persevere
 from monitor.retention import Retention
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
@@ -65,7 +66,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         AsyncExitStack() as opened,
     ):
         await check_start(database, keyring)
-        issuer = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
+        issuer, authority = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
         deliveries = _deliveries(settings, database, keyring, clock, random)
         certificates = _certificates(settings, database, issuer, keyring, clock, random, on_event=deliveries.wake)
         batch_runners = _batches(database, random)
@@ -81,13 +82,18 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
         retention = Retention(database, clock, random)
         work["retention"] = retention.run
+        stopped: set[str] = set()
+        lease = Lease(dsn, authority, lambda: stopped)
+        work["lease"] = lease.run
+        await lease.report(database)  # a monitor that is ready is known to run
         measure = partial(_measure, runners, retention)
+        check_readiness = partial(_check_readiness, database, stopped)
         await opened.enter_async_context(
-            serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", partial(check_database, database), measure)
+            serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", check_readiness, measure)
         )
         async with asyncio.TaskGroup() as tasks:
             roots = [
-                tasks.create_task(restart_on_failure(name, run, database, clock), name=name)
+                tasks.create_task(persevere(name, run, database, clock, stopped), name=name)
                 for name, run in work.items()
             ]
             settle_garbage_collector()
@@ -128,7 +134,7 @@ def _certificates(
         on_event=on_event,
     )
     work: dict[str, tuple[Any, Any, int]] = {
-        "awaited orders": (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
+        monitor_nodes.ISSUING: (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
         "routine orders": (orders.ROUTINE, issuance.perform, _ROUTINE_ORDERS_AT_ONCE),
         "revocations": (revocations, Revoking(database, issuer).perform, _REVOCATIONS_AT_ONCE),
     }
@@ -186,17 +192,28 @@ def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:
 
 
 @asynccontextmanager
-async def _open_issuer(settings: Settings, database: Database, keyring: Keyring, clock: Clock) -> AsyncIterator[Issuer]:
+async def _open_issuer(
+    settings: Settings, database: Database, keyring: Keyring, clock: Clock
+) -> AsyncIterator[tuple[Issuer, str]]:
+    """The issuer, and its authority as `common.db.monitor_nodes.MonitorNode.issuer`."""
     if settings.issuer == "acme":
         # Its libraries take 0.2 s to load, which others' starts need not wait for.
         from monitor.certificates.acme.opening import open_acme  # noqa: PLC0415
 
         async with open_acme(settings, database, keyring, clock) as issuers:
-            yield issuers
+            yield issuers, f"acme {', '.join(settings.acme_directory)}"
         return
     issuer = open_internal(settings.state_dir, keyring, clock)
     _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
-    yield issuer
+    yield issuer, f"internal {issuer.root_fingerprint}"
+
+
+async def _check_readiness(database: Database, stopped: Collection[str]) -> Readiness:
+    """Ready if Postgres answers, has this program's schema, and all work runs."""
+    readiness = await check_database(database)
+    if not readiness.is_ready or not stopped:
+        return readiness
+    return Readiness(False, {"reason": f"work has stopped: {', '.join(sorted(stopped))}; the log says why"})
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.schemas import answers
+from api.services.notices import NO_EDGE, NO_MONITOR, combined
+from common.db import edge_nodes, monitor_nodes
 from common.db.pool import Database
 from common.db.schema import check_schema
 
@@ -17,6 +19,12 @@ class HealthHandlers:
         return answers.respond({"status": "ok"})
 
     async def readyz(self, _: web.Request) -> web.Response:
+        """200 while requests can be answered. What keeps accepted work from visitors is named beside it: every API
+        process says the same of it, so that none must leave a balancer for it."""
         async with self._database.connection() as connection:
             await check_schema(connection)
-        return answers.respond({"status": "ready"})
+            is_issuing = await monitor_nodes.is_issuing(connection)
+            edges = await edge_nodes.count_alive(connection)
+        noted = [notice for notice, is_well in ((NO_MONITOR, is_issuing), (NO_EDGE, edges)) if not is_well]
+        status = "ready" if not noted else "ready, and what it accepts does not reach visitors"
+        return answers.respond({"status": status, **combined(noted)})

@@ -28,18 +28,18 @@ class PowerHandlers:
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, PowerBody)
-        await self._service.power(application_of(request), body)
-        return answers.message(POWERED)
+        noted = await self._service.power(application_of(request), body)
+        return answers.message(POWERED, notices=noted)
 
     async def put(self, request: web.Request) -> web.Response:
         body = await read_body(request, PowerChange)
-        await self._service.update(application_of(request), body)
-        return answers.message(UPDATED)
+        noted = await self._service.update(application_of(request), body)
+        return answers.message(UPDATED, notices=noted)
 
     async def delete(self, request: web.Request) -> web.Response:
         body = await read_body(request, ProductBody)
-        await self._service.remove(application_of(request), body.domain)
-        return answers.message(REMOVED)
+        noted = await self._service.remove(application_of(request), body.domain)
+        return answers.message(REMOVED, notices=noted)
 
     async def _get_list(self, request: web.Request, application: Application) -> web.Response:
         query = queries.parse_list_query(request.query)

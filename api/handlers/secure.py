@@ -28,18 +28,18 @@ class SecureHandlers:
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, SecureBody)
-        await self._service.secure(application_of(request), body)
-        return answers.message(SECURED)
+        noted = await self._service.secure(application_of(request), body)
+        return answers.message(SECURED, notices=noted)
 
     async def put(self, request: web.Request) -> web.Response:
         body = await read_body(request, ProductBody)
-        await self._service.renew(application_of(request), body)
-        return answers.message(RENEWING)
+        noted = await self._service.renew(application_of(request), body)
+        return answers.message(RENEWING, notices=noted)
 
     async def delete(self, request: web.Request) -> web.Response:
         body = await read_body(request, SecureRemoval)
-        await self._service.remove(application_of(request), body)
-        return answers.message(REMOVED)
+        noted = await self._service.remove(application_of(request), body)
+        return answers.message(REMOVED, notices=noted)
 
     async def _get_list(self, request: web.Request, application: Application) -> web.Response:
         query = queries.parse_list_query(request.query)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
 from aiohttp import web
 
 from api.schemas.queries import ListQuery
+from api.services.notices import Notice, combined
 from common.db.domains import Page
 
 
@@ -26,8 +28,8 @@ def envelope(page: Page, items: list[dict[str, Any]], query: ListQuery) -> dict[
     }
 
 
-def message(text: str, status: int = 200) -> web.Response:
-    return respond({"message": text}, status)
+def message(text: str, status: int = 200, notices: Iterable[Notice] = ()) -> web.Response:
+    return respond({"message": text, **combined(notices)}, status)
 
 
 def respond(content: dict[str, Any] | list[Any], status: int = 200) -> web.Response:

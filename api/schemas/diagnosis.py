@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Seen
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Seen
 from api.services.next_step import NextStep
+from api.services.notices import describe_edge
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.probe import PROBE_PATH
@@ -26,7 +27,35 @@ def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, A
         "challenge_path": _challenge_path(diagnosis) | {"needed": diagnosis.uses_acme},
         "certificate": _certificate(diagnosis.holding, now),
         "order": _order(diagnosis.holding),
+        "origin": _origin(diagnosis),
+        "monitor": _monitor(diagnosis.nodes),
+        "edges": _edges(diagnosis.nodes),
     }
+
+
+def _origin(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """None where there is none to ask."""
+    origin = diagnosis.origin
+    if origin is None:
+        return None if diagnosis.holding is not None else dict(_UNKNOWN)
+    reason = origin.words or None
+    return {"status": origin.status, "url": origin.url, "code": origin.fault, "reason": reason}
+
+
+def _monitor(nodes: Nodes | None) -> dict[str, Any]:
+    """Whether certificates are obtained now."""
+    if nodes is None:
+        return dict(_UNKNOWN)
+    return {"status": "running" if nodes.is_issuing else "not running"}
+
+
+def _edges(nodes: Nodes | None) -> dict[str, Any]:
+    if nodes is None:
+        return dict(_UNKNOWN)
+    reach = nodes.edges
+    status = "not running" if not reach.alive else "behind" if reach.behind else "ok"
+    behind = [{"edge": edge.label, "reason": describe_edge(edge)} for edge in reach.behind]
+    return {"status": status, "running": reach.alive, "behind": behind}
 
 
 def _products(holding: Holding | None) -> list[dict[str, Any]] | None:

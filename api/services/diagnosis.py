@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from api.services.enrolment import Enrolment, is_foreign
+from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
+from api.services.origin_state import OriginState, OriginStates
 from api.services.secure import cname_target_of
 from common import caa
-from common.db import acme_accounts, ca_ledger, certificates, domains, orders
+from common.db import acme_accounts, ca_ledger, certificates, domains, monitor_nodes, orders
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits
 from common.db.certificates import InService
@@ -24,6 +25,7 @@ from common.db.orders import OrderState
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
 from common.eligibility import Findings
+from common.liveness import Reach, await_edges
 from common.logs import get_logger
 from common.names import DomainName
 from common.settings import Settings
@@ -75,6 +77,14 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
+class Nodes:
+    """The edges, and whether a monitor obtains certificates now."""
+
+    is_issuing: bool
+    edges: Reach
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """A part that is None could not be looked at."""
 
@@ -83,6 +93,9 @@ class Diagnosis:
     dns: Dns | None
     caa: Caa | None
     holding: Holding | None
+    nodes: Nodes | None
+    origin: OriginState | None
+    """None where the domain has no origin: it is not enrolled, or sends visitors elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +104,17 @@ class DiagnosisService:
 
     enrolment: Enrolment
     probe: HttpEdgeProbe
+    origins: OriginStates
     settings: Settings
 
     async def diagnose(self, application: Application, name: DomainName) -> Diagnosis:
-        dns, authorization, holding = await asyncio.gather(
+        dns, authorization, (holding, origin), nodes = await asyncio.gather(
             _part("dns", lambda: self._look_at_dns(application, name)),
             _part("caa", lambda: self._look_at_caa(name)),
-            _part("holding", lambda: self._look_at_holding(application, name)),
+            self._look_at_holding_and_origin(application, name),
+            _part("nodes", self._look_at_nodes),
         )
-        return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding)
+        return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding, nodes, origin)
 
     async def _look_at_dns(self, application: Application, name: DomainName) -> Dns:
         targets = await self._targets(application, name)
@@ -172,6 +187,23 @@ class DiagnosisService:
                 full = await ca_ledger.next_slot(connection, issuer, name.text, _limits(self.settings))
             return Holding(tuple(held), await certificates.describe(connection, name.text), order, full)
 
+    async def _look_at_holding_and_origin(
+        self, application: Application, name: DomainName
+    ) -> tuple[Holding | None, OriginState | None]:
+        holding = await _part("holding", lambda: self._look_at_holding(application, name))
+        url = _origin_url(holding) if holding is not None else None
+        if url is None:
+            return holding, None
+        origin = await _part("origin", lambda: self.origins.find(application, name.text, url))
+        return holding, origin or OriginState(url, "unknown", words="it could not be asked")
+
+    async def _look_at_nodes(self) -> Nodes:
+        database = self.enrolment.database
+        async with database.connection() as connection:
+            is_issuing = await monitor_nodes.is_issuing(connection)
+        edges = await await_edges(database, self.enrolment.clock, within_seconds=EDGES_WITHIN_SECONDS)
+        return Nodes(is_issuing, edges)
+
 
 async def _records(questions: Pass, name: str) -> tuple[Seen, ...]:
     """The CNAMEs from `name` on, and the addresses where they end."""
@@ -186,6 +218,14 @@ async def _records(questions: Pass, name: str) -> tuple[Seen, ...]:
     seen += [Seen("A", owner, value) for value in (await questions.ask_confirmed(owner, "A")).values]
     seen += [Seen("AAAA", owner, value) for value in (await questions.ask_confirmed(owner, "AAAA")).values]
     return tuple(seen)
+
+
+def _origin_url(holding: Holding) -> str | None:
+    """Where visitors' requests go: Power's route wins over Secure's."""
+    served = sorted(holding.domains, key=lambda domain: domain.product)
+    if not served or served[0].redirect_to is not None:
+        return None
+    return served[0].application_url or None
 
 
 async def _part(of: str, look: Callable[[], Awaitable[_T]]) -> _T | None:

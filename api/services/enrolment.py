@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from api.errors import STEP_ONE, UNRESOLVED, Refusal, Refused, invalid_parameter
 from api.schemas.queries import ListQuery
+from api.services import notices
+from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
-from common.db import domains
+from common.db import domains, monitor_nodes
 from common.db.applications import Application
 from common.db.domains import Domain, Page, Product
 from common.db.pool import Database
@@ -63,12 +65,23 @@ class Enrolment:
         async with self.resolver.open_pass() as questions:
             return await check_eligibility(questions, name, cname_target, self.service_targets, self.probe)
 
-    async def reach_edges(self) -> None:
-        """What was answered is what visitors meet: a moment's patience for the edges. The work is done all the same."""
+    async def reach_edges(self) -> list[Notice]:
+        """Wait a moment for the edges to apply what was committed. Returns a notice if visitors do not meet it yet."""
+        try:
+            reach = await await_edges(self.database, self.clock, within_seconds=EDGES_WITHIN_SECONDS)
+        except DatabaseUnavailable:
+            return [notices.EDGES_UNKNOWN]
+        if reach.behind:
+            _log.warning("edges have not reported the change", edges=reach.labels)
+        return notices.of_edges(reach)
+
+    async def find_issuer(self) -> list[Notice]:
+        """A notice if no monitor obtains certificates now."""
         with contextlib.suppress(DatabaseUnavailable):
-            missing = await await_edges(self.database, self.clock, within_seconds=EDGES_WITHIN_SECONDS)
-            if missing:
-                _log.warning("edges have not reported the change", edges=missing)
+            async with self.database.connection() as connection:
+                if not await monitor_nodes.is_issuing(connection):
+                    return [notices.NO_MONITOR]
+        return []
 
     def refuse_private(self, application_url: str) -> None:
         """Raises: `Refused` for an address written in the URL; names are looked at when they are dialled."""

@@ -1,16 +1,19 @@
 """The one thing to do next about a domain, in a plain sentence. Pure.
 
 The rows stand in the order in which somebody would put things right: the DNS first, since nothing else works without
-it; then the certificate; and when all is well, that. Each says something or passes on.
+it; then the certificate; then what serves it; and when all is well, that. Each says something or passes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
+from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, of_edges
+from api.services.reachability import OriginFault
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 
@@ -76,6 +79,42 @@ def _failing(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     return NextStep("action needed", f"{_remedy(diagnosis, holding.order.last_error)} {again}")
 
 
+def _issuing(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
+    holding, nodes = diagnosis.holding, diagnosis.nodes
+    if holding is None or not holding.domains or nodes is None or nodes.is_issuing:
+        return None
+    if not _is_live(holding, now):
+        return NextStep("action needed", NO_MONITOR.hint)
+    assert holding.certificate is not None
+    until = _time(holding.certificate.not_after)
+    return NextStep("action needed", f"{NO_MONITOR.hint} The domain's certificate is valid until {until}.")
+
+
+def _origin(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    origin = diagnosis.origin
+    if origin is None or origin.status != "unreachable":
+        return None
+    remedy = _ORIGIN_REMEDIES[origin.fault or "connection"]
+    return NextStep("action needed", f"Visitors get an error: the origin {origin.url} fails, {origin.words}. {remedy}")
+
+
+def _edges(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    holding, nodes = diagnosis.holding, diagnosis.nodes
+    if holding is None or not holding.domains or nodes is None:
+        return None
+    reach = nodes.edges
+    if not reach.alive:
+        return NextStep("action needed", NO_EDGE.hint)
+    unable = [edge for edge in reach.behind if not edge.follows]
+    if unable:
+        words = "; ".join(map(describe_edge, unable))
+        operator = "The operator has to mend it: `frontage doctor` says how"
+        return NextStep("action needed", f"{len(unable)} of {reach.alive} edges may not serve it: {words}. {operator}.")
+    if reach.behind:
+        return NextStep("waiting", f"Wait a moment: {of_edges(reach)[0].hint}")
+    return None
+
+
 def _on_its_way(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
     if holding is None or not holding.domains or _is_live(holding, now):
@@ -87,8 +126,10 @@ def _on_its_way(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
 
 def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
-    if diagnosis.dns is None or holding is None or not _is_live(holding, now):
+    if diagnosis.dns is None or holding is None or diagnosis.nodes is None or not _is_live(holding, now):
         return None
+    if diagnosis.origin is not None and diagnosis.origin.status == "unknown":
+        return NextStep("unknown", f"The origin could not be asked ({diagnosis.origin.words}): ask again in a moment.")
     if any(domain.departed_at is not None for domain in holding.domains):
         due_at = holding.order.due_at if holding.order is not None else None
         again = f"it is looked at again {_when(due_at, now)}"
@@ -98,10 +139,26 @@ def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     return NextStep("ok", f"Nothing to do: the domain is served, and its certificate renews itself{when}.")
 
 
+_ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
+    {
+        "unresolved": "Give its name an address, or set another applicationUrl.",
+        "refused": "Start the server, let it listen on that port, or set another applicationUrl.",
+        "timeout": "See whether the server runs and a firewall lets the edges connect.",
+        "certificate": "Renew its certificate, or set the name that it is for as the application's origin server name.",
+        "tls": "Have it offer TLS 1.2 or later, or set an applicationUrl that begins with http://.",
+        "not_http": "Have it speak HTTP/1.1 on that port, or set another applicationUrl.",
+        "forbidden": "Set an applicationUrl whose name has a public address.",
+        "connection": "See whether the server can be reached from the internet.",
+    }
+)
+
 _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _dns,
     _enrolment,
+    _issuing,
     _failing,
+    _origin,
+    _edges,
     _on_its_way,
     _well,
 )

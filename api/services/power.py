@@ -6,6 +6,7 @@ domain's lock, by `common.db.domains` when it is stored.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from api.errors import ALREADY_POWERED, DOMAIN_NOT_VALID, POWERED_TOO_OFTEN, REVIEW_POWER, Refused
@@ -13,10 +14,14 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.queries import ListQuery
 from api.services.enrolment import Enrolment, is_foreign, refuse_ineligible, refuse_unresolved
+from api.services.notices import Notice
+from api.services.origin_state import OriginStates
 from common.db import domains
 from common.db.applications import Application
 from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften, Page, Status
 from common.names import DomainName
+
+ORIGIN_WITHIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class PowerService:
     """One a process; every request brings its application."""
 
     enrolment: Enrolment
+    origins: OriginStates
 
     async def list_page(self, application: Application, query: ListQuery) -> Page:
         return await self.enrolment.list_page(application, "power", query)
@@ -57,14 +63,21 @@ class PowerService:
         refuse_unresolved(findings)
         return Eligibility(findings.is_eligible, cname_target=application.cname_target)
 
-    async def power(self, application: Application, body: PowerBody) -> None:
-        """Returns once the domain is durably enrolled; its certificate follows by itself."""
+    async def power(self, application: Application, body: PowerBody) -> list[Notice]:
+        """Returns once the domain is durably enrolled; its certificate follows by itself. The origin is asked at the
+        same time, for a notice: one that does not answer yet is no reason to refuse."""
         name = parse_product_domain(body.domain)
         if name.is_root:
             raise Refused(DOMAIN_NOT_VALID, hint="a root domain cannot be powered here: give a subdomain")
         self.enrolment.refuse_private(body.application_url)
         if _is_taken(await self.enrolment.held(name), application):
             raise Refused(ALREADY_POWERED)
+        noted, of_origin = await asyncio.gather(
+            self._enrol(application, name, body), self._ask_origin(application, name, body.application_url)
+        )
+        return [*noted, *of_origin]
+
+    async def _enrol(self, application: Application, name: DomainName, body: PowerBody) -> list[Notice]:
         refuse_ineligible(name, await self.enrolment.look(name, application.cname_target), REVIEW_POWER)
         try:
             async with self.enrolment.database.transaction() as connection:
@@ -73,9 +86,9 @@ class PowerService:
             raise Refused(ALREADY_POWERED) from error
         except EnrolledTooOften as error:
             raise Refused(POWERED_TOO_OFTEN) from error
-        await self.enrolment.reach_edges()
+        return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
 
-    async def update(self, application: Application, body: PowerChange) -> None:
+    async def update(self, application: Application, body: PowerChange) -> list[Notice]:
         name = parse_product_domain(body.domain)
         if body.application_url is not None:
             self.enrolment.refuse_private(body.application_url)
@@ -85,15 +98,24 @@ class PowerService:
             )
         if not is_ours:
             raise Refused(DOMAIN_NOT_VALID)
-        await self.enrolment.reach_edges()
+        if body.application_url is None:
+            return await self.enrolment.reach_edges()
+        noted, of_origin = await asyncio.gather(
+            self.enrolment.reach_edges(), self._ask_origin(application, name, body.application_url)
+        )
+        return [*noted, *of_origin]
 
-    async def remove(self, application: Application, domain: str) -> None:
+    async def remove(self, application: Application, domain: str) -> list[Notice]:
         name = parse_product_domain(domain)
         async with self.enrolment.database.transaction() as connection:
             was_ours = await domains.remove(connection, name.text, "power", application.id)
         if not was_ours:
             raise Refused(DOMAIN_NOT_VALID)
-        await self.enrolment.reach_edges()
+        return await self.enrolment.reach_edges()
+
+    async def _ask_origin(self, application: Application, name: DomainName, url: str) -> list[Notice]:
+        state = await self.origins.find(application, name.text, url, within_seconds=ORIGIN_WITHIN_SECONDS)
+        return [state.notice] if state.notice is not None else []
 
 
 def _is_taken(held: list[Domain], application: Application) -> bool:

@@ -10,13 +10,14 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import aiodns
 import aiohttp
 
 from common.addresses import AddressPolicy
 from common.db.applications import Application
-from common.errors import FrontageError
+from common.errors import AddressRefused, FrontageError
 from common.pinned import pinned_session
 from common.settings import HostPort
 from common.urls import ApplicationUrl, parse_application_url
@@ -24,8 +25,20 @@ from common.urls import ApplicationUrl, parse_application_url
 LONGEST_SECONDS = 5.0  # as an edge's connecting
 
 
+OriginFault: TypeAlias = Literal[
+    "unresolved", "refused", "timeout", "certificate", "tls", "not_http", "forbidden", "connection"
+]
+"""Why an origin did not answer: it has no address, refuses connections, does not answer in time, shows a certificate
+that is not valid for it, fails in TLS, does not speak HTTP, has only addresses that may not be dialled, or could not
+be connected to for another reason."""
+
+
 class Unreachable(FrontageError):
     """The origin did not answer; the text says how that showed, and names no address."""
+
+    def __init__(self, fault: OriginFault, words: str) -> None:
+        super().__init__(words)
+        self.fault: OriginFault = fault
 
 
 class OriginProbe:
@@ -47,15 +60,15 @@ class OriginProbe:
             async with asyncio.timeout(LONGEST_SECONDS):
                 await self._ask(url, await self._addresses(url), domain, application)
         except TimeoutError as error:
-            raise Unreachable("it did not answer in time") from error
+            raise Unreachable("timeout", "it did not answer in time") from error
         except aiohttp.ClientConnectorCertificateError as error:
-            raise Unreachable("its certificate is not valid for it") from error
+            raise Unreachable("certificate", f"its certificate is not valid for it{_why(error)}") from error
         except aiohttp.ClientSSLError as error:
-            raise Unreachable("TLS with it failed") from error
+            raise Unreachable("tls", "TLS with it failed") from error
         except (aiohttp.ClientConnectionError, OSError) as error:
-            raise Unreachable("no connection to it could be made") from error
+            raise _not_connected(error) from error
         except (aiohttp.ClientError, ValueError) as error:
-            raise Unreachable("its answer was not valid HTTP") from error
+            raise Unreachable("not_http", "its answer was not valid HTTP") from error
 
     async def _ask(self, url: ApplicationUrl, addresses: list[str], domain: str, application: Application) -> None:
         tls = self._verifying if application.origin_verify else self._trusting
@@ -79,8 +92,23 @@ class OriginProbe:
             async with aiodns.DNSResolver(nameservers=self._servers, timeout=LONGEST_SECONDS / 2, tries=2) as resolver:
                 found = await resolver.getaddrinfo(url.host, socket.AF_UNSPEC, type=socket.SOCK_STREAM)
         except (aiodns.error.DNSError, ValueError, UnicodeError) as error:
-            raise Unreachable("its name has no address, or could not be resolved") from error
+            raise Unreachable("unresolved", "its name has no address, or could not be resolved") from error
         return [_text(node.addr[0]) for node in found.nodes]
+
+
+def _why(error: aiohttp.ClientConnectorCertificateError) -> str:
+    """OpenSSL's words, such as ``certificate has expired``."""
+    cause = error.certificate_error
+    return f" ({cause.verify_message})" if isinstance(cause, ssl.SSLCertVerificationError) else ""
+
+
+def _not_connected(error: Exception) -> Unreachable:
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, ConnectionRefusedError):
+        return Unreachable("refused", "it refuses connections")
+    if isinstance(cause.__cause__, AddressRefused):
+        return Unreachable("forbidden", "its address is not public, or may not be dialled for another reason")
+    return Unreachable("connection", "no connection to it could be made")
 
 
 def _text(address: str | bytes) -> str:

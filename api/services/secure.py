@@ -26,6 +26,7 @@ from api.schemas.bodies import ProductBody, parse_product_domain
 from api.schemas.queries import ListQuery
 from api.schemas.secure import REASONS, SecureBody, SecureRemoval
 from api.services.enrolment import Enrolment, is_foreign, refuse_ineligible, refuse_unresolved
+from api.services.notices import Notice
 from api.services.reachability import OriginProbe, Unreachable
 from common.db import certificates, domains, orders
 from common.db.applications import Application
@@ -74,7 +75,7 @@ class SecureService:
             refuse_unresolved(findings)
         return SslEligibility(findings.is_eligible, "inactive", target, url)
 
-    async def secure(self, application: Application, body: SecureBody) -> None:
+    async def secure(self, application: Application, body: SecureBody) -> list[Notice]:
         """Returns once the domain is durably enrolled; its certificate follows by itself."""
         name = parse_product_domain(body.domain)
         url = self._origin_url(application, body)
@@ -89,9 +90,9 @@ class SecureService:
                 await self._store(connection, name, application, body)
         except EnrolledTooOften as error:
             raise Refused(PROVISIONED_TOO_OFTEN) from error
-        await self.enrolment.reach_edges()
+        return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
 
-    async def renew(self, application: Application, body: ProductBody) -> None:
+    async def renew(self, application: Application, body: ProductBody) -> list[Notice]:
         """Returns once the renewal is durably asked for; the old certificate serves until the new one is live."""
         name = parse_product_domain(body.domain)
         held = await self.enrolment.held(name)
@@ -108,8 +109,9 @@ class SecureService:
         except NotRenewable as error:
             words = str(error)
             raise Refused(renewal_failed(f"The certificate cannot be renewed: {words}.")) from error
+        return await self.enrolment.find_issuer()
 
-    async def remove(self, application: Application, body: SecureRemoval) -> None:
+    async def remove(self, application: Application, body: SecureRemoval) -> list[Notice]:
         """Ends serving at once. With a reason the certificate is revoked; Power, where it stays, gets another."""
         name = parse_product_domain(body.domain)
         async with self.enrolment.database.transaction() as connection:
@@ -118,7 +120,7 @@ class SecureService:
                 await orders.request_replacement(connection, name.text, application.id, REASONS[body.reason])
         if not was_ours:
             raise Refused(DOMAIN_NOT_VALID)
-        await self.enrolment.reach_edges()
+        return await self.enrolment.reach_edges()
 
     def _origin_url(self, application: Application, body: SecureBody) -> str | None:
         """The origin that must answer; none where all are sent elsewhere. Raises: `Refused`."""

@@ -239,10 +239,11 @@ async def _await_edges(database: Database) -> None:
     from common.clock import SystemClock
     from common.liveness import await_edges
 
-    missing = await await_edges(database, SystemClock(), within_seconds=_EDGES_SECONDS)
-    if missing:
+    reach = await await_edges(database, SystemClock(), within_seconds=_EDGES_SECONDS)
+    if reach.behind:
+        edges = ", ".join(f"{edge.node_id} {edge.host}".strip() for edge in reach.behind)
         raise OperatorError(
-            f"everything is sealed anew, but these edges have not applied it: {', '.join(missing)};"
+            f"everything is sealed anew, but these edges have not applied it: {edges};"
             " run the command again once they have"
         )
 

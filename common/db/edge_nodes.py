@@ -1,29 +1,89 @@
-"""The edges that serve, each under a short lease of its own: which version has reached whom.
+"""Edges that run, each under a short lease of its own: the version that each has applied, and whether it can serve.
 
 Writing here moves no version of the feed, and is not worth a disk flush: a lease that is lost in a crash would have
-ended by then.
+ended by then. Owns the SQL of ``edge_nodes``.
+
+States
+    serving     serves, and applies each change
+    held        serves what it last knew: a copy that removes many routes waits for the operator
+    stuck       serves what it last knew: it cannot write its replica, for instance because its disk is full
+    unusable    cannot serve: its master key does not open this database's certificates
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from asyncpg import Record
 
 from common.db.session import Connection
 
 LEASE_SECONDS = 3.0
 DEPARTED_DAYS = 1
-"""A lapsed lease counts nowhere; for a day, an operator sees who has gone."""
+"""A lapsed lease counts nowhere; for a day, an operator sees which edge has gone."""
+
+EdgeState: TypeAlias = Literal["serving", "held", "stuck", "unusable"]
 
 
-async def report(connection: Connection, node_id: str, identity: str, version: int) -> None:
-    """This node serves what the feed of that identity said up to `version`; true for `LEASE_SECONDS`."""
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What an edge says of itself. `reason` is for the operator: what is wrong, and what to do."""
+
+    state: EdgeState = "serving"
+    reason: str | None = None
+
+
+SERVING = Condition()
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeNode:
+    """An edge with its lease. `version` is the last one that it has applied."""
+
+    node_id: str
+    host: str
+    version: int
+    condition: Condition
+    lease_until: datetime
+
+    @property
+    def label(self) -> str:
+        """Names the edge to partners, who are not shown its host."""
+        return self.node_id[:8]
+
+    @property
+    def follows(self) -> bool:
+        """Whether it applies changes by itself, so that waiting for it makes sense."""
+        return self.condition.state == "serving"
+
+
+_COLUMNS = "node_id, host, version, state, reason, lease_until"
+
+
+async def report(
+    connection: Connection,
+    node_id: str,
+    identity: str,
+    version: int,
+    condition: Condition = SERVING,
+    *,
+    host: str = "",
+) -> None:
+    """This node has applied what the feed of that identity said up to `version`; true for `LEASE_SECONDS`."""
     await connection.execute(
-        "insert into edge_nodes (node_id, feed_identity, version, lease_until)"
-        " values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4))"
+        "insert into edge_nodes (node_id, feed_identity, version, lease_until, state, reason, host)"
+        " values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4), $5, $6, $7)"
         " on conflict (node_id) do update set feed_identity = excluded.feed_identity, version = excluded.version,"
-        " lease_until = excluded.lease_until",
+        " lease_until = excluded.lease_until, state = excluded.state, reason = excluded.reason, host = excluded.host",
         node_id,
         identity,
         version,
         LEASE_SECONDS,
+        condition.state,
+        condition.reason,
+        host,
     )
 
 
@@ -32,16 +92,37 @@ async def end_lease(connection: Connection, node_id: str) -> None:
     await connection.execute("delete from edge_nodes where node_id = $1", node_id)
 
 
-async def nodes_behind(connection: Connection, identity: str, version: int) -> list[str]:
-    """Serving nodes that have not applied that version of the feed of that identity (`feed.read_head`). A version is
-    live when there are none. A node ahead of the feed serves a history that was rolled back, and counts as behind."""
+async def nodes_behind(connection: Connection, identity: str, version: int) -> list[EdgeNode]:
+    """Edges with a lease that do not serve that version of the feed of that identity (`feed.read_head`). An edge ahead
+    of the feed serves a history that was rolled back, and counts as behind; so does one that cannot serve or follow."""
     rows = await connection.fetch(
-        "select node_id from edge_nodes where lease_until > clock_timestamp()"
-        " and (feed_identity <> $1 or version < $2 or version > (select version from feed)) order by node_id",
+        f"select {_COLUMNS} from edge_nodes where lease_until > clock_timestamp() and (state <> 'serving'"  # noqa: S608
+        " or feed_identity <> $1 or version < $2 or version > (select version from feed)) order by node_id",
         identity,
         version,
     )
-    return [row["node_id"] for row in rows]
+    return [_node(row) for row in rows]
+
+
+async def count_alive(connection: Connection) -> int:
+    """Edges with a lease, in whatever condition."""
+    count: int = await connection.fetchval("select count(*) from edge_nodes where lease_until > clock_timestamp()")
+    return count
+
+
+async def list_nodes(connection: Connection, *, most: int = 100) -> list[tuple[EdgeNode, bool]]:
+    """The edges of the last day and whether each one's lease lasts, those that run first."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS}, lease_until > clock_timestamp() as is_alive"  # noqa: S608 - a constant
+        " from edge_nodes order by lease_until desc limit $1",
+        most,
+    )
+    return [(_node(row), row["is_alive"]) for row in rows]
+
+
+def _node(row: Record) -> EdgeNode:
+    condition = Condition(row["state"], row["reason"])
+    return EdgeNode(row["node_id"], row["host"], row["version"], condition, row["lease_until"])
 
 
 async def flush_lazily(connection: Connection) -> None:

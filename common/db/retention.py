@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from common.db import ca_ledger, edge_nodes, feed
+from common.db import ca_ledger, edge_nodes, feed, monitor_nodes
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
@@ -112,6 +112,7 @@ STEPS = (
     _by_age("ca_ledger", "taken_at", ca_ledger.KEPT_DAYS),
     _by_age("revocations", "revoked_at", REVOCATION_DAYS),
     _by_age("edge_nodes", "lease_until", edge_nodes.DEPARTED_DAYS),
+    _by_age("monitor_nodes", "lease_until", monitor_nodes.DEPARTED_DAYS),
     Step("tombstones", _purge_tombstones, "select min(changed_at) from changes where deleted"),
 )
 
@@ -140,6 +141,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
         "mass_guard": "one row",
         "monitor_health": "one row",
+        "monitor_nodes": f"erased {monitor_nodes.DEPARTED_DAYS} day after the lease has lapsed",
         "monitored_domains": "one row for each monitored name",
         "monitored_tallies": "three rows at most for each monitored name",
         "orders": "one row for each enrolled name",

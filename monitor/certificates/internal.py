@@ -47,6 +47,11 @@ class InternalIssuer:
         self._key = key
         self._clock = clock
 
+    @property
+    def root_fingerprint(self) -> str:
+        """SHA-256 of the root certificate, in hex."""
+        return self._root.fingerprint(hashes.SHA256()).hex()
+
     async def issue(
         self,
         domain: str,

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from common.claims import backoff_seconds, outlast_outage
+from common.claims import WorkFailed, backoff_seconds, outlast_outage
 from common.clock import Clock
 from common.db import certificates, orders
 from common.db.ca_ledger import Limits
@@ -45,6 +45,10 @@ _log = get_logger("monitor.certificates.issuance")
 LIVE_WITHIN_SECONDS = 1.0
 _DEPARTED_FIRST_SECONDS = 300.0
 _DEPARTED_LAST_SECONDS = 12 * 3600.0
+
+
+class NotServed(WorkFailed):
+    """There is a certificate, and no edge that serves it: it is not live."""
 
 
 class Issuance:
@@ -171,11 +175,16 @@ class Issuance:
     # Until it is renewed -----------------------------------------------------------------------------------
 
     async def _go_live(self, order: Order, not_before: datetime, not_after: datetime, phases: Phases) -> None:
-        """Until every edge with a lease has the certificate, or long enough: a dead edge delays nobody."""
+        """Wait until every edge with a lease has the certificate, at most `LIVE_WITHIN_SECONDS`, and record it as live.
+
+        Raises: `NotServed` while edges run and none of them can serve it.
+        """
         with phases.timed("live"):
-            missing = await await_edges(self._database, self._clock, within_seconds=LIVE_WITHIN_SECONDS)
-        if missing:
-            _log.warning("edges did not report a certificate", domain=order.domain, edges=missing)
+            reach = await await_edges(self._database, self._clock, within_seconds=LIVE_WITHIN_SECONDS)
+        if reach.is_refused:
+            raise NotServed("no edge can serve the certificate")
+        if reach.behind:
+            _log.warning("edges did not report a certificate", domain=order.domain, edges=reach.labels)
         renew_at = renewal.renewal_time(not_before, not_after, self._random)
         await self._write(lambda connection: orders.record_live(connection, order, renew_at, phases.as_seconds()))
         self._on_event()

@@ -96,9 +96,9 @@ def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[
     async def await_them() -> None:
         """Wait until every edge with a lease has applied the thumbprint and the running orders."""
         with suppress(DatabaseUnavailable):  # edges answer challenges without it, and so an order can go on
-            missing = await await_edges(database, clock, within_seconds=_EDGES_SECONDS)
-            if missing:
-                _log.warning("edges may not know of an order that runs", edges=missing)
+            reach = await await_edges(database, clock, within_seconds=_EDGES_SECONDS)
+            if reach.behind:
+                _log.warning("edges may not know of an order that runs", edges=reach.labels)
 
     return await_them
 

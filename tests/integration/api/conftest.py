@@ -24,6 +24,7 @@ from common.dns import Resolver
 from common.dns.authority import DNS_PORT
 from common.secrets import Keyring, load_keyring
 from common.settings import HostPort, Settings, load
+from tests.integration.api.installation import FollowingEdge, lease_monitor
 from tests.integration.api.partner import Partner, enrol_partner
 
 POWER_TARGET = "power.frontage.test"
@@ -41,6 +42,7 @@ class Service:
     keyring: Keyring
     session: aiohttp.ClientSession
     settings: Settings
+    edge: FollowingEdge
     _partners: int = field(default=0)
 
     @property
@@ -102,4 +104,6 @@ async def open_service(
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters, probe_port=probe_port)
         host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Service(f"http://{host}:{port}", counters, server.zone, database, keyring, session, settings)
+        await lease_monitor(database)
+        edge = await stack.enter_async_context(FollowingEdge.running(dsn, database))
+        yield Service(f"http://{host}:{port}", counters, server.zone, database, keyring, session, settings, edge)

@@ -18,7 +18,20 @@ from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
 from tests.integration.api.test_eligibility import cdn
 
 DOMAIN = "shop.customer.test"
-PARTS = {"domain", "status", "next_step", "products", "dns", "caa", "challenge_path", "certificate", "order"}
+PARTS = {
+    "domain",
+    "status",
+    "next_step",
+    "products",
+    "dns",
+    "caa",
+    "challenge_path",
+    "certificate",
+    "order",
+    "monitor",
+    "edges",
+    "origin",
+}
 
 
 async def diagnose(partner: Partner, domain: str = DOMAIN) -> dict[str, Any]:

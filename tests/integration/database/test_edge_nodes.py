@@ -14,7 +14,8 @@ async def test_a_version_is_live_when_no_leased_edge_is_behind(database: Databas
         await edge_nodes.report(connection, "rolled back", "one", 8)
         await edge_nodes.report(connection, "behind", "one", 4)
         await edge_nodes.report(connection, "elsewhere", "another history", 9)
-        assert await edge_nodes.nodes_behind(connection, "one", 5) == ["behind", "elsewhere", "rolled back"]
+        behind = await edge_nodes.nodes_behind(connection, "one", 5)
+        assert [edge.node_id for edge in behind] == ["behind", "elsewhere", "rolled back"]
         await edge_nodes.end_lease(connection, "rolled back")
         await edge_nodes.report(connection, "behind", "one", 5)
         await edge_nodes.end_lease(connection, "elsewhere")

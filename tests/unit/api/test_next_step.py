@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Seen
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Seen
 from api.services.next_step import next_step
+from api.services.origin_state import OriginState
 from common.caa import Authorization
 from common.db.ca_ledger import Full
 from common.db.certificates import InService
@@ -15,6 +16,7 @@ from common.db.orders import OrderState
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.eligibility import Findings
+from common.liveness import Reach
 from common.names import parse_domain
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -30,7 +32,9 @@ FAILED = replace(
     ORDER, state="failed", last_error="the CA could not connect.", due_at=NOW + timedelta(hours=1), renew_at=None
 )
 HOLDING = Holding((DOMAIN,), CERTIFICATE, ORDER, None)
-WELL = Diagnosis(NAME, True, DNS, FREE, HOLDING)
+NODES = Nodes(is_issuing=True, edges=Reach(1, ()))
+ORIGIN = OriginState("https://origin.test", "ok")
+WELL = Diagnosis(NAME, True, DNS, FREE, HOLDING, NODES, ORIGIN)
 
 
 def told(diagnosis: Diagnosis) -> str:

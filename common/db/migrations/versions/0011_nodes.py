@@ -1,4 +1,4 @@
-"""The status of domains as a column, counted per application."""
+"""Leases of monitors, and what an edge says of itself."""
 
 from __future__ import annotations
 

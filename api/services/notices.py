@@ -1,0 +1,55 @@
+"""Notices: what stands beside the message of an accepted change that visitors will not meet as it was meant.
+
+The change is durable all the same. A notice says what keeps it from visitors, for programs (`code`) and for the reader
+(`hint`). An answer has one `code`, that of its first notice, and one `hint`, which names all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from common.db.edge_nodes import EdgeNode
+from common.liveness import Reach
+
+
+class Notice(NamedTuple):
+    code: str
+    hint: str
+
+
+NO_MONITOR = Notice(
+    "no_monitor", "No certificate is issued now: no monitor is running. The operator has to start `frontage monitor`."
+)
+NO_EDGE = Notice("no_edge", "Nothing is served now: no edge is running. The operator has to start `frontage edge`.")
+EDGES_UNKNOWN = Notice("edges_unknown", "Whether the edges serve the change could not be asked.")
+
+_TROUBLE = {
+    "held": "holds back many removals until the operator accepts them",
+    "stuck": "cannot write its copy of the routes",
+    "unusable": "cannot open certificates with its master key",
+}
+"""Of an edge, by its state, without what only the operator may see (`EdgeNode.condition.reason`)."""
+
+
+def of_edges(reach: Reach) -> list[Notice]:
+    """At most one."""
+    if not reach.alive:
+        return [NO_EDGE]
+    if not reach.behind:
+        return []
+    edges = "; ".join(map(describe_edge, reach.behind))
+    words = f"{len(reach.behind)} of {reach.alive} edges do not serve the change yet: {edges}."
+    return [Notice("edges_behind", words)]
+
+
+def describe_edge(edge: EdgeNode) -> str:
+    return f"{edge.label} {_TROUBLE.get(edge.condition.state, 'has not applied it')}"
+
+
+def combined(notices: Iterable[Notice]) -> dict[str, str]:
+    """`code` and `hint` as they stand beside the message; nothing where there is no notice."""
+    noted = list(notices)
+    if not noted:
+        return {}
+    return {"code": noted[0].code, "hint": " ".join(notice.hint for notice in noted)}

@@ -1,0 +1,77 @@
+"""Monitors that run, each under a short lease of its own. Owns the SQL of ``monitor_nodes``.
+
+A lease says that the process lives and which of its work has stopped. A monitor makes a new node id at each start.
+Ended and lapsed leases stay for a day, so that an operator sees which monitor ended and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.db.session import Connection
+
+LEASE_SECONDS = 5.0
+RENEWAL_SECONDS = 1.0
+DEPARTED_DAYS = 1
+
+ISSUING = "awaited orders"
+"""The work that obtains certificates for new domains."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorNode:
+    """`issuer` names the authority: ``internal`` and its root's fingerprint, or ``acme`` and its directories.
+    `stopped` names the work that has failed and is not running."""
+
+    node_id: str
+    host: str
+    issuer: str
+    stopped: tuple[str, ...]
+    started_at: datetime
+    lease_until: datetime
+    is_alive: bool
+
+    @property
+    def is_issuing(self) -> bool:
+        return self.is_alive and ISSUING not in self.stopped
+
+
+async def report(connection: Connection, node_id: str, host: str, issuer: str, stopped: Collection[str]) -> None:
+    """Extend the node's lease to `LEASE_SECONDS` from now."""
+    await connection.execute(
+        "insert into monitor_nodes (node_id, host, issuer, stopped, lease_until)"
+        " values ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))"
+        " on conflict (node_id) do update set stopped = excluded.stopped, lease_until = excluded.lease_until",
+        node_id,
+        host,
+        issuer,
+        sorted(stopped),
+        LEASE_SECONDS,
+    )
+
+
+async def end_lease(connection: Connection, node_id: str) -> None:
+    await connection.execute(
+        "update monitor_nodes set lease_until = least(lease_until, clock_timestamp()) where node_id = $1", node_id
+    )
+
+
+async def is_issuing(connection: Connection) -> bool:
+    """Whether a monitor runs that obtains certificates for new domains."""
+    found: bool = await connection.fetchval(
+        "select exists (select from monitor_nodes where lease_until > clock_timestamp() and not $1 = any(stopped))",
+        ISSUING,
+    )
+    return found
+
+
+async def list_nodes(connection: Connection, *, most: int = 100) -> list[MonitorNode]:
+    """The monitors of the last day, those that run first."""
+    rows = await connection.fetch(
+        "select node_id, host, issuer, stopped, started_at, lease_until, lease_until > clock_timestamp() as is_alive"
+        " from monitor_nodes order by lease_until desc limit $1",
+        most,
+    )
+    return [MonitorNode(**{**row, "stopped": tuple(row["stopped"])}) for row in rows]

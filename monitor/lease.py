@@ -1,0 +1,80 @@
+"""The monitor's lease: reports once a second that this process runs, under which issuer, and which work has stopped.
+
+It has a database session of its own, so that busy work does not let the lease lapse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from common.db import monitor_nodes
+from common.db.pool import Database
+from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, open_session
+from common.errors import DatabaseUnavailable
+from common.logs import get_logger
+
+_log = get_logger("monitor.lease")
+
+_NAME = "frontage monitor lease"
+_FAREWELL_SECONDS = 1.0
+
+
+class Lease:
+    """Created by the monitor's ``__main__``, which runs `run` as a task. `run` ends the lease when it is cancelled."""
+
+    def __init__(
+        self, dsn: str, issuer: str, stopped: Callable[[], Collection[str]], *, patience: Patience = DEFAULT_PATIENCE
+    ) -> None:
+        """`issuer` and `stopped` as in `common.db.monitor_nodes.MonitorNode`."""
+        self.node_id = secrets.token_hex(16)
+        self._dsn = dsn
+        self._host = socket.gethostname()
+        self._issuer = issuer
+        self._stopped = stopped
+        self._patience = patience
+
+    async def report(self, database: Database) -> None:
+        """Raises: `DatabaseUnavailable`."""
+        async with database.connection() as connection:
+            await self._report(connection)
+
+    async def run(self) -> None:
+        """Report until cancelled, through outages of the database."""
+        try:
+            while True:
+                try:
+                    await self._report_on_one_session()
+                except DatabaseUnavailable as error:
+                    _log.warning("lease not renewed", error=str(error))
+                await asyncio.sleep(monitor_nodes.RENEWAL_SECONDS)
+        finally:
+            await self._end()
+
+    async def _report_on_one_session(self) -> None:
+        """Raises: `DatabaseUnavailable`."""
+        session = await open_session(self._dsn, _NAME, self._patience)
+        try:
+            with border(session):
+                await session.execute("set synchronous_commit = off")  # a lease lost in a crash has lapsed anyway
+                while True:
+                    await self._report(session)
+                    await asyncio.sleep(monitor_nodes.RENEWAL_SECONDS)
+        finally:
+            session.terminate()
+
+    async def _report(self, connection: Connection) -> None:
+        await monitor_nodes.report(connection, self.node_id, self._host, self._issuer, self._stopped())
+
+    async def _end(self) -> None:
+        with suppress(DatabaseUnavailable, TimeoutError):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                session = await open_session(self._dsn, _NAME, self._patience)
+                try:
+                    with border(session):
+                        await monitor_nodes.end_lease(session, self.node_id)
+                finally:
+                    session.terminate()
