@@ -33,6 +33,8 @@ Status = Literal["active", "inactive"]
 CertificateState = Literal["none", "ordering", "live"]
 
 MOST_AGAIN = 5
+_SETTLED_AT_ONCE = 1000
+_SETTLED_ROUNDS = 5
 HOLD_SECONDS = 10.0
 """How long an edge may hold handshakes for a certificate just ordered: less than what browsers wait."""
 
@@ -44,21 +46,38 @@ _CERTIFICATE = f"""case when exists ({_IN_SERVICE} and c.live_at is not null and
         or o.state = 'issued' and exists ({_IN_SERVICE} and c.not_after > now()))) then 'ordering'
     else 'none' end"""
 
-# Inactive: its DNS has left, or its certificate has lapsed. Without a certificate yet, Power is active, Secure is not.
-_STATUS = f"""case when d.departed_at is null and case d.product
-        when 'power' then not exists ({_IN_SERVICE} and c.not_after <= now())
-        else exists ({_IN_SERVICE} and c.live_at is not null and c.not_after > now()) end
-    then 'active' else 'inactive' end"""
+# Kept by triggers: `domain_active_until`.
+_STATUS = "case when d.active_until > now() then 'active' else 'inactive' end"
 
 _DOMAINS = f"""
-    select d.domain, d.product, d.application_id, d.departed_at, d.redirect_to, d.claim,
+    select d.domain, d.product, d.application_id, d.created_at, d.departed_at, d.redirect_to, d.claim,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
         {_STATUS} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
-_MATCHING = f"""from domains d
-    where application_id = $1 and product = $2 and ($3::text is null or {_STATUS} = $3)"""
+# Both totals and the place of a page come from tallies, so that neither walks the list. $3 is null for every status.
+_PAGE = f"""
+    with start as materialized (select begins_at, before from find_domains($1, $2, $3, $4)),
+    page as materialized (
+        (select domain, created_at from domains
+            where application_id = $1 and product = $2 and is_active and $3 is distinct from false
+            and created_at >= (select begins_at from start) order by created_at, domain
+            limit (select before from start) + $5)
+        union all
+        (select domain, created_at from domains
+            where application_id = $1 and product = $2 and not is_active and $3 is distinct from true
+            and created_at >= (select begins_at from start) order by created_at, domain
+            limit (select before from start) + $5)
+        order by created_at, domain offset (select before from start) limit $5
+    ),
+    total as materialized (
+        select coalesce(sum(domains), 0)::bigint as total from domain_tallies
+        where application_id = $1 and product = $2 and span = 'day' and ($3 is null or is_active = $3)
+    )
+    select total, item.* from total left join ({_DOMAINS} where d.product = $2 and d.domain in (select domain from page)
+    ) item on true order by item.created_at, item.domain
+"""
 
 
 class AlreadyEnrolled(FrontageError):
@@ -257,21 +276,19 @@ async def list_page(
     offset: int,
     limit: int,
 ) -> Page:
-    """The application's domains by name, and how many there are, as of one moment."""
-    rows = await connection.fetch(
-        f"""
-        select (select count(*) {_MATCHING}) as total, page.* from (select) one left join (
-            {_DOMAINS} where d.product = $2 and d.domain in (
-                select domain {_MATCHING} order by domain offset $4 limit $5)
-        ) page on true order by page.domain
-        """,
-        application_id,
-        product,
-        status,
-        offset,
-        limit,
-    )
+    """The application's domains in the order they were added, and how many there are, as of one moment."""
+    await _settle_lapsed(connection, application_id)
+    is_active = None if status is None else status == "active"
+    rows = await connection.fetch(_PAGE, application_id, product, is_active, offset, limit)
     return Page(tuple(_domain(row) for row in rows if row["domain"] is not None), rows[0]["total"])
+
+
+async def _settle_lapsed(connection: Connection[Record], application_id: str) -> None:
+    """Bring the kept status in line with the clock. After a lapse of more than this, the next lists follow."""
+    for _ in range(_SETTLED_ROUNDS):
+        settled = await connection.fetchval("select settle_lapsed_domains($1, $2)", application_id, _SETTLED_AT_ONCE)
+        if settled < _SETTLED_AT_ONCE:
+            return
 
 
 async def list_names(

@@ -1,0 +1,1 @@
+drop index domains_uncounted;

@@ -1,0 +1,125 @@
+"""Lists of domains: status, totals and pages are those of the rows, and a page costs the same wherever it is."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+
+from common.db import domains
+from common.db.domains import Page, Product, Status
+from common.db.pool import Connection, Database
+from tests.integration.replica.parts import add_application
+
+OTHER = "other"
+APPLICATION = "app"
+
+# The definition that the kept column and the tallies stand for, in other words than the triggers'.
+_TRUTH = """
+    select d.domain from domains d where application_id = $1 and product = $2 and ($3::boolean is null or $3 = (
+        departed_at is null and case product
+            when 'power' then not exists (select from certificates c
+                where c.domain = d.domain and released_at is null and not_after <= now())
+            else exists (select from certificates c
+                where c.domain = d.domain and released_at is null and live_at is not null and not_after > now()) end))
+    order by created_at, domain
+"""
+
+_CHANGES = (
+    "insert into domains (domain, product, application_id, created_at) select $1, 'power', 'app',"
+    " now() - make_interval(secs => $2 * 7919) on conflict do nothing",
+    "insert into domains (domain, product, application_id) select $1, 'secure', 'app' where $2 >= 0"
+    " on conflict do nothing",
+    "update domains set departed_at = now() where domain = $1 and $2 >= 0",
+    "update domains set departed_at = null where domain = $1 and $2 >= 0",
+    "update domains set application_id = case application_id when 'app' then 'other' else 'app' end"
+    " where domain = $1 and $2 >= 0",
+    "delete from domains where domain = $1 and product = case $2 % 2 when 0 then 'power' else 'secure' end",
+    "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after, live_at)"
+    " values ($1, 'app', '', '', '', now(), now() + make_interval(hours => $2 % 3 - 1),"
+    "  case $2 % 2 when 0 then now() end) on conflict (domain, application_id) do update set"
+    " live_at = excluded.live_at, not_after = excluded.not_after, released_at = null",
+    "update certificates set live_at = now() where domain = $1 and $2 >= 0",
+    "update certificates set released_at = now() where domain = $1 and $2 >= 0",
+    "delete from certificates where domain = $1 and $2 >= 0",
+)
+
+
+async def page(connection: Connection, product: Product, status: Status | None, offset: int, limit: int) -> Page:
+    return await domains.list_page(connection, APPLICATION, product, status, offset=offset, limit=limit)
+
+
+async def expect_truth(connection: Connection) -> None:
+    for product in ("power", "secure"):
+        for status, flag in ((None, None), ("active", True), ("inactive", False)):
+            names = [row["domain"] for row in await connection.fetch(_TRUTH, APPLICATION, product, flag)]
+            for offset, limit in ((0, 200), (1, 3), (len(names), 5)):
+                listed = await page(connection, product, status, offset, limit)  # type: ignore[arg-type]
+                assert [each.domain for each in listed.items] == names[offset : offset + limit]
+                assert listed.total == len(names)
+                assert all(status in (None, each.status) for each in listed.items)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_status_totals_and_pages_follow_every_change(database: Database, seed: int) -> None:
+    random = Random(seed)
+    async with database.connection() as connection:
+        for application in (APPLICATION, OTHER):
+            await add_application(connection, application)
+        for number in range(120):
+            change = random.choice(_CHANGES)
+            await connection.execute(change, f"d{random.randrange(6)}.test", random.randrange(6))
+            if number % 20 == 0:
+                await expect_truth(connection)
+        await expect_truth(connection)
+        await connection.execute("delete from domains")
+        assert await connection.fetchval("select count(*) from domain_tallies") == 0
+
+
+async def test_a_lapse_moves_a_domain_between_the_lists_without_a_write(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection, APPLICATION)
+        await connection.execute(
+            "insert into domains (domain, product, application_id) select 'd' || n || '.test', 'power', 'app'"
+            " from generate_series(1, 2500) n"
+        )
+        await connection.execute("set session_replication_role = replica")  # no trigger: what time alone does
+        await connection.execute(
+            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+            " select domain, 'app', '', '', '', now(), now() - interval '1 second' from domains"
+        )
+        await connection.execute("update domains set active_until = now() - interval '1 second'")
+        await connection.execute("set session_replication_role = default")
+        assert (await page(connection, "power", "active", 0, 5)).total == 0
+        last = await page(connection, "power", "inactive", 2495, 10)
+        assert (last.total, len(last.items)) == (2500, 5)
+        assert {each.status for each in last.items} == {"inactive"}
+
+
+async def test_a_deep_page_reads_no_more_than_the_first(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection, APPLICATION)
+        await connection.execute("alter table domains disable trigger follow")  # the feed is not what is measured
+        await connection.execute(
+            "insert into domains (domain, product, application_id, created_at)"
+            " select 'd' || n || '.test', 'power', 'app', now() - make_interval(secs => n * 120)"
+            " from generate_series(1, 1500) n"
+        )
+        await connection.execute("update domains set departed_at = now() where hashtext(domain) % 3 = 0")
+        await connection.execute("vacuum analyze domains, domain_tallies")
+        for status in (None, True, False):
+            first = await blocks_read(connection, status, 0)
+            deep = await blocks_read(connection, status, 450)
+            assert deep < first + 200, "a page far down the list"
+            assert first < 1000
+
+
+async def blocks_read(connection: Connection, status: bool | None, offset: int) -> int:
+    [plan] = await connection.fetchrow(  # type: ignore[misc]
+        f"explain (analyze, buffers, format json) {domains._PAGE}", APPLICATION, "power", status, offset, 50
+    )
+    content: Any = orjson.loads(plan) if isinstance(plan, str) else plan
+    top = content[0]["Plan"]
+    return int(top["Shared Hit Blocks"]) + int(top["Shared Read Blocks"])
