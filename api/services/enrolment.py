@@ -15,10 +15,10 @@ from api.services import notices
 from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
-from common.db import domains, monitor_nodes
+from common.db import domains, monitor_nodes, orders
 from common.db.applications import Application
 from common.db.domains import Domain, Page, Product
-from common.db.pool import Database
+from common.db.pool import Connection, Database
 from common.dns import Pass, Resolver
 from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
 from common.errors import AddressRefused, DatabaseUnavailable
@@ -64,6 +64,14 @@ class Enrolment:
             return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
         async with self.resolver.open_pass() as questions:
             return await check_eligibility(questions, name, cname_target, self.service_targets, self.probe)
+
+    async def request_recheck(
+        self, connection: Connection, name: DomainName, application: Application, *, pause_seconds: float
+    ) -> None:
+        """Where the domain's DNS was seen to lead elsewhere, have a monitor check it again, which ends that."""
+        await orders.request_recheck(
+            connection, name.text, application.id, only_moved_away=True, pause_seconds=pause_seconds
+        )
 
     async def reach_edges(self) -> list[Notice]:
         """Wait a moment for the edges to apply what was committed. Returns a notice if visitors do not meet it yet."""

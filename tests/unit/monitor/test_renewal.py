@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.db.orders import Order, Validity
 from common.dns import Outcome
 from common.eligibility import Findings
-from monitor.certificates.departure import leads_to_us
+from monitor.certificates.dns_moved_away import leads_to_us
 from monitor.certificates.issuer import RenewalWindow
 from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
 
@@ -95,5 +95,5 @@ RECORDS = Outcome.RECORDS
         (Findings(True, None, Outcome.NO_DATA), False),  # the partner's target leads elsewhere
     ],
 )
-def test_what_cannot_be_told_is_no_departure(findings: Findings, expected: bool | None) -> None:
+def test_dns_that_cannot_be_asked_has_not_moved_away(findings: Findings, expected: bool | None) -> None:
     assert leads_to_us(findings) is expected
