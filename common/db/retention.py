@@ -137,7 +137,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "event_sequences": "one row for each name that is enrolled, monitored or has events; others are erased "
         f"within {2 * SEQUENCE_DAYS} days",
         "events": f"erased after {EVENT_DAYS} days",
-        "feed": "one row",
+        "feed_shards": "64 rows",
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
         "mass_guard": "one row",
         "monitor_health": "one row",
