@@ -41,6 +41,7 @@ from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
+from common.ownership import OwnNames
 from common.secrets import Keyring
 from common.settings import Settings
 
@@ -66,7 +67,7 @@ def build_app(
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
-    enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), probe, clock)
+    enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock)
     probe_origin = OriginProbe(policy, settings.dns_servers)
     origins = OriginStates(probe_origin, clock)
     power = PowerHandlers(PowerService(enrolment, origins))

@@ -1,22 +1,23 @@
 """Where a domain's DNS leads: the questions to ask, and what the answers mean.
 
 Step one is the partner's: the application's cname target leads to one of our targets. Step two is the customer's:
-the domain leads to the cname target, or, for a root, which can have no CNAME, only to our servers' addresses.
-Behind a CDN step two cannot be seen in the DNS; there the domain counts when our edge answers under its name.
-A resolver's "yes" is believed; its "no" may come from a cache, so the zone's own servers are asked before it counts.
-This module reads and writes no database.
+the domain leads to the cname target, or, without a CNAME, only to our servers' addresses. Behind a CDN step two cannot
+be seen in the DNS; there the domain counts when our edge answers under its name. A resolver's "yes" is believed; its
+"no" may come from a cache, so the zone's own servers are asked before it counts. Whether leading here is enough to have
+the domain, `common.ownership` decides. This module reads and writes no database.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from common.dns import Answer, Chain, Outcome, Pass
 from common.errors import InvalidName, OperatorError
 from common.names import DomainName, parse_host_name
+from common.ownership import Claim
 from common.records import RecordType
 from common.settings import Settings
 
@@ -46,11 +47,22 @@ class ServiceTargets:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`unresolved`: why nothing can be said of the domain. `step_one` is RECORDS once the partner's part is done."""
+    """`claim`: how the domain leads to the application; none where it does not. `unresolved`: why nothing can be said
+    of the domain. `step_one` is RECORDS once the partner's part is done. `bypasses_target`: the domain's CNAMEs lead to
+    us, but not through the application's cname target."""
 
-    is_pointed: bool
+    claim: Claim | None
     unresolved: Outcome | None
     step_one: Outcome
+    bypasses_target: bool = False
+
+    @property
+    def is_pointed(self) -> bool:
+        return self.claim is not None
+
+    @property
+    def leads_here(self) -> bool:
+        return self.is_pointed or self.bypasses_target
 
     @property
     def is_eligible(self) -> bool:
@@ -85,11 +97,14 @@ async def _check_subdomain(
         _follow(questions, cname_target, service.targets),
     )
     if chain.end is Outcome.RECORDS:
-        return Findings(chain.names[-1] == cname_target, None, step_one.end)
+        is_through = chain.names[-1] == cname_target
+        return Findings(Claim.CNAME if is_through else None, None, step_one.end, bypasses_target=not is_through)
     if not chain.end.is_known or (chain.end is Outcome.NO_NAME and not chain.names):
-        return Findings(False, chain.end, step_one.end)
-    # The name exists and leads elsewhere, as far as can be seen.
-    return Findings(await probe(questions, domain), None, step_one.end)
+        return Findings(None, chain.end, step_one.end)
+    # The name exists, and no CNAME leads to us.
+    addresses = await questions.resolve_confirmed(domain, *ADDRESS_TYPES)
+    is_ours = _are_ours(addresses, service) or await probe(questions, domain)
+    return Findings(Claim.ADDRESS if is_ours else None, None, step_one.end)
 
 
 async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: str | None = None) -> Chain:
@@ -104,19 +119,18 @@ async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: st
 
 
 async def _check_root(questions: Pass, domain: str, service: ServiceTargets, probe: EdgeProbe) -> Findings:
-    findings = _root_findings([await questions.ask(domain, kind) for kind in ADDRESS_TYPES], service)
-    if findings.is_pointed:
-        return findings
-    findings = _root_findings([await questions.ask_confirmed(domain, kind) for kind in ADDRESS_TYPES], service)
-    if findings.is_pointed or findings.unresolved:
-        return findings
-    return replace(findings, is_pointed=await probe(questions, domain))
-
-
-def _root_findings(answers: Sequence[Answer], service: ServiceTargets) -> Findings:
-    """By the answers to A and AAAA."""
+    if _are_ours([await questions.ask(domain, kind) for kind in ADDRESS_TYPES], service):
+        return Findings(Claim.ADDRESS, None, Outcome.RECORDS)
+    answers = [await questions.ask_confirmed(domain, kind) for kind in ADDRESS_TYPES]
     for answer in answers:
         if not answer.outcome.is_known or answer.outcome is Outcome.NO_NAME:
-            return Findings(False, answer.outcome, Outcome.RECORDS)
+            return Findings(None, answer.outcome, Outcome.RECORDS)
+    is_ours = _are_ours(answers, service) or await probe(questions, domain)
+    return Findings(Claim.ADDRESS if is_ours else None, None, Outcome.RECORDS)
+
+
+def _are_ours(answers: Sequence[Answer], service: ServiceTargets) -> bool:
+    """Whether there are addresses, all known, and no others than our servers'."""
     addresses = {value for answer in answers for value in answer.values}
-    return Findings(bool(addresses) and addresses <= service.service_servers, None, Outcome.RECORDS)
+    is_known = all(answer.outcome in (Outcome.RECORDS, Outcome.NO_DATA) for answer in answers)
+    return is_known and bool(addresses) and addresses <= service.service_servers

@@ -50,12 +50,11 @@ class PowerHandlers:
     async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
         name = queries.parse_eligibility_query(request.query)
         found = await self._service.check_eligibility(application, name)
-        return answers.respond(
-            {
-                "eligible": found.is_eligible,
-                "powerStatus": found.status,
-                "cnameTarget": found.cname_target,
-                "applicationUrl": found.application_url,
-                "powerRootPathAccess": found.root_path_access,
-            }
-        )
+        shown = {
+            "eligible": found.is_eligible,
+            "powerStatus": found.status,
+            "cnameTarget": found.cname_target,
+            "applicationUrl": found.application_url,
+            "powerRootPathAccess": found.root_path_access,
+        }
+        return answers.respond(shown | answers.given(hint=found.hint))

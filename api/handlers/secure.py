@@ -6,13 +6,13 @@ from aiohttp import web
 
 from api.requests import application_of, read_body
 from api.schemas import answers, queries
-from api.schemas.bodies import ProductBody
-from api.schemas.secure import SecureBody, SecureRemoval, secured_domain
+from api.schemas.secure import SecureBody, SecureChange, SecureRemoval, secured_domain
 from api.services.secure import SecureService
 from common.db.applications import Application
 
 SECURED = "Domain successfully secured. Its certificate is on its way."
 RENEWING = "Renewal of the certificate has begun."
+UPDATED = "Domain successfully updated."
 REMOVED = "Domain successfully deleted."
 
 
@@ -32,9 +32,9 @@ class SecureHandlers:
         return answers.message(SECURED, notices=noted)
 
     async def put(self, request: web.Request) -> web.Response:
-        body = await read_body(request, ProductBody)
-        noted = await self._service.renew(application_of(request), body)
-        return answers.message(RENEWING, notices=noted)
+        body = await read_body(request, SecureChange)
+        has_changed, noted = await self._service.change(application_of(request), body)
+        return answers.message(UPDATED if has_changed else RENEWING, notices=noted)
 
     async def delete(self, request: web.Request) -> web.Response:
         body = await read_body(request, SecureRemoval)
@@ -50,11 +50,10 @@ class SecureHandlers:
     async def _get_eligibility(self, request: web.Request, application: Application) -> web.Response:
         name = queries.parse_eligibility_query(request.query)
         found = await self._service.check_eligibility(application, name)
-        return answers.respond(
-            {
-                "eligible": found.is_eligible,
-                "sslStatus": found.status,
-                "cnameTarget": found.cname_target,
-                "applicationUrl": found.application_url,
-            }
-        )
+        shown = {
+            "eligible": found.is_eligible,
+            "sslStatus": found.status,
+            "cnameTarget": found.cname_target,
+            "applicationUrl": found.application_url,
+        }
+        return answers.respond(shown | answers.given(redirectTo=found.redirect_to, hint=found.hint))

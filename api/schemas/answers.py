@@ -28,6 +28,11 @@ def envelope(page: Page, items: list[dict[str, Any]], query: ListQuery) -> dict[
     }
 
 
+def given(**fields: Any) -> dict[str, Any]:
+    """Of optional fields, those that have a value."""
+    return {name: value for name, value in fields.items() if value}
+
+
 def message(text: str, status: int = 200, notices: Iterable[Notice] = ()) -> web.Response:
     return respond({"message": text, **combined(notices)}, status)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from api.schemas.answers import given
 from api.schemas.bodies import ProductBody, Url
 from common.db.domains import Domain
 from common.errors import FrontageError
@@ -34,6 +35,13 @@ class SecureBody(ProductBody):
     redirect_to: RedirectTarget | None = Field(None, alias="redirectTo")
 
 
+class SecureChange(ProductBody):
+    """What is left out stays. `redirect_to`: the empty text ends the redirect."""
+
+    application_url: Url | None = Field(None, alias="applicationUrl")
+    redirect_to: Literal[""] | RedirectTarget | None = Field(None, alias="redirectTo")
+
+
 class SecureRemoval(ProductBody):
     """`reason`: the certificate is to be revoked too."""
 
@@ -41,8 +49,10 @@ class SecureRemoval(ProductBody):
 
 
 def secured_domain(domain: Domain) -> dict[str, Any]:
-    return {
+    """`redirectTo` is there while visitors are redirected."""
+    shown = {
         "domain": domain.domain,
         "applicationUrl": domain.application_url,
         "secureStatus": domain.status,
     }
+    return shown | given(redirectTo=domain.redirect_to)

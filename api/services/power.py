@@ -13,27 +13,30 @@ from api.errors import ALREADY_POWERED, DOMAIN_NOT_VALID, POWERED_TOO_OFTEN, REV
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.queries import ListQuery
-from api.services.enrolment import Enrolment, is_foreign, refuse_ineligible, refuse_unresolved
+from api.services import ownership_hints as hints
+from api.services.enrolment import Enrolment, refuse_unresolved
 from api.services.notices import Notice
 from api.services.origin_state import OriginStates
 from common.db import domains
 from common.db.applications import Application
 from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften, Page, Status
+from common.db.session import Connection
 from common.names import DomainName
+from common.ownership import Claim
 
 ORIGIN_WITHIN_SECONDS = 1.0
-_RECHECK_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """SPEC 2.6."""
+    """SPEC 2.6. `hint`: what else there is to do, or to know."""
 
     is_eligible: bool
     status: Status = "inactive"
     cname_target: str = ""
     application_url: str = ""
     root_path_access: tuple[str, ...] = ()
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,54 +51,52 @@ class PowerService:
 
     async def check_eligibility(self, application: Application, name: DomainName) -> Eligibility:
         """Raises: `Refused` when the DNS has no answer; what is enrolled already is not asked about."""
-        held = await self.enrolment.held(name)
-        if is_foreign(held, application):
+        target = application.cname_target
+        own = await self._find_own(application, name)
+        if own is not None:
+            return Eligibility(False, own.status, target, own.application_url, own.root_path_access)
+        assessment = await self.enrolment.assess(application, name, target)
+        if assessment.is_foreign:
             return Eligibility(False)
-        for domain in held:
-            if domain.product == "power":
-                return Eligibility(
-                    False,
-                    domain.status,
-                    application.cname_target,
-                    domain.application_url,
-                    domain.root_path_access,
-                )
-        findings = await self.enrolment.look(name, application.cname_target)
-        refuse_unresolved(findings)
-        return Eligibility(findings.is_eligible, cname_target=application.cname_target)
+        refuse_unresolved(assessment.findings)
+        hint = hints.eligibility(assessment.verdict, assessment.findings, name, application.id)
+        if name.is_root and assessment.may_enrol:
+            hint = hints.ROOT
+        return Eligibility(assessment.may_enrol, cname_target=target, hint=hint)
 
     async def power(self, application: Application, body: PowerBody) -> list[Notice]:
         """Returns once the domain is durably enrolled; its certificate follows by itself. The origin is asked at the
         same time, for a notice: one that does not answer yet is no reason to refuse."""
         name = parse_product_domain(body.domain)
         if name.is_root:
-            raise Refused(DOMAIN_NOT_VALID, hint="a root domain cannot be powered here: give a subdomain")
+            raise Refused(DOMAIN_NOT_VALID, code="root", hint=hints.ROOT)
         self.enrolment.refuse_private(body.application_url)
-        if _is_taken(await self.enrolment.held(name), application):
-            raise Refused(ALREADY_POWERED)
+        if await self._find_own(application, name) is not None:
+            raise _already_powered()
         noted, of_origin = await asyncio.gather(
             self._enrol(application, name, body), self._ask_origin(application, name, body.application_url)
         )
         return [*noted, *of_origin]
 
     async def _enrol(self, application: Application, name: DomainName, body: PowerBody) -> list[Notice]:
-        refuse_ineligible(name, await self.enrolment.look(name, application.cname_target), REVIEW_POWER)
+        async def store(connection: Connection, claim: Claim | None) -> None:
+            await domains.power(
+                connection, name.text, application.id, body.application_url, body.root_path_access, claim
+            )
+
         try:
-            async with self.enrolment.database.transaction() as connection:
-                await domains.power(connection, name.text, application.id, body.application_url, body.root_path_access)
+            await self.enrolment.enrol(application, name, application.cname_target, REVIEW_POWER, store)
         except AlreadyEnrolled as error:
-            raise Refused(ALREADY_POWERED) from error
+            raise _already_powered() from error
         except EnrolledTooOften as error:
             raise Refused(POWERED_TOO_OFTEN) from error
         return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
 
     async def update(self, application: Application, body: PowerChange) -> list[Notice]:
-        """Where the domain's DNS had moved away, a monitor checks it again at once."""
         name = parse_product_domain(body.domain)
         if body.application_url is not None:
             self.enrolment.refuse_private(body.application_url)
         async with self.enrolment.database.transaction() as connection:
-            await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
             is_ours = await domains.update_power(
                 connection, name.text, application.id, body.application_url, body.root_path_access
             )
@@ -120,6 +121,11 @@ class PowerService:
         state = await self.origins.find(application, name.text, url, within_seconds=ORIGIN_WITHIN_SECONDS)
         return [state.notice] if state.notice is not None else []
 
+    async def _find_own(self, application: Application, name: DomainName) -> Domain | None:
+        held = await self.enrolment.held(name)
+        return next((each for each in held if each.product == "power" and each.application_id == application.id), None)
 
-def _is_taken(held: list[Domain], application: Application) -> bool:
-    return is_foreign(held, application) or any(domain.product == "power" for domain in held)
+
+def _already_powered() -> Refused:
+    """By the application itself: a POST that is repeated, say, because its answer was lost."""
+    return Refused(ALREADY_POWERED, code="enrolled", hint="this application powers it already: PUT /power changes it")

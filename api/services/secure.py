@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.errors import (
-    ALREADY_POWERED,
     ALREADY_SECURED,
     DOMAIN_NOT_VALID,
     PROVISIONED_TOO_OFTEN,
@@ -22,19 +21,23 @@ from api.errors import (
     invalid_parameter,
     renewal_failed,
 )
-from api.schemas.bodies import ProductBody, parse_product_domain
+from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery
-from api.schemas.secure import REASONS, SecureBody, SecureRemoval
-from api.services.enrolment import Enrolment, is_foreign, refuse_ineligible, refuse_unresolved
+from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
+from api.services import ownership_hints as hints
+from api.services.enrolment import Enrolment, is_foreign, refuse_unresolved
 from api.services.notices import Notice
 from api.services.reachability import OriginProbe, Unreachable
-from common.db import certificates, domains, orders
+from common.db import domains, orders
 from common.db.applications import Application
 from common.db.domains import Domain, EnrolledTooOften, Page, Status
 from common.db.orders import NotRenewable
 from common.db.session import Connection
 from common.names import DomainName
+from common.ownership import Claim
 from common.urls import parse_redirect_target
+
+_NO_ORIGIN = "the application has none: send one"
 
 MOST_REDIRECTS = 10
 """One after another, over domains of ours; edges follow no more either."""
@@ -42,12 +45,14 @@ MOST_REDIRECTS = 10
 
 @dataclass(frozen=True, slots=True)
 class SslEligibility:
-    """SPEC 2.7."""
+    """SPEC 2.7. `redirect_to` is where visitors are sent on to, if they are; `hint`: what else there is to do."""
 
     is_eligible: bool
     status: Status = "inactive"
     cname_target: str = ""
     application_url: str = ""
+    redirect_to: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +68,22 @@ class SecureService:
     async def check_eligibility(self, application: Application, name: DomainName) -> SslEligibility:
         """Raises: `Refused` when the DNS has no answer; what is provided for already is not asked about."""
         held = await self.enrolment.held(name)
+        target = cname_target_of(application)
         if is_foreign(held, application):
-            return SslEligibility(False)
-        target, url = cname_target_of(application), _application_url(held)
+            assessment = await self.enrolment.assess(application, name, target)
+            return SslEligibility(True, "inactive", target) if assessment.may_enrol else SslEligibility(False)
+        url, redirect_to = _application_url(held), _redirect_of(held)
         if is_live(held):
-            return SslEligibility(False, "active", target, url)
+            return SslEligibility(False, "active", target, url, redirect_to)
         if is_ordering(held):
-            return SslEligibility(False, "inactive", target, url)
-        findings = await self.enrolment.look(name, target)
+            return SslEligibility(False, "inactive", target, url, redirect_to)
+        assessment = await self.enrolment.assess(application, name, target)
+        if assessment.is_foreign:
+            return SslEligibility(False)
         if not held:
-            refuse_unresolved(findings)
-        return SslEligibility(findings.is_eligible, "inactive", target, url)
+            refuse_unresolved(assessment.findings)
+        hint = hints.eligibility(assessment.verdict, assessment.findings, name, application.id)
+        return SslEligibility(assessment.may_enrol, "inactive", target, url, redirect_to, hint)
 
     async def secure(self, application: Application, body: SecureBody) -> list[Notice]:
         """Returns once the domain is durably enrolled; its certificate follows by itself."""
@@ -81,27 +91,79 @@ class SecureService:
         url = self._origin_url(application, body)
         if body.redirect_to is not None:
             _refuse_way_back(name.text, body.redirect_to)
-        _refuse_provided(await self.enrolment.held(name), application)
-        refuse_ineligible(name, await self.enrolment.look(name, cname_target_of(application)), REVIEW_SSL)
-        if url is not None:
-            await self._refuse_unreachable(url, name, application)
+        held = await self.enrolment.held(name)
+        if not is_foreign(held, application):
+            _refuse_provided(held)
+
+        async def prepare() -> None:
+            if url is not None:
+                await self._refuse_unreachable(url, name, application)
+
+        async def store(connection: Connection, claim: Claim | None) -> None:
+            await self._store(connection, name, application, body, claim)
+
         try:
-            async with self.enrolment.database.transaction() as connection:
-                await self._store(connection, name, application, body)
+            await self.enrolment.enrol(
+                application,
+                name,
+                cname_target_of(application),
+                REVIEW_SSL,
+                store,
+                prepare=prepare,
+                locks_redirects=body.redirect_to is not None,
+            )
         except EnrolledTooOften as error:
             raise Refused(PROVISIONED_TOO_OFTEN) from error
         return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
 
-    async def renew(self, application: Application, body: ProductBody) -> list[Notice]:
-        """Returns once the renewal is durably asked for; the old certificate serves until the new one is live."""
+    async def change(self, application: Application, body: SecureChange) -> tuple[bool, list[Notice]]:
+        """Change the origin or the redirect; a body that changes neither asks for a renewal.
+
+        Returns whether a setting was changed. Both are durable then; a certificate that is renewed serves until the
+        new one is live.
+        """
         name = parse_product_domain(body.domain)
-        held = await self.enrolment.held(name)
-        own = next((each for each in held if each.product == "secure" and each.application_id == application.id), None)
+        own = await self._find_own(application, name)
         if own is None:
             raise Refused(DOMAIN_NOT_VALID)
+        has_changes = body.application_url not in (None, own.application_url) or (
+            body.redirect_to is not None and body.redirect_to != (own.redirect_to or "")
+        )
+        if has_changes:
+            await self._change(application, name, own, body)
+            return True, await self.enrolment.reach_edges()
+        await self._renew(application, name, own)
+        return False, await self.enrolment.find_issuer()
+
+    async def _find_own(self, application: Application, name: DomainName) -> Domain | None:
+        held = await self.enrolment.held(name)
+        return next((each for each in held if each.product == "secure" and each.application_id == application.id), None)
+
+    async def _change(self, application: Application, name: DomainName, own: Domain, body: SecureChange) -> None:
+        if body.application_url is not None:
+            self.enrolment.refuse_private(body.application_url)
+        if body.redirect_to:
+            _refuse_way_back(name.text, body.redirect_to)
+        redirect_to = own.redirect_to if body.redirect_to is None else body.redirect_to or None
+        url = body.application_url or own.application_url or None
+        if url is None and redirect_to is None:
+            raise Refused(invalid_parameter("applicationUrl", status=502), hint=_NO_ORIGIN)
+        if url is not None and (body.application_url is not None or redirect_to is None):
+            await self._refuse_unreachable(url, name, application)
+        async with self.enrolment.database.transaction() as connection:
+            if body.redirect_to:
+                await domains.lock_redirects(connection)
+                await _refuse_circle(connection, name.text, body.redirect_to)
+            changed = await domains.update_secure(
+                connection, name.text, application.id, body.application_url, body.redirect_to
+            )
+        if not changed:
+            raise Refused(DOMAIN_NOT_VALID)
+
+    async def _renew(self, application: Application, name: DomainName, own: Domain) -> None:
         if own.departed_at is not None:
-            findings = await self.enrolment.look(name, cname_target_of(application))
-            if not findings.is_eligible:
+            assessment = await self.enrolment.assess(application, name, cname_target_of(application))
+            if not assessment.may_enrol:
                 raise Refused(renewal_failed("The domain's DNS no longer leads here, so it cannot be renewed."))
         try:
             async with self.enrolment.database.transaction() as connection:
@@ -109,7 +171,6 @@ class SecureService:
         except NotRenewable as error:
             words = str(error)
             raise Refused(renewal_failed(f"The certificate cannot be renewed: {words}.")) from error
-        return await self.enrolment.find_issuer()
 
     async def remove(self, application: Application, body: SecureRemoval) -> list[Notice]:
         """Ends serving at once. With a reason the certificate is revoked; Power, where it stays, gets another."""
@@ -128,9 +189,7 @@ class SecureService:
         if url is None and body.redirect_to is None:
             url = application.application_url or None
             if url is None:
-                raise Refused(
-                    invalid_parameter("applicationUrl", status=502), hint="the application has none: send one"
-                )
+                raise Refused(invalid_parameter("applicationUrl", status=502), hint=_NO_ORIGIN)
         if url is not None:
             self.enrolment.refuse_private(url)
         return url
@@ -142,16 +201,18 @@ class SecureService:
             raise Refused(UNREACHABLE_ORIGIN, hint=str(error)) from error
 
     async def _store(
-        self, connection: Connection, name: DomainName, application: Application, body: SecureBody
+        self,
+        connection: Connection,
+        name: DomainName,
+        application: Application,
+        body: SecureBody,
+        claim: Claim | None,
     ) -> None:
         """Raises: `Refused`, `EnrolledTooOften`."""
-        if body.redirect_to is not None:
-            await domains.lock_redirects(connection)
-        await certificates.lock_domain(connection, name.text)
-        _refuse_provided(await domains.find(connection, name.text), application)
+        _refuse_provided(await domains.find(connection, name.text))
         if body.redirect_to is not None:
             await _refuse_circle(connection, name.text, body.redirect_to)
-        await domains.secure(connection, name.text, application.id, body.application_url, body.redirect_to)
+        await domains.secure(connection, name.text, application.id, body.application_url, body.redirect_to, claim)
 
 
 def cname_target_of(application: Application) -> str:
@@ -172,12 +233,18 @@ def _application_url(held: list[Domain]) -> str:
     return next((domain.application_url for domain in sorted(held, key=lambda each: each.product, reverse=True)), "")
 
 
-def _refuse_provided(held: list[Domain], application: Application) -> None:
-    """Raises: `Refused`."""
-    if is_foreign(held, application):
-        raise Refused(ALREADY_POWERED)
+def _redirect_of(held: list[Domain]) -> str | None:
+    return next((domain.redirect_to for domain in held if domain.redirect_to), None)
+
+
+def _refuse_provided(held: list[Domain]) -> None:
+    """What the application itself has of the name. Raises: `Refused`."""
     if is_live(held):
-        raise Refused(ALREADY_SECURED)
+        raise Refused(
+            ALREADY_SECURED,
+            code="enrolled",
+            hint="PUT /ssl changes the origin or the redirect, or renews the certificate",
+        )
     if is_ordering(held):
         raise Refused(REVIEW_SSL, code="ordering", hint="a certificate is on its way")
 

@@ -194,6 +194,27 @@ async def secure(
     await _see_to_certificate(connection, domain, application_id, "secure")
 
 
+async def update_secure(
+    connection: Connection[Record],
+    domain: str,
+    application_id: str,
+    application_url: str | None,
+    redirect_to: str | None,
+) -> bool:
+    """Change what is given; None keeps what is there, and the empty redirect ends it. Whether a redirect leads in a
+    circle is the caller's to find out, under `lock_redirects`. Returns whether the application has this domain."""
+    status = await connection.execute(
+        "update domains set application_url = coalesce($3, application_url),"
+        " redirect_to = nullif(coalesce($4, redirect_to), '')"
+        " where domain = $1 and product = 'secure' and application_id = $2",
+        domain,
+        application_id,
+        application_url,
+        redirect_to,
+    )
+    return status == "UPDATE 1"
+
+
 async def lock_redirects(connection: Connection[Record]) -> None:
     """Hold everybody else's redirects until the transaction ends. Take it before a domain's lock."""
     await connection.execute("select pg_advisory_xact_lock(hashtextextended('redirects', 0))")

@@ -80,9 +80,16 @@ async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Se
 
 @asynccontextmanager
 async def open_service(
-    dsn: str, state_dir: Path, probe_port: int, patience: Patience, *, authority_port: int = DNS_PORT, **environ: str
+    dsn: str,
+    state_dir: Path,
+    probe_port: int,
+    patience: Patience,
+    *,
+    authority_port: int | None = DNS_PORT,
+    **environ: str,
 ) -> AsyncIterator[Service]:
-    """`environ`: further settings, by their names without the prefix."""
+    """`environ`: further settings, by their names without the prefix. `authority_port` None: the zone's name server is
+    that of every zone, once the zone has an NS record."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(NameServer.serve(Zone()))
         settings = load(
@@ -99,7 +106,7 @@ async def open_service(
         database = await stack.enter_async_context(
             open_pool(dsn, size=5, application_name="api test", patience=patience)
         )
-        resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=authority_port)
+        resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=authority_port or server.port)
         counters = Counters()
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters, probe_port=probe_port)
         host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))

@@ -185,6 +185,10 @@ async def test_behind_a_cdn_our_edges_answer_makes_eligible(service: Service, pr
     assert (await partner.get(domain=DOMAIN)).body["eligible"] is False  # nobody answers yet
 
     async with cdn(service, probe_port):
+        found = (await partner.get(domain=DOMAIN)).body
+        assert found["eligible"] is False  # it leads here, and does not say whose it is
+        assert f"_frontage.{DOMAIN} with the value application={partner.id}" in found["hint"]
+        service.zone.add(f"_frontage.{DOMAIN}", "TXT", f"application={partner.id}")
         assert (await partner.get(domain=DOMAIN)).body["eligible"] is True
         assert (await partner.post(DOMAIN)).status == 200
 

@@ -18,12 +18,13 @@ from common.edge_probe import Reached
 from common.eligibility import Findings
 from common.liveness import Reach
 from common.names import parse_domain
+from common.ownership import Claim
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = parse_domain("shop.customer.test")
 TARGET = Seen("CNAME", "apps.partner.test", "power.frontage.test")
 POINTED = Seen("CNAME", NAME.text, TARGET.host)
-DNS = Dns(Findings(True, None, Outcome.RECORDS), (POINTED,), (POINTED, TARGET), (TARGET,), (TARGET,), Reached.US)
+DNS = Dns(Findings(Claim.CNAME, None, Outcome.RECORDS), (POINTED,), (POINTED, TARGET), (TARGET,), (TARGET,), Reached.US)
 FREE = Caa(Authorization(Outcome.NO_DATA), (), forbids=False)
 DOMAIN = Domain(NAME.text, "secure", "app", "https://origin.test", (), "active", "live", None)
 CERTIFICATE = InService("internal", NOW, NOW + timedelta(days=90), NOW, NOW)
@@ -42,7 +43,9 @@ def told(diagnosis: Diagnosis) -> str:
 
 
 def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, *found: Seen) -> Diagnosis:
-    return replace(WELL, dns=replace(DNS, findings=Findings(pointed, unresolved, step_one), found=found))
+    return replace(
+        WELL, dns=replace(DNS, findings=Findings(Claim.CNAME if pointed else None, unresolved, step_one), found=found)
+    )
 
 
 def failing(**changes: object) -> Diagnosis:
@@ -84,7 +87,7 @@ def test_step_one_comes_before_step_two() -> None:
 
 
 def test_a_cname_target_is_never_to_lead_to_itself() -> None:
-    dns = replace(DNS, findings=Findings(False, None, Outcome.RECORDS), expected=(replace(POINTED, value=NAME.text),))
+    dns = replace(DNS, findings=Findings(None, None, Outcome.RECORDS), expected=(replace(POINTED, value=NAME.text),))
     assert told(replace(WELL, dns=dns)).endswith("shop.customer.test is the cname target itself, and is not served.")
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from common.db.orders import Order, Validity
 from common.dns import Outcome
 from common.eligibility import Findings
-from monitor.certificates.dns_moved_away import leads_to_us
+from common.ownership import Claim
+from monitor.certificates.departure import leads_to_us
 from monitor.certificates.issuer import RenewalWindow
 from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
 
@@ -86,14 +87,14 @@ RECORDS = Outcome.RECORDS
 @pytest.mark.parametrize(
     ("findings", "expected"),
     [
-        (Findings(True, None, RECORDS), True),
-        (Findings(False, None, RECORDS), False),
-        (Findings(False, Outcome.NO_NAME, RECORDS), False),  # the name is gone
-        (Findings(False, Outcome.SERVER_FAILURE, RECORDS), None),
-        (Findings(False, Outcome.TIMEOUT, RECORDS), None),
-        (Findings(True, None, Outcome.TIMEOUT), None),
-        (Findings(True, None, Outcome.NO_DATA), False),  # the partner's target leads elsewhere
+        (Findings(Claim.CNAME, None, RECORDS), True),
+        (Findings(None, None, RECORDS), False),
+        (Findings(None, Outcome.NO_NAME, RECORDS), False),  # the name is gone
+        (Findings(None, Outcome.SERVER_FAILURE, RECORDS), None),
+        (Findings(None, Outcome.TIMEOUT, RECORDS), None),
+        (Findings(Claim.CNAME, None, Outcome.TIMEOUT), None),
+        (Findings(Claim.CNAME, None, Outcome.NO_DATA), False),  # the partner's target leads elsewhere
     ],
 )
-def test_dns_that_cannot_be_asked_has_not_moved_away(findings: Findings, expected: bool | None) -> None:
+def test_what_cannot_be_told_is_no_departure(findings: Findings, expected: bool | None) -> None:
     assert leads_to_us(findings) is expected

@@ -1,12 +1,12 @@
-"""Checks whether an enrolled domain's DNS still leads to us, by the rules of its enrolment.
+"""Departure: whether a domain's DNS still leads to us, seen as it was seen when the domain was enrolled.
 
-A check without an answer changes nothing: an outage of name servers takes no domain out of service.
+Whatever cannot be told counts as no change: a name server's outage takes nothing from anybody.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from common.db.applications import Application, get_application
@@ -14,15 +14,17 @@ from common.db.pool import Database
 from common.dns import Pass, Resolver
 from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
 from common.names import parse_domain
+from common.ownership import Claim
+from common.ownership_evidence import has_txt_record
 
 LeadsToUs: TypeAlias = Callable[[str, str], Awaitable[bool | None]]
 """Of a domain and its application's id; None when it cannot be told."""
 
-DNS_MOVED_AWAY = "the domain's DNS no longer leads to us: point it back, and its certificate is looked after again"
+DEPARTED = "the domain's DNS no longer leads to us: point it back, and its certificate is looked after again"
 
 
 @dataclass(frozen=True, slots=True)
-class DomainDnsCheck:
+class DomainLook:
     """One a process. Its call is a `LeadsToUs`."""
 
     database: Database
@@ -39,12 +41,14 @@ class DomainDnsCheck:
             return await self._leads_to_us(questions, domain, application)
 
     async def _leads_to_us(self, questions: Pass, domain: str, application: Application) -> bool | None:
-        """Any of its application's targets will do: whatever leads through one serves both products."""
+        """Any of its application's targets will do: whatever leads through one serves both products. So will another
+        way to us, with the TXT record that names the application."""
         seen = set()
+        name = parse_domain(domain)
         for target in filter(None, (application.cname_target, application.secure_cname_target)):
-            findings = await check_eligibility(
-                questions, parse_domain(domain), target, self.service_targets, self.probe
-            )
+            findings = await check_eligibility(questions, name, target, self.service_targets, self.probe)
+            if findings.bypasses_target and await has_txt_record(questions, name, application.id):
+                findings = replace(findings, claim=Claim.TXT)
             if leads_to_us(findings):
                 return True
             seen.add(leads_to_us(findings))

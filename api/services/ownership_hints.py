@@ -1,0 +1,55 @@
+"""What to do about a name that is not the application's to have, or not proven to be: plain sentences. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from common.eligibility import Findings
+from common.names import DomainName
+from common.ownership import Verdict, txt_record
+
+RESERVED: Final = "it is a name of this service, or an application's cname target: enrol a customer's domain"
+
+ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
+
+
+def eligibility(verdict: Verdict, findings: Findings, name: DomainName, application_id: str) -> str | None:
+    """Beside an answer that is no error."""
+    if verdict is Verdict.RESERVED:
+        return RESERVED
+    return unproven(name, application_id) if verdict is Verdict.UNPROVEN and findings.is_eligible else None
+
+
+def unproven(name: DomainName, application_id: str) -> str:
+    """The name leads here, and that alone does not show whose it is."""
+    return f"it leads here, but not by the CNAME that shows whose it is: create {txt(name, application_id)}"
+
+
+def held(verdict: Verdict, name: DomainName, application_id: str, cname_target: str) -> str:
+    """Another application holds the name."""
+    if verdict is Verdict.LEADS_TO_HOLDER:
+        return f"another application holds {name}, and the DNS still leads to it: {_remove(name)}, then POST again"
+    if verdict is Verdict.UNKNOWN:
+        return (
+            f"another application holds {name}, and its zone's own name servers could not be asked, or do not agree"
+            " yet: POST again in a minute"
+        )
+    steps = f"{prove(name, application_id, cname_target)}, {_remove(name)}, then POST again"
+    return f"another application holds {name}. To move it here: {steps}"
+
+
+def prove(name: DomainName, application_id: str, cname_target: str) -> str:
+    """What in the DNS shows that the name is the application's."""
+    record = f"create {txt(name, application_id)}"
+    return record if name.is_root else f"point {name} to {cname_target} by CNAME, or {record}"
+
+
+def txt(name: DomainName, application_id: str) -> str:
+    host, value = txt_record(name.text, application_id)
+    return f"the TXT record {host} with the value {value}"
+
+
+def _remove(name: DomainName) -> str:
+    host, _ = txt_record(name.text, "")
+    cname = "" if name.is_root else "the CNAME to the other application's target and "
+    return f"remove {cname}any TXT record at {host} that names another application"

@@ -1,0 +1,439 @@
+"""Whose domain it is: attacks on names by applications that have none of their own there, and names that move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.lab.zone import Behaviour
+from common.db import applications, orders
+from common.db.certificates import Certificate
+from common.db.session import Patience
+from common.errors import FenceLost
+from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
+from tests.integration.api.partner import Answer, Partner
+from tests.integration.api.secured import Ssl, go_live, order_state, serve_origin
+from tests.integration.api.test_eligibility import cdn
+
+SHOP = "shop.customer.test"
+ROOT = "customer.test"
+ALREADY = "This domain has been already powered."
+NOT_VALID = "Domain not valid"
+REVIEW = "Please review Power eligibility status of this domain."
+NOTHING = {
+    "eligible": False,
+    "powerStatus": "inactive",
+    "cnameTarget": "",
+    "applicationUrl": "",
+    "powerRootPathAccess": [],
+}
+
+
+@pytest.fixture
+async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
+    """One whose zones' own servers can be asked."""
+    async with open_service(
+        dsn, tmp_path, probe_port, Patience(), authority_port=None, PUBLIC_URL="https://api.frontage.test"
+    ) as service:
+        service.zone.add("test", "NS", "ns.test")
+        service.zone.add("ns.test", "A", "127.0.0.1")
+        yield service
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[str]:
+    async with serve_origin() as origin:
+        yield origin.url
+
+
+def refusal(answer: Answer) -> tuple[int, str, str | None]:
+    return answer.status, answer.message, answer.body.get("code")
+
+
+def name_by_txt(service: Service, domain: str, *partners: Partner) -> None:
+    service.zone.replace(f"_frontage.{domain}", "TXT", *(f"application={each.id}" for each in partners))
+
+
+async def fetch(service: Service, statement: str) -> list[tuple[Any, ...]]:
+    async with service.database.connection() as connection:
+        return [tuple(row) for row in await connection.fetch(statement)]
+
+
+async def holder(service: Service, domain: str = SHOP) -> set[str]:
+    return {row[0] for row in await fetch(service, f"select application_id from domains where domain = '{domain}'")}
+
+
+async def two(service: Service) -> tuple[Partner, Partner]:
+    return await service.partner(), await service.partner()
+
+
+# Names that nobody may have --------------------------------------------------------------------------------------
+
+
+async def test_our_own_names_are_nobodys_domains(service: Service, origin: str) -> None:
+    partner = await service.partner()
+    for name in (POWER_TARGET, "secure.frontage.localhost", "api.frontage.test"):
+        service.zone.add(name, "A", SERVER)
+        name_by_txt(service, name, partner)
+        for answer in (await partner.post(name), await Ssl(partner, origin).post(name)):
+            assert refusal(answer) == (502, NOT_VALID, "reserved"), name
+        assert (await partner.get(domain=name)).body["eligible"] is False
+        assert (await Ssl(partner, origin).get(domain=name)).body["eligible"] is False
+    assert await fetch(service, "select * from domains") == []
+
+
+async def test_cname_targets_are_nobodys_domains(service: Service, origin: str) -> None:
+    """Another application's, with an A record or a CNAME, and its own."""
+    attacker, victim = await two(service)
+    async with service.database.transaction() as connection:
+        await applications.update_application(connection, victim.id, secure_cname_target="ssl.partner.test")
+    service.zone.add("ssl.partner.test", "A", SERVER)
+    for name in ("target-1.partner.test", "target-2.partner.test", "ssl.partner.test"):
+        name_by_txt(service, name, attacker)
+        for answer in (await attacker.post(name), await Ssl(attacker, origin).post(name)):
+            assert refusal(answer) == (502, NOT_VALID, "reserved"), name
+    assert await fetch(service, "select * from domains") == []
+
+
+async def test_the_root_above_anothers_target_or_ours_is_not_taken_by_address(service: Service, origin: str) -> None:
+    attacker, victim = Ssl(await service.partner(), origin), await service.partner()
+    async with service.database.transaction() as connection:
+        await applications.update_application(connection, victim.id, cname_target="apps.brand.test")
+    for root in ("brand.test", "frontage.test"):
+        service.zone.add(root, "A", SERVER)
+        assert refusal(await attacker.post(root))[2] == "txt_record_needed"
+
+
+async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> None:
+    """An operator gives another application the target that a partner enrols at that moment."""
+    partner, other = await two(service)
+    for number in range(5):
+        name = f"shop-{number}.customer.test"
+        service.point(name)
+
+        async def set_target(name: str = name) -> bool:
+            try:
+                async with service.database.transaction() as connection:
+                    await applications.update_application(connection, other.id, secure_cname_target=name)
+            except applications.CnameTargetTaken:
+                return False
+            return True
+
+        is_target, answer = await asyncio.gather(set_target(), partner.post(name))
+        assert (is_target, answer.status) in ((True, 502), (False, 200))
+
+
+# Names that only lead here ---------------------------------------------------------------------------------------
+
+
+async def test_a_cdn_name_set_up_for_another_is_out_of_reach(service: Service, origin: str, probe_port: int) -> None:
+    attacker, victim = await two(service)
+    service.zone.add(SHOP, "A", "127.0.0.1")
+    async with cdn(service, probe_port):
+        for answer in (await attacker.post(SHOP), await Ssl(attacker, origin).post(SHOP)):
+            assert refusal(answer)[2] == "txt_record_needed"
+            assert f"the TXT record _frontage.{SHOP} with the value application={attacker.id}" in answer.body["hint"]
+        name_by_txt(service, SHOP, victim)
+        assert (await attacker.post(SHOP)).status == 502
+        assert (await victim.post(SHOP)).status == 200
+
+
+async def test_an_a_record_of_ours_needs_the_txt_record_too(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add(SHOP, "A", SERVER)
+    assert refusal(await partner.post(SHOP)) == (502, REVIEW, "txt_record_needed")
+    name_by_txt(service, SHOP, partner)
+    assert (await partner.get(domain=SHOP)).body["eligible"] is True
+    assert (await partner.post(SHOP)).status == 200
+    assert await fetch(service, "select claim from domains") == [("txt",)]
+
+
+async def test_a_cname_straight_to_us_or_to_anothers_target_needs_the_txt_record(service: Service) -> None:
+    partner, _ = await two(service)
+    service.zone.add(SHOP, "CNAME", POWER_TARGET)
+    service.point("via.customer.test", 2)
+    for name in (SHOP, "via.customer.test"):
+        assert (await partner.post(name)).status == 502
+        name_by_txt(service, name, partner)
+        assert (await partner.post(name)).status == 200
+
+
+async def test_a_txt_record_for_a_name_that_leads_elsewhere_is_not_enough(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add(SHOP, "A", "192.0.2.99")
+    name_by_txt(service, SHOP, partner)
+    assert (await partner.get(domain=SHOP)).body["eligible"] is False
+    assert refusal(await partner.post(SHOP))[:2] == (502, REVIEW)
+
+
+async def test_a_name_just_deleted_waits_for_its_holder(service: Service, origin: str, probe_port: int) -> None:
+    """Its DNS still leads here: to the old holder's target, by address, or through a CDN."""
+    victim, attacker = await two(service)
+    service.point(SHOP)
+    service.zone.add("cdn.customer.test", "A", "127.0.0.1")
+    service.zone.add(ROOT, "A", SERVER)
+    name_by_txt(service, "cdn.customer.test", victim)
+    async with cdn(service, probe_port):
+        for name in (SHOP, "cdn.customer.test"):
+            assert (await victim.post(name)).status == 200
+            assert (await victim.delete(name)).status == 200
+        assert (await Ssl(victim, origin).post(ROOT)).status == 200
+        assert (await Ssl(victim, origin).delete(ROOT)).status == 200
+        service.zone.remove("_frontage.cdn.customer.test")
+
+        for name in (SHOP, "cdn.customer.test"):
+            assert (await attacker.post(name)).status == 502
+        service.zone.replace(SHOP, "CNAME", POWER_TARGET)
+        assert (await attacker.post(SHOP)).status == 502
+        assert refusal(await Ssl(attacker, origin).post(ROOT))[2] == "txt_record_needed"
+
+        assert (await victim.post("cdn.customer.test")).status == 200  # the last holder may come back
+        assert (await Ssl(victim, origin).post(ROOT)).status == 200
+    assert await fetch(service, "select distinct application_id from domains") == [(victim.id,)]
+
+
+async def test_a_root_is_free_again_after_thirty_days(service: Service, origin: str) -> None:
+    first, second = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    service.zone.add(ROOT, "A", SERVER)
+    await first.post(ROOT)
+    await first.delete(ROOT)
+    assert (await second.post(ROOT)).status == 502
+    await fetch(service, "update former_holders set released_at = now() - interval '30 days 1 minute'")
+    assert (await second.post(ROOT)).status == 200
+
+
+async def test_a_root_that_an_attacker_took_and_left_is_its_owners_by_txt(service: Service, origin: str) -> None:
+    attacker, victim = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    service.zone.add(ROOT, "A", SERVER)
+    for _ in range(6):
+        assert (await attacker.post(ROOT)).status == 200
+        assert (await attacker.delete(ROOT)).status == 200
+
+    refused = await victim.post(ROOT)
+    assert f"the TXT record _frontage.{ROOT} with the value application={victim.id}" in refused.body["hint"]
+    name_by_txt(service, ROOT, victim.partner)
+    assert (await victim.post(ROOT)).status == 200  # the attacker's enrolments are not counted
+    assert refusal(await attacker.post(ROOT)) == (502, ALREADY, "held")
+
+
+async def test_a_departed_name_stays_its_holders_until_a_proof(service: Service, origin: str) -> None:
+    victim, attacker = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    service.zone.add(ROOT, "A", SERVER)
+    await victim.post(ROOT)
+    await fetch(service, "update domains set departed_at = now()")
+    assert refusal(await attacker.post(ROOT)) == (502, ALREADY, "held")
+    assert await holder(service, ROOT) == {victim.id}
+
+
+# Names that move -------------------------------------------------------------------------------------------------
+
+
+async def test_a_name_moves_to_the_application_that_its_cname_leads_to(service: Service, origin: str) -> None:
+    old, new = await two(service)
+    service.point(SHOP)
+    assert (await Ssl(old, origin).post(SHOP, redirectTo="elsewhere.test")).status == 200
+    await go_live(service, SHOP, old.id)
+    assert (await old.post(SHOP, powerRootPathAccess=["/old"])).status == 200
+    assert (await new.get(domain=SHOP)).body == NOTHING
+    assert refusal(await new.post(SHOP)) == (502, ALREADY, "held")
+
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    found = (await new.get(domain=SHOP)).body
+    assert (found["eligible"], found["powerStatus"], found["cnameTarget"]) == (
+        True,
+        "inactive",
+        "target-2.partner.test",
+    )
+    assert (await Ssl(new, origin).get(domain=SHOP)).body["eligible"] is True
+    assert await holder(service) == {old.id}  # a question moves nothing
+    assert (await new.post(SHOP, "https://new.example.com")).status == 200
+
+    assert (await new.get()).body["items"] == [
+        {
+            "domain": SHOP,
+            "applicationUrl": "https://new.example.com",
+            "powerRootPathAccess": ["/assets"],
+            "powerStatus": "active",
+        }
+    ]
+    assert await fetch(service, "select application_id from certificates where released_at is null") == []
+    assert await fetch(service, "select application_id, state from orders") == [(new.id, "running")]
+    events = "select type, subdomain, fields from events where fields::text like '%moved%' order by type"
+    assert await fetch(service, events) == [
+        ("domain.power", "shop", {"power_status": "inactive", "reason": "moved"}),
+        ("domain.secure", "shop", {"secure_status": "inactive", "reason": "moved"}),
+    ]
+    assert (await old.get()).body["total"] == 0
+    assert (await old.get(domain=SHOP)).body == NOTHING
+    for answer in (await old.put(SHOP), await old.delete(SHOP), await Ssl(old, origin).put(SHOP)):
+        assert refusal(answer)[:2] == (502, NOT_VALID)
+
+
+async def test_secure_moves_names_too(service: Service, origin: str) -> None:
+    old, new = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    service.point(SHOP)
+    await old.post(SHOP)
+    await go_live(service, SHOP, old.id)
+    assert refusal(await new.post(SHOP))[:2] == (502, ALREADY)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+
+    assert (await new.post(SHOP, redirectTo="www.customer.test")).status == 200
+    assert await holder(service) == {new.id}
+    assert (await new.get(domain=SHOP)).body["redirectTo"] == "https://www.customer.test"
+
+
+async def test_a_name_moves_by_txt_once_nothing_leads_to_its_holder(service: Service, origin: str) -> None:
+    old, new = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    service.zone.add(ROOT, "A", SERVER)
+    name_by_txt(service, ROOT, old.partner)
+    await old.post(ROOT)
+    assert refusal(await new.post(ROOT)) == (502, ALREADY, "held")
+
+    name_by_txt(service, ROOT, old.partner, new.partner)
+    refused = await new.post(ROOT)
+    assert refusal(refused) == (502, ALREADY, "leads_to_holder")
+    assert f"remove any TXT record at _frontage.{ROOT} that names another application" in refused.body["hint"]
+    name_by_txt(service, ROOT, new.partner)
+    assert (await new.post(ROOT)).status == 200
+
+
+async def test_the_holders_txt_record_keeps_a_name_whose_cname_leads_away(service: Service) -> None:
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    name_by_txt(service, SHOP, old)
+    assert refusal(await new.post(SHOP)) == (502, ALREADY, "leads_to_holder")
+    assert (await new.get(domain=SHOP)).body == NOTHING
+
+
+async def test_a_txt_record_moves_no_name_that_still_leads_to_its_holder(service: Service) -> None:
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    name_by_txt(service, SHOP, new)
+    assert refusal(await new.post(SHOP)) == (502, ALREADY, "leads_to_holder")
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour.SERVFAIL, Behaviour.TIMEOUT])
+async def test_what_cannot_be_asked_moves_nothing(service: Service, behaviour: Behaviour) -> None:
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    service.zone.misbehave(f"_frontage.{SHOP}", behaviour)
+    assert refusal(await new.post(SHOP)) == (502, ALREADY, "held_unknown")
+    assert await holder(service) == {old.id}
+
+
+async def test_a_resolvers_word_moves_nothing(service: Service) -> None:
+    """Without the zone's own servers, a lying or outdated resolver could give any name away."""
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    service.zone.remove("test", "NS")
+    assert refusal(await new.post(SHOP)) == (502, ALREADY, "held_unknown")
+    assert await holder(service) == {old.id}
+
+
+async def test_a_name_moves_to_no_application_whose_target_does_not_lead_here(service: Service) -> None:
+    old, new = await service.partner(), await service.partner(step_one=False)
+    service.point(SHOP)
+    await old.post(SHOP)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    assert (await new.post(SHOP)).message == "Please complete step 1."
+    assert (await new.get(domain=SHOP)).body == NOTHING
+    assert await holder(service) == {old.id}
+
+
+async def test_an_order_under_way_gives_the_next_holder_nothing(service: Service) -> None:
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    async with service.database.transaction() as connection:
+        [order] = await orders.claim(connection, most=1, lease_seconds=60)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    assert (await new.post(SHOP)).status == 200
+
+    now = datetime.now(UTC)
+    certificate = Certificate("internal", "chain of the old holder", b"key", now, now + timedelta(days=90))
+    with pytest.raises(FenceLost):
+        async with service.database.transaction() as connection:
+            await orders.record_issued(connection, order, certificate, {})
+    assert await fetch(service, "select * from certificates") == []
+
+
+async def test_a_kept_certificate_is_adopted_by_no_other_application(service: Service, origin: str) -> None:
+    old, new = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    service.point(SHOP)
+    await old.post(SHOP)
+    await go_live(service, SHOP, old.id)
+    await old.delete(SHOP)
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    assert (await new.post(SHOP)).status == 200
+    assert await order_state(service, SHOP) == "running"
+
+
+async def test_of_two_applications_at_once_the_one_with_the_proof_has_the_name(service: Service, origin: str) -> None:
+    attacker, victim = Ssl(await service.partner(), origin), Ssl(await service.partner(), origin)
+    for number in range(6):
+        root = f"customer-{number}.test"
+        service.zone.add(root, "A", SERVER)
+        name_by_txt(service, root, victim.partner)
+        answers = await asyncio.gather(attacker.post(root), victim.post(root))
+        assert answers[1].status == 200, answers[1].body
+        assert await holder(service, root) == {victim.id}
+
+
+async def test_monitored_domains_are_no_matter_of_whose_it_is(service: Service) -> None:
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+    body = {"domain": ROOT, "dnsRecords": [{"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 60}]}
+    for partner in (old, new):
+        assert (await partner.call("POST", "/monitor/domains", json=body)).status == 201
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    await new.post(SHOP)
+    assert len(await fetch(service, "select * from monitored_domains")) == 2
+
+
+async def test_an_application_that_is_being_deleted_gets_nothing(service: Service) -> None:
+    partner = await service.partner()
+    service.point(SHOP)
+    await fetch(service, "update applications set deleting_at = now()")
+    assert (await partner.post(SHOP)).status == 401
+    credentials = {"applicationId": partner.id, "secret": partner.secret}
+    assert (await partner.call("POST", "/token", json=credentials, headers={})).status == 401
+
+
+# What is answered ------------------------------------------------------------------------------------------------
+
+
+async def test_a_repeated_post_says_what_to_do(service: Service, origin: str) -> None:
+    partner = await service.partner()
+    service.point(SHOP)
+    assert (await partner.post(SHOP)).status == 200
+    answer = await partner.post(SHOP)
+    assert refusal(answer) == (502, ALREADY, "enrolled")
+    assert "PUT /power changes it" in answer.body["hint"]
+    await go_live(service, SHOP, partner.id)
+    answer = await Ssl(partner, origin).post(SHOP)
+    assert refusal(answer) == (502, "There is already a valid certificate for this domain.", "enrolled")
+
+
+async def test_a_root_is_eligible_and_post_power_says_where_it_goes(service: Service, origin: str) -> None:
+    partner = await service.partner()
+    service.zone.add(ROOT, "A", SERVER)
+    found = (await partner.get(domain=SHOP, rootDomain="true")).body
+    assert found["eligible"] is True
+    assert "POST /ssl" in found["hint"]
+    answer = await partner.post(ROOT)
+    assert refusal(answer) == (502, NOT_VALID, "root")
+    assert "POST /ssl" in answer.body["hint"]
+    assert (await Ssl(partner, origin).post(ROOT)).status == 200
