@@ -35,13 +35,15 @@ _FEED = """
         where kind in ('route', 'certificate')
             and not exists (select from changes c where c.kind = e.kind and c.key = e.key)
     ), listed as (
-        insert into changes (kind, key, version, deleted, digest)
-        select kind, key, feed.version + number, false, digest from entries, feed
+        insert into changes (kind, key, shard, version, deleted, digest)
+        select kind, key, 0, feed_shards.version + number, false, digest from entries, feed_shards where shard = 0
+    ), counted as (
+        update feed_shards set
+            version = version + (select count(*) from entries),
+            checksum = checksum # (select coalesce(bit_xor(digest), 0) from entries)
+        where shard = 0
     )
-    update feed set
-        version = version + (select count(*) from entries),
-        checksum = checksum # (select coalesce(bit_xor(digest), 0) from entries)
-    returning version
+    select version + (select count(*) from entries) from feed
 """
 
 
@@ -72,7 +74,7 @@ async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[Enrolment]) -> 
     try:
         async with connection.transaction():
             start = time.perf_counter()
-            await connection.execute("select from feed for update")
+            await connection.execute("select from feed_shards where shard = 0 for update")
             await _set_triggers(connection, "disable")
             count = await _copy_rows(connection, keyring, iter(enrolments))
             copied = time.perf_counter()

@@ -13,6 +13,7 @@ from common.db.edge_nodes import EdgeNode
 from common.db.pool import Database
 
 _FIRST_LOOK_SECONDS = 0.005
+_SECOND_PAUSE_SECONDS = 2 * _FIRST_LOOK_SECONDS
 _LAST_LOOK_SECONDS = 0.05
 
 
@@ -47,5 +48,7 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
             behind = await edge_nodes.nodes_behind(connection, head.identity, head.version)
             if not any(edge.follows for edge in behind) or clock.monotonic() >= deadline:
                 return Reach(await edge_nodes.count_alive(connection), tuple(behind))
+            if pause == _SECOND_PAUSE_SECONDS:
+                await feed.announce(connection)  # the commit may have left it to another one
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK_SECONDS)

@@ -27,7 +27,7 @@ from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
 from monitor.batches.processing import Processing
-from monitor.certificates.departure import DomainLook
+from monitor.certificates.dns_moved_away import DomainDnsCheck
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
@@ -43,7 +43,9 @@ _log = get_logger("monitor")
 
 _AWAITED_ORDERS_AT_ONCE = 16
 _ROUTINE_ORDERS_AT_ONCE = 8
+_RECHECKS_AT_ONCE = 8
 _REVOCATIONS_AT_ONCE = 2
+_RECHECKS = "rechecks"
 _LISTENER = "frontage monitor listener"
 _BATCHES_AT_ONCE = 4
 _CONNECTIONS = 16
@@ -73,10 +75,11 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         runners = certificates | batch_runners | {"deliveries": deliveries}
         checks = _checks(settings, database, clock, random, on_events=deliveries.wake)
         monitoring: dict[str, Work] = {**batch_runners, "deliveries": deliveries, "checks": checks}
+        awaited = monitoring | {_RECHECKS: certificates[_RECHECKS]}
         listeners = {
             "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
             "listener of monitoring": Listener(
-                dsn, _wake(monitoring), channel=monitored_domains.CHANNEL, application_name=_LISTENER
+                dsn, _wake(awaited), channel=monitored_domains.CHANNEL, application_name=_LISTENER
             ),
         }
         work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
@@ -113,7 +116,7 @@ def _certificates(
     *,
     on_event: Callable[[], None],
 ) -> dict[str, Runner[Any]]:
-    """By name: orders somebody waits for, those that are due by themselves, and revocations.
+    """By name: orders somebody waits for, those that are due by themselves, rechecks, and revocations.
 
     Raises: `OperatorError`.
     """
@@ -124,7 +127,7 @@ def _certificates(
         keyring,
         clock,
         random,
-        leads_to_us=DomainLook(
+        leads_to_us=DomainDnsCheck(
             database,
             Resolver(settings.dns_servers, policy),
             ServiceTargets.of(settings),
@@ -136,6 +139,7 @@ def _certificates(
     work: dict[str, tuple[Any, Any, int]] = {
         monitor_nodes.ISSUING: (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
         "routine orders": (orders.ROUTINE, issuance.perform, _ROUTINE_ORDERS_AT_ONCE),
+        _RECHECKS: (orders.RECHECKS, issuance.perform, _RECHECKS_AT_ONCE),
         "revocations": (revocations, Revoking(database, issuer).perform, _REVOCATIONS_AT_ONCE),
     }
     return {

@@ -32,6 +32,7 @@ from common.settings import Settings
 
 _log = get_logger("api.services.diagnosis")
 
+_RECHECK_PAUSE_SECONDS = 10.0
 LONGEST_SECONDS = 9.0  # a pass of questions, and a probe at its end
 _T = TypeVar("_T")
 
@@ -114,7 +115,14 @@ class DiagnosisService:
             self._look_at_holding_and_origin(application, name),
             _part("nodes", self._look_at_nodes),
         )
+        if dns and holding and dns.findings.is_eligible and any(each.departed_at for each in holding.domains):
+            await _part("recheck", lambda: self._request_recheck(application, name))
+            holding = await _part("holding", lambda: self._look_at_holding(application, name))
         return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding, nodes, origin)
+
+    async def _request_recheck(self, application: Application, name: DomainName) -> None:
+        async with self.enrolment.database.transaction() as connection:
+            await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
 
     async def _look_at_dns(self, application: Application, name: DomainName) -> Dns:
         targets = await self._targets(application, name)

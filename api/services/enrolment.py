@@ -25,11 +25,10 @@ from api.services import ownership_hints as hints
 from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
-from common.db import certificates, domains, monitor_nodes, ownership
+from common.db import certificates, domains, monitor_nodes, orders, ownership
 from common.db.applications import Application, get_application
 from common.db.domains import Domain, Page, Product
-from common.db.pool import Database
-from common.db.session import Connection
+from common.db.pool import Connection, Database
 from common.dns import Outcome, Pass, Resolver
 from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
 from common.errors import AddressRefused, DatabaseUnavailable, FrontageError
@@ -106,6 +105,14 @@ class Enrolment:
             return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
         async with self.resolver.open_pass() as questions:
             return await check_eligibility(questions, name, cname_target, self.service_targets, self.probe)
+
+    async def request_recheck(
+        self, connection: Connection, name: DomainName, application: Application, *, pause_seconds: float
+    ) -> None:
+        """Where the domain's DNS was seen to lead elsewhere, have a monitor check it again, which ends that."""
+        await orders.request_recheck(
+            connection, name.text, application.id, only_moved_away=True, pause_seconds=pause_seconds
+        )
 
     async def assess(
         self, application: Application, name: DomainName, cname_target: str, *, within: Pass | None = None

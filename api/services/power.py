@@ -25,6 +25,7 @@ from common.names import DomainName
 from common.ownership import Claim
 
 ORIGIN_WITHIN_SECONDS = 1.0
+_RECHECK_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,12 @@ class PowerService:
         return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
 
     async def update(self, application: Application, body: PowerChange) -> list[Notice]:
+        """Where the domain's DNS had moved away, a monitor checks it again at once."""
         name = parse_product_domain(body.domain)
         if body.application_url is not None:
             self.enrolment.refuse_private(body.application_url)
         async with self.enrolment.database.transaction() as connection:
+            await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
             is_ours = await domains.update_power(
                 connection, name.text, application.id, body.application_url, body.root_path_access
             )

@@ -1,4 +1,4 @@
-"""`frontage domain …`: which application holds a name, freeing a name, and moving it by hand."""
+"""`frontage domain …`: which application holds a name, freeing it, moving it by hand, checking its DNS again."""
 
 from __future__ import annotations
 
@@ -130,6 +130,22 @@ def transfer(
         f"{name} has moved from application {holder} to {application_id}, and its certificate is being ordered;"
         f" `frontage domain show {name}` prints how it stands"
     )
+
+
+@app.command()
+def recheck(domain: DomainArgument) -> None:
+    """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
+    from common.cli.database import run_in_database
+    from common.db import orders
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        return await orders.request_recheck(connection, name.text)
+
+    if not run_in_database(work):
+        raise OperatorError(f"{name} is not enrolled: there is nothing to check")
+    typer.echo(f"a monitor checks the DNS of {name} now; `frontage domain show {name}` prints how it stands")
 
 
 # Parts ---------------------------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 One `Snapshot` is one transaction that sees one moment, REPEATABLE READ and READ ONLY; whatever is read through it
 belongs together with its `Head`. Contents are Postgres' own JSON text, byte for byte what the digests were made
-from (`digest`). Written is the feed by triggers alone (the .sql files in migrations/versions).
+from (`digest`). The feed is written by triggers alone (the .sql files in migrations/versions), in shards, so that
+commits do not wait for each other: 0020_feed_shards.sql shows that a reader misses nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,12 +24,17 @@ TOMBSTONES_KEPT = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the feed stands. `identity` tells one history of one database from every other."""
+    """Where the feed stands. `identity` tells one history of one database from every other.
+
+    `positions` are the versions of its shards, and `version` is their sum; it grows with every change. `purged` are the
+    versions up to which the shards' tombstones may be gone.
+    """
 
     identity: str
     version: int
     checksum: int
-    purged_version: int
+    positions: tuple[int, ...] = ()
+    purged: tuple[int, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -51,20 +57,20 @@ class Snapshot:
         self._connection = connection
         self.head = head
 
-    async def changes(self, after: int) -> AsyncIterator[list[Entry]]:
-        """What changed after that version, oldest first, in batches; each key once."""
-        while True:
-            rows = await self._connection.fetch(
-                "select kind, key, version, case when not deleted then feed_content(kind, key)::text end as content"
-                " from changes where version > $1 order by version limit $2",
-                after,
-                _BATCH_ROWS,
-            )
-            if rows:
-                yield [Entry(row["kind"], row["key"], row["content"]) for row in rows]
-                after = rows[-1]["version"]
-            if len(rows) < _BATCH_ROWS:
-                return
+    async def changes(self, after: Sequence[int]) -> AsyncIterator[list[Entry]]:
+        """What changed after these positions, in batches; each key once. A shard without a position begins at 0."""
+        cursor = await self._connection.cursor(
+            """
+            select kind, key, case when not deleted then feed_content(kind, key)::text end as content
+            from (select shard, coalesce(($1::bigint[])[shard + 1], 0) as known, version from feed_shards) moved
+                cross join lateral (select kind, key, deleted from changes
+                    where changes.shard = moved.shard and changes.version > known order by changes.version) changed
+            where moved.version > known
+            """,
+            after,
+        )
+        while rows := await cursor.fetch(_BATCH_ROWS):
+            yield [Entry(row["kind"], row["key"], row["content"]) for row in rows]
 
     async def everything(self) -> AsyncIterator[list[Entry]]:
         """All entries in no order, in batches; streamed, however many."""
@@ -83,7 +89,7 @@ async def open_snapshot(connection: Connection) -> AsyncIterator[Snapshot]:
 async def read_head(connection: Connection) -> Head:
     """The timeline is the one now written to, or, on a standby, the one last checkpointed."""
     row = await connection.fetchrow(
-        "select version, checksum, purged_version, (select system_identifier from pg_control_system()) as system,"
+        "select version, checksum, positions, purged, (select system_identifier from pg_control_system()) as system,"
         " case when pg_is_in_recovery() then (select timeline_id::text from pg_control_checkpoint())"
         "  else left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,"
         " oid as database, datname as name from feed, pg_database where datname = current_database()"
@@ -93,25 +99,40 @@ async def read_head(connection: Connection) -> Head:
         identity=f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}",
         version=row["version"],
         checksum=row["checksum"],
-        purged_version=row["purged_version"],
+        positions=tuple(row["positions"]),
+        purged=tuple(row["purged"]),
     )
+
+
+async def announce(connection: Connection) -> None:
+    """Wake all that listen for changes. A commit that publishes does so itself, unless another does at that moment."""
+    await connection.execute("select pg_notify('frontage_changes', '')")
 
 
 async def purge_tombstones(connection: Connection, *, older_than: timedelta = TOMBSTONES_KEPT, most: int = 1000) -> int:
     """Erase at most so many tombstones that every edge has applied long ago, in the caller's transaction.
 
-    Returns how many.
+    Waits for no commit: shards that are locked are left to the next batch. Returns how many.
     """
-    await connection.execute("select from feed for update")
-    purged = await connection.fetch(
-        "delete from changes where ctid = any(array(select ctid from changes"
-        " where deleted and changed_at < clock_timestamp() - $1::interval order by changed_at limit $2))"
-        " returning version",
+    shards = await connection.fetch("select shard from feed_shards for update skip locked")
+    row = await connection.fetchrow(
+        """
+        with purged as (
+            delete from changes where ctid = any(array(
+                select ctid from changes where deleted and changed_at < clock_timestamp() - $1::interval
+                    and shard = any($3) order by changed_at limit $2 for update skip locked))
+            returning shard, version
+        ), remembered as (
+            update feed_shards set purged_version = greatest(purged_version, last)
+            from (select shard, max(version) as last from purged group by shard) latest
+            where feed_shards.shard = latest.shard
+        )
+        select count(*) as purged from purged
+        """,
         older_than,
         most,
+        [shard["shard"] for shard in shards],
     )
-    if purged:
-        await connection.execute(
-            "update feed set purged_version = greatest(purged_version, $1)", max(row["version"] for row in purged)
-        )
-    return len(purged)
+    assert row is not None, "an aggregate has one row"
+    purged: int = row["purged"]
+    return purged

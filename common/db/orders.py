@@ -12,8 +12,9 @@ A certificate in service stays there whatever becomes of its order. A row disapp
 (`common.db.certificates.release`). Fences are transaction ids, so a row that was deleted and made anew never gets a
 fence its old holder knows.
 
-Work is claimed in two lanes, so that no wave of renewals keeps a new domain waiting: what somebody waits for, and
-what is due by itself, of that the renewals longest due first.
+Work is claimed in three lanes, so that no wave of renewals keeps a new domain waiting: orders somebody waits for,
+orders due by themselves (of these the renewals longest due first), and rechecks: orders of any kind whose domain's DNS
+must be looked at again at once, because its owner or an operator asked for it.
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -29,6 +30,7 @@ from asyncpg import Record
 
 from common.db import certificates, outcomes, revocations
 from common.db.certificates import Certificate
+from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.errors import FenceLost, FrontageError
 
@@ -36,6 +38,11 @@ FAILED_AFTER_ATTEMPTS = 5
 FIRST_LOOK_SECONDS = 3600.0
 """How soon after it went live a certificate's issuer is first asked when to renew it."""
 
+_IS_FREE = "(lease_until is null or lease_until <= now())"
+_RECHECKED = (
+    "rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
+    " recheck_requested_at = null"
+)
 _NOTHING_PLACED = "placed_issuer = null, placed_url = null, placed_at = null, placed_key = null"
 
 State: TypeAlias = Literal["running", "issued", "failed"]
@@ -82,7 +89,9 @@ class Order:
     kind: Kind = "new"
     renew_at: datetime | None = None
     is_renewal_due: bool = False
-    has_departed: bool = False
+    dns_moved_away: bool = False
+    is_recheck: bool = False
+    claimed_at: datetime | None = None
     placed: PlacedOrder | None = None
 
     @property
@@ -198,14 +207,53 @@ async def describe(connection: Connection, domain: str) -> OrderState | None:
     return None if row is None else OrderState(**row)
 
 
+async def request_recheck(
+    connection: Connection,
+    domain: str,
+    application_id: str | None = None,
+    *,
+    only_moved_away: bool = False,
+    pause_seconds: float = 0.0,
+) -> bool:
+    """Have a monitor check the domain's DNS again at once, and act on it: a domain whose DNS is back becomes active.
+    Without `application_id`, whichever application has the domain.
+
+    `only_moved_away`: only if its DNS was seen to lead elsewhere. `pause_seconds` is the shortest time between two such
+    checks: a request that comes earlier is due then. Call this before the transaction locks rows of the domain.
+    Returns whether there was anything to check.
+    """
+    await certificates.lock_domain(connection, domain)
+    status = await connection.execute(
+        f"""
+        update orders set recheck_requested_at = clock_timestamp(),
+            due_at = case when {_IS_FREE} then least(due_at,
+                greatest(clock_timestamp(), rechecked_at + make_interval(secs => $4))) else due_at end,
+            attempts = case when {_IS_FREE} then 0 else attempts end
+        where domain = $1 and application_id = coalesce($2, application_id)
+            and (not $3 or exists (select from domains d where d.domain = $1 and departed_at is not null))
+        """,
+        domain,
+        application_id,
+        only_moved_away,
+        pause_seconds,
+    )
+    if status == "UPDATE 0":
+        return False
+    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The orders of some kinds, as a queue of their own (`common.claims.Queue`)."""
+    """The orders of some kinds, or the rechecks among them, as a queue of their own (`common.claims.Queue`)."""
 
     kinds: tuple[Kind, ...]
+    is_recheck: bool = False
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
-        return await claim(connection, most=most, lease_seconds=lease_seconds, kinds=self.kinds)
+        return await claim(
+            connection, most=most, lease_seconds=lease_seconds, kinds=self.kinds, is_recheck=self.is_recheck
+        )
 
     async def extend(self, connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
         return await extend(connection, claims, lease_seconds=lease_seconds)
@@ -214,33 +262,48 @@ class Lane:
         await postpone(connection, order, delay_seconds=delay_seconds, last_error=last_error)
 
     async def next_due_seconds(self, connection: Connection, /) -> float | None:
-        return await next_due_seconds(connection, kinds=self.kinds)
+        return await next_due_seconds(connection, kinds=self.kinds, is_recheck=self.is_recheck)
 
 
 AWAITED = Lane(("new", "manual", "replacement"))
 ROUTINE = Lane(("renewal",))
 _ALL = AWAITED.kinds + ROUTINE.kinds
+RECHECKS = Lane(_ALL, is_recheck=True)
+_OF_LANE = {
+    None: "kind = any($1)",
+    False: "kind = any($1) and recheck_requested_at is null",
+    True: "kind = any($1) and recheck_requested_at is not null",
+}
 
 
 async def claim(
-    connection: Connection, /, *, most: int, lease_seconds: float, kinds: Collection[Kind] = _ALL
+    connection: Connection,
+    /,
+    *,
+    most: int,
+    lease_seconds: float,
+    kinds: Collection[Kind] = _ALL,
+    is_recheck: bool | None = None,
 ) -> list[Order]:
+    """With `is_recheck`, only rechecks, or only others."""
     rows = await connection.fetch(
-        """
+        f"""
         with due as materialized (
             select domain from orders
-            where due_at <= now() and (lease_until is null or lease_until <= now()) and kind = any($3)
-            order by case when kind = 'renewal' then coalesce(renew_at, due_at) else due_at end limit $1
+            where due_at <= now() and {_IS_FREE} and {_OF_LANE[is_recheck]}
+            order by case when kind = 'renewal' then coalesce(renew_at, due_at) else due_at end limit $2
             for update skip locked
         ), claimed as (
             update orders set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-                lease_until = clock_timestamp() + make_interval(secs => $2)
+                lease_until = clock_timestamp() + make_interval(secs => $3)
             from due where orders.domain = due.domain
             returning orders.*
         )
         select claimed.domain, claimed.application_id, state, kind, fence, attempts, phases,
             renew_at, coalesce(renew_at <= now(), false) as is_renewal_due,
-            exists (select from domains d where d.domain = claimed.domain and departed_at is not null) as has_departed,
+            exists (select from domains d where d.domain = claimed.domain and departed_at is not null)
+                as dns_moved_away,
+            recheck_requested_at is not null as is_recheck, clock_timestamp() as claimed_at,
             placed_issuer, placed_url, placed_at, placed_key,
             extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
             not_before, not_after, issuer, live_at >= issued_at as is_live
@@ -248,9 +311,9 @@ async def claim(
             on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
             and released_at is null
         """,
+        kinds,
         most,
         lease_seconds,
-        kinds,
     )
     return [_order(row) for row in rows]
 
@@ -295,11 +358,13 @@ async def _tell_failed(connection: Connection, order: Order, reason: str) -> Non
     await outcomes.record_failure(connection, order.domain, order.application_id, reason)
 
 
-async def next_due_seconds(connection: Connection, /, *, kinds: Collection[Kind] = _ALL) -> float | None:
+async def next_due_seconds(
+    connection: Connection, /, *, kinds: Collection[Kind] = _ALL, is_recheck: bool | None = None
+) -> float | None:
     seconds: float | None = await connection.fetchval(
-        """
+        f"""
         select extract(epoch from due_at - clock_timestamp())::float8 from orders
-        where due_at is not null and (lease_until is null or lease_until <= now()) and kind = any($1)
+        where due_at is not null and {_IS_FREE} and {_OF_LANE[is_recheck]}
         order by due_at limit 1
         """,
         kinds,
@@ -367,7 +432,7 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
-        "due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4,"
+        f"due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4, {_RECHECKED},"
         " kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(), failed_at = null",
         order,
         renew_at,
@@ -384,42 +449,46 @@ async def record_look(connection: Connection, order: Order, renew_at: datetime, 
     await _write_fenced(
         connection,
         "renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
-        " lease_until = null, attempts = 0",
+        f" lease_until = null, attempts = 0, {_RECHECKED}",
         order,
         renew_at,
         look_again_seconds,
     )
 
 
-async def record_departed(connection: Connection, order: Order, *, look_again_seconds: float, words: str) -> None:
+async def record_dns_moved_away(connection: Connection, order: Order, *, look_again_seconds: float, words: str) -> None:
     """The domain's DNS leads elsewhere: nothing is ordered for it until it is back. Its certificate serves on. The
-    owner is told once. Raises: `FenceLost`.
+    owner is notified once. A recheck requested since the order was claimed is due at once. Raises: `FenceLost`.
     """
     await certificates.lock_domain(connection, order.domain)
     await _write_fenced(
         connection,
         "lease_until = null, last_error = $3,"
-        " due_at = clock_timestamp() + make_interval(secs => $4),"
+        " due_at = clock_timestamp() + case when recheck_requested_at > $6 then interval '0'"
+        "     else make_interval(secs => $4) end,"
+        " recheck_requested_at = case when recheck_requested_at > $6 then recheck_requested_at end,"
+        " rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
         " state = case when $5 then 'issued' else 'failed' end",
         order,
         words,
         look_again_seconds,
         order.in_service is not None and order.in_service.is_live,
+        order.claimed_at,
     )
-    departed = await connection.execute(
+    moved_away = await connection.execute(
         "update domains set departed_at = now() where domain = $1 and departed_at is null", order.domain
     )
-    if departed != "UPDATE 0":
+    if moved_away != "UPDATE 0":
         await _tell_failed(connection, order, words)
 
 
-async def record_returned(connection: Connection, order: Order) -> None:
+async def record_dns_returned(connection: Connection, order: Order) -> None:
     """The domain's DNS leads to us again; its owner is told if it is served. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
     returned = await connection.execute(
         "update domains set departed_at = null where domain = $1 and departed_at is not null", order.domain
     )
-    await _write_fenced(connection, "last_error = null, failed_at = null, attempts = 1", order)
+    await _write_fenced(connection, f"last_error = null, failed_at = null, attempts = 1, {_RECHECKED}", order)
     if returned != "UPDATE 0" and order.in_service is not None and order.in_service.is_live:
         await outcomes.record_success(connection, order.domain, order.application_id)
 
@@ -448,6 +517,8 @@ def _order(row: Record) -> Order:
         kind=row["kind"],
         renew_at=row["renew_at"],
         is_renewal_due=row["is_renewal_due"],
-        has_departed=row["has_departed"],
+        dns_moved_away=row["dns_moved_away"],
+        is_recheck=row["is_recheck"],
+        claimed_at=row["claimed_at"],
         placed=placed,
     )

@@ -130,6 +130,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "changes": f"one row for each routed row; tombstones are erased after {feed.TOMBSTONES_KEPT.days} days",
         "checks": "one row for each monitored domain",
         "deliveries": "erased with their event",
+        "domain_tallies": "three rows at most for each enrolled name and product",
         "domains": "one row for each enrolled name and product",
         "edge_nodes": f"erased {edge_nodes.DEPARTED_DAYS} day after the lease has lapsed",
         "enrolments": f"erased after {ENROLMENT_DAYS} days",
@@ -137,7 +138,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "event_sequences": "one row for each name that is enrolled, monitored or has events; others are erased "
         f"within {2 * SEQUENCE_DAYS} days",
         "events": f"erased after {EVENT_DAYS} days",
-        "feed": "one row",
+        "feed_shards": "64 rows",
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
         "mass_guard": "one row",
         "monitor_health": "one row",

@@ -1,6 +1,6 @@
 """Who accepts from which pair: plain bookkeeping that decides and returns the work to do. No I/O.
 
-Every pair has one worker of its own. The rules, in the command `plan` applies them:
+Every pair has one worker of its own. The rules, in the order `plan` applies them:
 
     a worker is condemned  when its loop has not beaten for HUNG_SECONDS, when it takes START_SECONDS to begin,
                            or when it outlives its time to finish; it is killed, but first:
@@ -8,11 +8,12 @@ Every pair has one worker of its own. The rules, in the command `plan` applies t
     a pair is released     by its adopter once its own worker serves again
     a worker is admitted   to its pair once it is ready and the roster is open
     a worker is started    for a pair that has none, after a pause that grows while its workers keep failing
-    a worker is renewed    (SIGHUP) one at a time: its successor serves first, then the old one finishes
+    a worker is renewed    (SIGHUP) one at a time: its successor serves first, then the old one finishes, and takes
+                           its time
     all finish             (SIGTERM) once every worker is idle or the grace is over; until then all accept
     all leave              (an upgrade) at once, and take their time: others accept by then
 
-The sockets themselves outlive every worker, so no command of these events loses a queued client.
+The sockets themselves outlive every worker, so no order of these events loses a queued client.
 """
 
 from __future__ import annotations
@@ -109,17 +110,25 @@ def pause_seconds(failures: int) -> float:
     return min(FIRST_PAUSE_SECONDS * 2 ** (min(failures, 20) - 1), LONGEST_PAUSE_SECONDS) if failures else 0.0
 
 
+def _at_least_a_last_word(until: float, now: float) -> float:
+    return max(until, now + LAST_WORD_SECONDS)
+
+
 class Roster:
     """The workers of one edge. Owned by the supervisor, which reports events to it and does what `plan` says.
 
     Times are the caller's monotonic clock, in seconds.
     """
 
-    def __init__(self, pairs: int, *, grace_seconds: float) -> None:
+    def __init__(self, pairs: int, *, grace_seconds: float, handover_seconds: float) -> None:
+        """What still runs in a worker has `grace_seconds` when the edge ends, `handover_seconds` when other workers
+        accept in its place.
+        """
         self.workers: dict[int, Worker] = {}
         self.starts = 0
         self._pairs = [_PairState() for _ in range(pairs)]
         self._grace_seconds = grace_seconds
+        self._handover_seconds = handover_seconds
         self._to_renew: deque[int] = deque()
         self._is_open = False
         self._is_leaving = False
@@ -191,16 +200,16 @@ class Roster:
             self._is_leaving = False
             self._end_by(now + self._grace_seconds)
 
-    def leave(self, now: float, grace_seconds: float) -> None:
+    def leave(self, now: float) -> None:
         """Others accept from every pair."""
         if self._drain_until is None:
             self._is_leaving = True
-            self._end_by(now + grace_seconds)
+            self._end_by(now + self._handover_seconds)
 
     # Decisions -------------------------------------------------------------------------------------------
 
     def plan(self, now: float) -> list[Work]:
-        """What has to be done now, in this command. Each piece of work is returned once."""
+        """What has to be done now, in this order. Each piece of work is returned once."""
         kills = self._condemn(now)
         work = [*self._admit(), *self._cover(), *kills]
         if self._drain_until is None:
@@ -258,7 +267,7 @@ class Roster:
             return []
         successor = self._attendant(old.pair)
         if successor and successor is not old:
-            return [self._finish(old, now + self._grace_seconds, now)]
+            return [self._finish(old, now + self._handover_seconds, now)]
         pair = self._pairs[old.pair]
         return [self._start(old.pair, now)] if now >= pair.not_before else []
 
@@ -274,17 +283,18 @@ class Roster:
         if now < until and not self._is_leaving and not all(worker.is_idle for worker in serving):
             return work
         self._is_closed = True
-        finish_by = max(until, now + LAST_WORD_SECONDS)
+        finish_by = _at_least_a_last_word(until, now)
         return [*work, *(self._finish(worker, finish_by, now) for worker in serving), CloseListeners()]
 
     def _hurry(self, now: float, until: float) -> list[Work]:
-        """Those that were given longer than there is by now."""
+        """Shorten the time of workers that were given more than there is by now."""
+        finish_by = _at_least_a_last_word(until, now)
         late = [
             worker
             for worker in self.workers.values()
-            if worker.phase is Phase.FINISHING and (worker.finish_by or 0) > until + LAST_WORD_SECONDS
+            if worker.phase is Phase.FINISHING and worker.finish_by is not None and worker.finish_by > finish_by
         ]
-        return [self._finish(worker, until, now) for worker in late]
+        return [self._finish(worker, finish_by, now) for worker in late]
 
     # Small steps -----------------------------------------------------------------------------------------
 

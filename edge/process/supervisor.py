@@ -61,7 +61,11 @@ class Supervisor:
         self._is_begun = False
         self._aim: Report | None = None
         self._failed_upgrade: UpgradeFailed | None = None
-        self._roster = Roster(len(self._pairs), grace_seconds=settings.edge_drain_timeout_seconds)
+        self._roster = Roster(
+            len(self._pairs),
+            grace_seconds=settings.edge_drain_timeout_seconds,
+            handover_seconds=settings.edge_upgrade_drain_seconds,
+        )
         self._processes: dict[int, WorkerProcess] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._measured = Aggregate()
@@ -90,7 +94,7 @@ class Supervisor:
 
     def leave(self) -> None:
         """Another generation accepts."""
-        self._roster.leave(time.monotonic(), self._settings.edge_upgrade_drain_seconds)
+        self._roster.leave(time.monotonic())
         self._news.set()
 
     def renew_workers(self) -> None:

@@ -171,6 +171,8 @@ class WorkerContext:
     def close(self) -> None:
         self._ticking.cancel()
         for connection in list(self.connections):
+            if connection.exchange is not None:
+                connection.exchange.cancel()
             connection.abort()
         self._dispatcher.close()
         if self.access_log is not None:

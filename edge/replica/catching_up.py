@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 
 from common.db.feed import Head
 from edge.replica.store import State
@@ -43,7 +44,8 @@ class HeldCopy:
 def next_step(state: State, head: Head) -> Step:
     """Changes lead from the replica to the feed only along one history, with no gap and nothing lost."""
     is_other_history = state.identity != head.identity or head.version < state.version
-    if is_other_history or state.version < head.purged_version:
+    lacks_tombstones = any(known < purged for known, purged in zip_longest(state.positions, head.purged, fillvalue=0))
+    if is_other_history or lacks_tombstones:
         return Step.COPY
     if head.version > state.version:
         return Step.CHANGES

@@ -31,6 +31,7 @@ from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
 _POLL_SECONDS = 5.0
+_SOON_SECONDS = 0.1
 _RENEWAL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 3.0
@@ -147,10 +148,14 @@ class Replicator:
             self._drop_session()
 
     async def _follow(self) -> None:
+        """A commit beside another one may not notify (`common.db.feed.announce`): look once more after a change."""
         pause = _FIRST_PAUSE_SECONDS
+        version = self.version
         self._wake.set()
         while True:
-            await _wait(self._wake, self._poll_seconds if self._is_reached else pause)
+            quiet_seconds = self._poll_seconds if self.version == version else min(_SOON_SECONDS, self._poll_seconds)
+            version = self.version
+            await _wait(self._wake, quiet_seconds if self._is_reached else pause)
             self._wake.clear()
             try:
                 await self.catch_up()
@@ -187,7 +192,7 @@ class Replicator:
         update = Update(self.store)
         try:
             await self._in_thread(update.begin)
-            async for entries in snapshot.changes(self.store.state.version):
+            async for entries in snapshot.changes(self.store.state.positions):
                 await self._in_thread(update.put, entries)
             is_equal = await self._in_thread(update.commit, snapshot.head)
         finally:

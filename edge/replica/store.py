@@ -27,8 +27,8 @@ _ROUTE = "route"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the replica says of itself. `skew` is what its checksum differed by from the feed's when it was copied:
-    zero, unless the feed itself was wrong about its tables."""
+    """What the replica says of itself. `positions` are where it stands in each shard of the feed. `skew` is what its
+    checksum differed by from the feed's when it was copied: zero, unless the feed itself was wrong about its tables."""
 
     serving: int = 0
     identity: str | None = None
@@ -36,6 +36,13 @@ class State:
     checksum: int = 0
     skew: int = 0
     routes: int = 0
+    positions: tuple[int, ...] = ()
+
+    @classmethod
+    def from_stored(cls, stored: bytes) -> State:
+        """As written by `Store.write_state`; before the feed had shards, without positions."""
+        fields = orjson.loads(stored)
+        return cls(**fields | {"positions": tuple(fields.get("positions", [fields["version"]]))})
 
     def equals(self, head: Head) -> bool:
         return (self.identity, self.version, self.checksum ^ self.skew) == (head.identity, head.version, head.checksum)
@@ -51,7 +58,7 @@ class Store:
         self.copies = [self.environment.open_db(name) for name in COPIES]
         with self.environment.begin(write=True, db=self.meta) as transaction:
             stored = transaction.get(_STATE)
-            self.state = State(**orjson.loads(stored)) if stored else State()
+            self.state = State.from_stored(stored) if stored else State()
             transaction.put(_NODE, secrets.token_hex(16).encode(), overwrite=False)
             self.node_id = cast("bytes", transaction.get(_NODE)).decode()
             self.is_cut_off = transaction.get(CUT_OFF) is not None
@@ -109,7 +116,13 @@ class Update:
 
     def commit(self, head: Head) -> bool:
         """Whether the replica now equals the feed at `head`; if the changes do not lead there, nothing was written."""
-        state = replace(self._store.state, version=head.version, checksum=self._checksum, routes=self._routes)
+        state = replace(
+            self._store.state,
+            version=head.version,
+            checksum=self._checksum,
+            routes=self._routes,
+            positions=head.positions,
+        )
         if not state.equals(head):
             return False
         transaction = self._open()
@@ -169,6 +182,7 @@ class Copy:
             checksum=self._checksum,
             skew=self._checksum ^ self._head.checksum,
             routes=self._routes,
+            positions=self._head.positions,
         )
         with self._store.environment.begin(write=True) as transaction:
             self._store.write_state(transaction, state)

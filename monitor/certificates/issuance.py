@@ -35,7 +35,7 @@ from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring, key_id_of
 from monitor.certificates import renewal
-from monitor.certificates.departure import DEPARTED, LeadsToUs
+from monitor.certificates.dns_moved_away import DNS_MOVED_AWAY, LeadsToUs
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
@@ -43,8 +43,8 @@ from monitor.certificates.phases import Phases
 _log = get_logger("monitor.certificates.issuance")
 
 LIVE_WITHIN_SECONDS = 1.0
-_DEPARTED_FIRST_SECONDS = 300.0
-_DEPARTED_LAST_SECONDS = 12 * 3600.0
+_FIRST_LOOK_AGAIN_SECONDS = 300.0
+_LAST_LOOK_AGAIN_SECONDS = 12 * 3600.0
 
 
 class NotServed(WorkFailed):
@@ -83,8 +83,8 @@ class Issuance:
             phases.add("wait", order.waited_seconds)
         if renewal.is_looked_at(order, step):
             with phases.timed("checks"):
-                has_departed = await self._has_departed(order)
-            if has_departed:
+                has_moved_away = await self._has_moved_away(order)
+            if has_moved_away:
                 return
         if step == "look":
             await self._look(order)
@@ -210,24 +210,26 @@ class Issuance:
             _log.info("no word on renewal", domain=order.domain, reason=str(error))
             return None
 
-    async def _has_departed(self, order: Order) -> bool:
-        """Look, and write what is new. While it cannot be told, it is as it was."""
+    async def _has_moved_away(self, order: Order) -> bool:
+        """Check the DNS and write a change. Without an answer, nothing changes."""
         leads_to_us = await self._leads_to_us(order.domain, order.application_id)
         if leads_to_us is None:
-            leads_to_us = not order.has_departed
+            leads_to_us = not order.dns_moved_away
         if leads_to_us:
-            if order.has_departed:
-                await self._write(lambda connection: orders.record_returned(connection, order))
+            if order.dns_moved_away:
+                await self._write(lambda connection: orders.record_dns_returned(connection, order))
                 self._on_event()
             return False
         again = backoff_seconds(
-            order.attempts, self._random, first=_DEPARTED_FIRST_SECONDS, most=_DEPARTED_LAST_SECONDS
+            order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, most=_LAST_LOOK_AGAIN_SECONDS
         )
         await self._write(
-            lambda connection: orders.record_departed(connection, order, look_again_seconds=again, words=DEPARTED)
+            lambda connection: orders.record_dns_moved_away(
+                connection, order, look_again_seconds=again, words=DNS_MOVED_AWAY
+            )
         )
         self._on_event()
-        _log.info("domain has departed", domain=order.domain, looked_again_in_seconds=round(again))
+        _log.info("the domain's DNS has moved away", domain=order.domain, looked_again_in_seconds=round(again))
         return True
 
     async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:

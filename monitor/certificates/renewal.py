@@ -48,8 +48,8 @@ def next_step(order: Order) -> Step:
 
 
 def is_looked_at(order: Order, step: Step) -> bool:
-    """Whether to see first if the domain still leads to us; of a new one the API has just seen it."""
-    return step != "await edges" and not (order.kind == "new" and order.attempts == 1)
+    """Whether to check first if the domain's DNS leads to us; for a new order the API has just done so."""
+    return step != "await edges" and (order.is_recheck or not (order.kind == "new" and order.attempts == 1))
 
 
 def renewal_time(

@@ -9,6 +9,7 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -100,6 +101,38 @@ async def test_a_client_that_ended_before_the_switch_is_told_of_too(tmp_path: Pa
         client.writer.write_eof()
         assert (await client.head()).startswith(b"HTTP/1.1 101 ")
         assert await client.rest() == b"abc!"
+
+
+@pytest.mark.parametrize(
+    ("request_head", "answer"),
+    [(UPGRADE, SWITCHED), (b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 9\r\n\r\nabc", b"")],
+    ids=["tunnel", "upload"],
+)
+async def test_a_worker_that_ends_cuts_what_runs_without_an_error(
+    tmp_path: Path, request_head: bytes, answer: bytes
+) -> None:
+    errors: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    arrived = asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        await wire.send(answer)
+        arrived.set()
+        await wire.rest()
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(request_head)
+        if answer:
+            await client.head()
+        await arrived.wait()
+        proxy.worker.close()
+        assert await client.rest() == b""
+        await until(lambda: not proxy.worker.connections and not proxy.worker.upstream_count)
+    assert errors == []
 
 
 @pytest.mark.parametrize("tls", [False, True])

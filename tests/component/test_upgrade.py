@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -111,6 +112,22 @@ async def test_tunnel_outlives_upgrades_and_its_end_is_the_old_generation_s(edge
         await eventually(lambda: before & edge.living() == {tunnel.pid})  # nothing else is left of the first one
         assert is_alive(first)
     await eventually(lambda: not is_alive(first))
+
+
+async def test_tunnel_outlives_the_renewal_of_its_worker(tmp_path: Path) -> None:
+    (tmp_path / "version").write_text("1")
+    edge = EdgeProcess(tmp_path, workers=1, module=STAND_IN, FRONTAGE_EDGE_DRAIN_TIMEOUT_SECONDS="0.1")
+    try:
+        await edge.start()
+        async with a_tunnel(edge) as tunnel:
+            edge.signal(signal.SIGHUP)
+            await edge.workers_when(lambda workers: len(workers) == 1 and tunnel.pid not in workers.values())
+            carries_until = time.monotonic() + 0.5
+            while time.monotonic() < carries_until:
+                assert await tunnel.carries()
+        await eventually(lambda: not is_alive(tunnel.pid))
+    finally:
+        edge.end()
 
 
 async def test_stop_bounds_the_time_of_tunnels_through_old_generations(tmp_path: Path) -> None:

@@ -159,3 +159,15 @@ def test_our_own_names_are_no_cname_targets(env: dict[str, str]) -> None:
     for target in ("API.frontage.test", "power.frontage.test.", "secure.frontage.localhost"):
         done = frontage.run("app", "create", "--name", "C", "--cname-target", target, env=own)
         assert (done.returncode, "is our own name" in done.stderr.replace("\n", " ")) == (2, True), done.stderr
+
+
+async def test_recheck_makes_the_domains_order_due_at_once(database: Database, env: dict[str, str]) -> None:
+    await power(database, "a", SHOP)
+    async with database.transaction() as connection:
+        await connection.execute("update orders set due_at = now() + interval '12 hours'")
+
+    assert f"frontage domain show {SHOP}" in said(env, "domain", "recheck", SHOP)
+
+    async with database.connection() as connection:
+        assert await connection.fetchval("select due_at <= now() and recheck_requested_at is not null from orders")
+    assert "is not enrolled" in refused(env, "domain", "recheck", "www.unknown.test")

@@ -9,7 +9,7 @@ from tests.integration.expiry import erase
 
 async def test_a_version_is_live_when_no_leased_edge_is_behind(database: Database) -> None:
     async with database.connection() as connection:
-        await connection.execute("update feed set version = 7")
+        await connection.execute("update feed_shards set version = 7 where shard = 0")
         await edge_nodes.report(connection, "ahead", "one", 7)
         await edge_nodes.report(connection, "rolled back", "one", 8)
         await edge_nodes.report(connection, "behind", "one", 4)

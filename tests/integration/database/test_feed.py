@@ -14,13 +14,17 @@ from common.db.pool import Connection, Database
 from tests.integration.replica.parts import add_application, add_routes, checksum, feed_contents
 
 
-async def changes_after(connection: Connection, version: int) -> list[feed.Entry]:
+async def changes_after(connection: Connection, positions: tuple[int, ...]) -> list[feed.Entry]:
     async with feed.open_snapshot(connection) as snapshot:
-        return [entry async for entries in snapshot.changes(version) for entry in entries]
+        return [entry async for entries in snapshot.changes(positions) for entry in entries]
 
 
 async def version_of(connection: Connection) -> int:
     return (await feed.read_head(connection)).version
+
+
+async def positions_of(connection: Connection) -> tuple[int, ...]:
+    return (await feed.read_head(connection)).positions
 
 
 async def test_digests_are_the_same_in_sql_and_here(database: Database) -> None:
@@ -38,7 +42,7 @@ async def test_rename_tombstones_the_old_key(database: Database) -> None:
     async with database.connection() as connection:
         await add_application(connection)
         await add_routes(connection, ["old.example"])
-        before = await version_of(connection)
+        before = await positions_of(connection)
         await connection.execute("update domains set domain = 'new.example'")
         entries = await changes_after(connection, before)
         assert {entry.key: entry.content is None for entry in entries} == {
@@ -55,7 +59,7 @@ async def test_what_edges_need_not_know_costs_neither_version_nor_the_feeds_lock
         )
         before = await version_of(connection)
         async with database.transaction() as holder:
-            await holder.execute("select from feed for update")
+            await holder.execute("select from feed_shards for update")
             await connection.execute("update orders set attempts = attempts + 1, lease_until = now()")
             await connection.execute("update applications set name = 'another'")
         assert await version_of(connection) == before
@@ -103,7 +107,8 @@ async def test_purge_remembers_how_far_it_went(database: Database) -> None:
             assert await feed.purge_tombstones(connection) == 0  # not for days
             assert await feed.purge_tombstones(connection, older_than=timedelta(0)) == 1
         head = await feed.read_head(connection)
-        assert head.purged_version == head.version
+        assert sorted(set(head.purged)) == [0, 1]
+        assert all(purged in {0, position} for purged, position in zip(head.purged, head.positions, strict=True))
 
 
 async def test_snapshot_is_one_moment(database: Database) -> None:
@@ -113,7 +118,7 @@ async def test_snapshot_is_one_moment(database: Database) -> None:
             await add_routes(other, ["late.example"])
             seen = [entry.key async for entries in snapshot.everything() for entry in entries]
             assert (seen, snapshot.head.version) == (["app"], 1)
-            assert [entry.key async for entries in snapshot.changes(0) for entry in entries] == ["app"]
+            assert [entry.key async for entries in snapshot.changes(()) for entry in entries] == ["app"]
 
 
 async def test_large_feeds_come_in_batches(database: Database) -> None:
@@ -124,7 +129,7 @@ async def test_large_feeds_come_in_batches(database: Database) -> None:
             await add_routes(connection, domains[start : start + 1025])
         async with feed.open_snapshot(connection) as snapshot:
             everything = [len(entries) async for entries in snapshot.everything()]
-            changes = [len(entries) async for entries in snapshot.changes(0)]
+            changes = [len(entries) async for entries in snapshot.changes(())]
     assert everything == changes == [2000, 2000, 101]
 
 
@@ -137,14 +142,14 @@ async def test_concurrent_writers_neither_deadlock_nor_hide_a_version(database: 
     seen: dict[str, str | None] = {}
 
     async def follow() -> None:
-        version = 0
+        positions: tuple[int, ...] = ()
         async with database.connection() as connection:
             while True:
                 last = is_over
                 async with feed.open_snapshot(connection) as snapshot:
-                    async for entries in snapshot.changes(version):
+                    async for entries in snapshot.changes(positions):
                         seen.update({f"{kind}/{key}": content for kind, key, content in entries})
-                    version = snapshot.head.version
+                    positions = snapshot.head.positions
                 if last:
                     return
 
@@ -169,3 +174,50 @@ async def test_concurrent_writers_neither_deadlock_nor_hide_a_version(database: 
     async with database.connection() as connection:
         assert seen == await feed_contents(connection)
         assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection))
+
+
+async def test_commits_that_publish_do_not_wait_for_each_other(database: Database) -> None:
+    """Neither for the feed's locks nor to notify. Time-outs of locks would end a commit that waited."""
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["a.example", "b.example"])
+    async with database.connection() as first, database.connection() as second:
+        async with first.transaction():
+            await first.execute("update domains set redirect_to = 'first' where domain = 'a.example'")
+            await first.execute("set constraints all immediate")  # its locks are taken now, and held
+            async with second.transaction():
+                await second.execute("set local lock_timeout = '100ms'")
+                await second.execute("update domains set redirect_to = 'second' where domain = 'b.example'")
+            seen = await feed_contents(second)
+            assert '"second"' in seen["route/power/b.example"]
+        assert (await feed.read_head(first)).checksum == checksum(await feed_contents(first))
+
+
+async def test_purge_waits_for_no_commit(database: Database) -> None:
+    async with database.connection() as connection, database.connection() as writer:
+        await add_application(connection)
+        await add_routes(connection, [f"d{number}.example" for number in range(4)])
+        for number in range(3):
+            await connection.execute("delete from domains where domain = $1", f"d{number}.example")
+        async with writer.transaction():
+            await writer.execute("delete from domains where domain = 'd3.example'")
+            await writer.execute("set constraints all immediate")
+            async with connection.transaction():
+                await connection.execute("set local lock_timeout = '100ms'")
+                assert await feed.purge_tombstones(connection, older_than=timedelta(0), most=2) == 2
+        async with connection.transaction():
+            assert await feed.purge_tombstones(connection, older_than=timedelta(0)) == 2
+
+
+async def test_certificate_erased_long_after_its_release_takes_no_lock_of_the_feed(database: Database) -> None:
+    async with database.connection() as connection, database.connection() as holder:
+        await add_application(connection)
+        await connection.execute(
+            "insert into certificates"
+            " (domain, application_id, issuer, chain, private_key, not_before, not_after, released_at)"
+            " values ('a.example', 'app', 'internal', '', '', now(), now(), now())"
+        )
+        async with holder.transaction():
+            await holder.execute("select from feed_shards for update")
+            await connection.execute("delete from certificates")
+        assert await connection.fetchval("select count(*) from changes where kind = 'certificate'") == 0

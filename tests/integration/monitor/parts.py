@@ -19,7 +19,7 @@ from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.secrets import Keyring, load_keyring
-from monitor.certificates.departure import LeadsToUs
+from monitor.certificates.dns_moved_away import LeadsToUs
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow

@@ -15,7 +15,7 @@ from common.db import certificates, events, orders
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.departure import DEPARTED
+from monitor.certificates.dns_moved_away import DNS_MOVED_AWAY
 from monitor.certificates.issuer import RenewalWindow
 
 from . import parts
@@ -164,7 +164,7 @@ async def test_order_whose_validation_failed_is_placed_anew(
     assert [(row["kind"], row["n"]) for row in kinds] == [("failed_validation", placed - 1), ("order", placed)]
 
 
-# Departed --------------------------------------------------------------------------------------------------
+# DNS moved away --------------------------------------------------------------------------------------------------
 
 
 class Dns:
@@ -186,7 +186,7 @@ async def status_of(database: Database) -> list[str]:
     return [row["s"] for row in rows]
 
 
-async def test_departed_domain_is_not_renewed_and_healed_when_its_dns_is_back(
+async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_it_is_back(
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     dns = Dns()
@@ -203,7 +203,7 @@ async def test_departed_domain_is_not_renewed_and_healed_when_its_dns_is_back(
         assert await status_of(shop) == ["inactive", "inactive"]
         assert await parts.certificates_of(shop) == [old]  # it serves on
         order = await order_of(shop)
-        assert (order["state"], order["last_error"]) == ("issued", DEPARTED)
+        assert (order["state"], order["last_error"]) == ("issued", DNS_MOVED_AWAY)
         assert order["due_at"] < datetime.now(UTC) + timedelta(hours=12)
 
         dns.leads_to_us = None  # an outage tells nothing
@@ -223,6 +223,68 @@ async def test_departed_domain_is_not_renewed_and_healed_when_its_dns_is_back(
     both = [("power", "success"), ("secure", "success")]
     failed = [("power", "failed"), ("secure", "failed")]
     assert await told(shop) == [*both, *failed, *both, *both]  # live, left, back, renewed
+
+
+async def moved_away(shop: Database, issuer: LimitedIssuer, keys: Keyring, dns: Dns) -> None:
+    """A domain that is live and whose DNS has moved away; no monitor runs."""
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        dns.leads_to_us = False
+        await make_due(shop, renew=False)
+        await parts.until(is_looked_after(shop))
+    assert await status_of(shop) == ["inactive"]
+    dns.leads_to_us = True
+
+
+async def request_recheck(shop: Database) -> None:
+    async with shop.transaction() as connection:
+        assert await orders.request_recheck(connection, DOMAIN, parts.APPLICATION, only_moved_away=True)
+
+
+async def is_active(shop: Database) -> bool:
+    return await status_of(shop) == ["active"]
+
+
+async def test_a_requested_recheck_outlives_the_monitor_that_had_it(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    dns = Dns()
+    await moved_away(shop, issuer, keys, dns)
+    await request_recheck(shop)
+    async with shop.transaction() as connection:  # by a monitor that is killed at once
+        assert await orders.AWAITED.claim(connection, most=1, lease_seconds=0.1) == []
+        assert await orders.ROUTINE.claim(connection, most=1, lease_seconds=0.1) == []
+        assert len(await orders.RECHECKS.claim(connection, most=1, lease_seconds=0.1)) == 1
+
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=orders.RECHECKS)):
+        await parts.until(lambda: is_active(shop))
+
+
+async def test_a_recheck_requested_while_the_dns_is_being_checked_is_done_after_that(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    dns = Dns()
+    await moved_away(shop, issuer, keys, dns)
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(domain: str, application_id: str) -> bool | None:
+        seen, dns.leads_to_us = dns.leads_to_us, True
+        if seen is False:
+            asked.set()
+            await may_answer.wait()
+        return seen
+
+    dns.leads_to_us = False  # as the check in progress sees it
+    await make_due(shop, renew=False)
+    async with (
+        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=orders.ROUTINE)),
+        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=orders.RECHECKS)),
+    ):
+        await asyncio.wait_for(asked.wait(), 5)
+        await request_recheck(shop)
+        may_answer.set()
+        await parts.until(lambda: is_active(shop))
 
 
 async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:

@@ -81,6 +81,7 @@ async def assert_equal(replicator: Replicator, connection: Connection) -> Head:
     assert replica_contents(replicator) == contents
     state = replicator.store.state
     assert (state.identity, state.version, state.skew) == (head.identity, head.version, 0)
+    assert state.positions == head.positions
     assert state.checksum == head.checksum == checksum(contents)
     assert state.routes == sum(name.startswith("route/") for name in contents)
     return head

@@ -88,7 +88,7 @@ async def test_slow_poll_finds_what_notifications_did_not_tell(shop: Database, d
         await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
         async with connection.transaction():
             await connection.execute("set local session_replication_role = replica")  # no triggers, so no word
-            await connection.execute("update feed set version = version + 1")
+            await connection.execute("update feed_shards set version = version + 1 where shard = 0")
         await eventually(lambda: replicator.version == 22, "the poll")
 
 
@@ -212,7 +212,8 @@ async def test_held_copy_is_forgotten_when_the_database_comes_back(shop: Databas
             await connection.copy_records_to_table("domains", records=rows["domains"])
             await connection.execute("delete from changes")
             await connection.copy_records_to_table("changes", records=rows["changes"])
-            await connection.execute("update feed set version = $1, checksum = $2", *rows["feed"][0])
+            await connection.execute("delete from feed_shards")
+            await connection.copy_records_to_table("feed_shards", records=rows["feed_shards"])
         replicator.wake()
         await eventually(lambda: replicator.held_copy is None, "the database's return")
         await assert_equal(replicator, connection)
@@ -334,16 +335,18 @@ async def _forget_routes(connection: Connection, count: int) -> dict[str, list[t
             tuple(row) for row in await connection.fetch("select * from domains order by domain limit $1", count)
         ],
         "changes": [tuple(row) for row in await connection.fetch("select * from changes")],
-        "feed": [tuple(row) for row in await connection.fetch("select version, checksum from feed")],
+        "feed_shards": [tuple(row) for row in await connection.fetch("select * from feed_shards")],
     }
+    shard = await connection.fetchval("select shard from changes where kind = 'route' limit 1")
     async with connection.transaction():
         await connection.execute("set local session_replication_role = replica")
         names = [str(row[0]) for row in rows["domains"]]
         await connection.execute("delete from domains where domain = any($1::text[])", names)
         await connection.execute("delete from changes where key = any($1::text[])", [f"power/{name}" for name in names])
         await connection.execute(
-            "update feed set version = version - $1,"
-            " checksum = (select coalesce(bit_xor(digest), 0) from changes where not deleted)",
+            "update feed_shards set version = version - case when shard = $2 then $1 else 0 end, checksum ="
+            " (select coalesce(bit_xor(digest), 0) from changes where changes.shard = feed_shards.shard)",
             count,
+            shard,
         )
     return rows

@@ -35,9 +35,12 @@ from tests.conftest import TEMPLATE, execute_at, in_database
 from . import parts
 
 # in the order of their references
-TABLES = ("applications", "error_pages", "domains", "certificates", "orders", "feed", "changes")
+TABLES = ("applications", "error_pages", "domains", "certificates", "orders", "feed_shards", "changes")
 PATIENCE = Patience(lock_seconds=0.1)
-WRITERS = st.integers(0, 1)
+WRITER_COUNT = 3
+WRITERS = st.integers(0, WRITER_COUNT - 1)
+SHARDS = 2
+"""So few that transactions meet in one, too: there they wait for each other."""
 NUMBERS = st.integers(0, 5)
 
 # Each is about a writer's application, one of its domains, another one, and a number.
@@ -117,7 +120,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
         self.name = f"machine_{secrets.token_hex(6)}"
         self.dsn = in_database(server_dsn, self.name)
         self.writers: list[Connection] = []
-        self.transactions: list[Any] = [None, None]
+        self.transactions: list[Any] = [None] * WRITER_COUNT
         self.saved: dict[str, bytes] | None = None
         self.admin: Connection
         self.run(self.create_database())
@@ -128,7 +131,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        for who in range(2):
+        for who in range(WRITER_COUNT):
             self.write_and_commit(
                 who, [("set application", 0, 0), *(("set route", number, number) for number in range(6))]
             )
@@ -188,7 +191,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
             self.run(self.finish(who, "rollback"))
 
     async def finish(self, who: int, how: str, *, is_end: bool = True) -> None:
-        """Who meets the other's lock on the feed gives up."""
+        """A writer that meets another's lock on its shard of the feed gives up."""
         try:
             await self.writers[who].execute(how)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
@@ -254,7 +257,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
     async def write_tables(self) -> None:
         """As a restore does, with triggers off; open transactions do not survive it."""
         assert self.saved is not None
-        for who in range(2):
+        for who in range(WRITER_COUNT):
             await self.renew_writer(who)
         async with self.admin.transaction():
             await self.admin.execute("set local session_replication_role = replica")
@@ -324,8 +327,12 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
     async def create_database(self) -> None:
         await execute_at(self.server_dsn, f"create database {self.name} template {TEMPLATE}")
         self.admin = await open_session(self.dsn, "admin", PATIENCE)
-        self.writers = [await open_session(self.dsn, "writer", PATIENCE) for _ in range(2)]
-        self.transactions = [None, None]
+        self.writers = [await open_session(self.dsn, "writer", PATIENCE) for _ in range(WRITER_COUNT)]
+        self.transactions = [None] * WRITER_COUNT
+        await self.admin.execute(
+            "create or replace function feed_shard() returns smallint language sql volatile as"
+            f" 'select (pg_current_xact_id()::text::bigint % {SHARDS})::smallint'"
+        )
 
     async def drop_database(self) -> None:
         for session in (*self.writers, self.admin):

@@ -8,21 +8,21 @@ from common.db.feed import Head
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
 from edge.replica.store import State
 
-STATE = State(identity="one", version=7, checksum=5)
+STATE = State(identity="one", version=7, checksum=5, positions=(4, 3))
 
 
 @pytest.mark.parametrize(
     ("state", "head", "step"),
     [
-        (State(), Head("one", 0, 0, 0), Step.COPY),  # never copied
-        (STATE, Head("one", 7, 5, 0), Step.NOTHING),
-        (STATE, Head("one", 7, 5, 7), Step.NOTHING),  # purged up to what is known
-        (STATE, Head("one", 9, 3, 7), Step.CHANGES),
-        (STATE, Head("one", 9, 3, 8), Step.COPY),  # a tombstone may be missing
-        (STATE, Head("another", 7, 5, 0), Step.COPY),
-        (STATE, Head("one", 6, 5, 0), Step.COPY),  # rolled back
-        (STATE, Head("one", 7, 6, 0), Step.COPY),  # rolled back, and on
-        (State(identity="one", version=7, checksum=5, skew=3), Head("one", 7, 6, 0), Step.NOTHING),
+        (State(), Head("one", 0, 0), Step.COPY),  # never copied
+        (STATE, Head("one", 7, 5), Step.NOTHING),
+        (STATE, Head("one", 7, 5, (4, 3), (4, 3)), Step.NOTHING),  # purged up to what is known
+        (STATE, Head("one", 9, 3, (5, 4), (4, 3)), Step.CHANGES),
+        (STATE, Head("one", 9, 3, (4, 5), (0, 4)), Step.COPY),  # a tombstone may be missing
+        (STATE, Head("another", 7, 5), Step.COPY),
+        (STATE, Head("one", 6, 5), Step.COPY),  # rolled back
+        (STATE, Head("one", 7, 6), Step.COPY),  # rolled back, and on
+        (State(identity="one", version=7, checksum=5, skew=3), Head("one", 7, 6), Step.NOTHING),
     ],
 )
 def test_next_step(state: State, head: Head, step: Step) -> None:
@@ -38,9 +38,9 @@ def test_more_than_one_route_in_twenty_is_mass_removal(routes: int, removed: int
 
 def test_held_copy_is_reviewed_when_the_feed_has_moved_for_a_while() -> None:
     held = HeldCopy("one", 7, 5, routes=100, removed_routes=50, held_at=1000.0)
-    assert held.still_speaks_for(Head("one", 7, 5, 0), 9999.0)
-    assert held.still_speaks_for(Head("one", 8, 5, 0), 1001.0)
-    assert not held.still_speaks_for(Head("one", 8, 5, 0), 1061.0)
-    assert not held.still_speaks_for(Head("one", 7, 6, 0), 1001.0)
-    assert not held.still_speaks_for(Head("one", 6, 5, 0), 1001.0)
-    assert not held.still_speaks_for(Head("another", 7, 5, 0), 1001.0)
+    assert held.still_speaks_for(Head("one", 7, 5), 9999.0)
+    assert held.still_speaks_for(Head("one", 8, 5), 1001.0)
+    assert not held.still_speaks_for(Head("one", 8, 5), 1061.0)
+    assert not held.still_speaks_for(Head("one", 7, 6), 1001.0)
+    assert not held.still_speaks_for(Head("one", 6, 5), 1001.0)
+    assert not held.still_speaks_for(Head("another", 7, 5), 1001.0)

@@ -23,6 +23,7 @@ from edge.process.roster import (
 from edge.process.worker_messages import Adopt, Drain, Finish, Release
 
 GRACE = 10.0
+HANDOVER = 1000.0
 
 
 def serving(pairs: int) -> Roster:
@@ -36,7 +37,7 @@ def serving(pairs: int) -> Roster:
 
 
 def opened(pairs: int) -> Roster:
-    roster = Roster(pairs, grace_seconds=GRACE)
+    roster = Roster(pairs, grace_seconds=GRACE, handover_seconds=HANDOVER)
     roster.open()
     return roster
 
@@ -135,12 +136,12 @@ def test_renewal_goes_one_by_one_and_the_successor_serves_first() -> None:
     assert roster.plan(0) == [Start(3, 0)]
     assert roster.plan(0) == []
     roster.ready(3, 0)
-    assert roster.plan(0) == [Send(3, Adopt(0)), Send(1, Finish(GRACE))]
+    assert roster.plan(0) == [Send(3, Adopt(0)), Send(1, Finish(HANDOVER))]
     assert roster.plan(0) == []
     roster.exited(1, 0)
     assert roster.plan(0) == [Start(4, 1)]
     roster.ready(4, 0)
-    assert roster.plan(0) == [Send(4, Adopt(1)), Send(2, Finish(GRACE))]
+    assert roster.plan(0) == [Send(4, Adopt(1)), Send(2, Finish(HANDOVER))]
     roster.exited(2, 0)
     assert roster.plan(0) == []
     assert roster.is_full
@@ -177,7 +178,9 @@ def test_drain_ends_with_the_grace_and_gives_what_runs_a_last_moment() -> None:
     roster.drain(0)
     roster.plan(0)
     roster.beat(1, GRACE, is_idle=False)
-    assert roster.plan(GRACE) == [Send(1, Finish(1.0)), CloseListeners()]
+    late = GRACE + 0.25  # the supervisor looks four times a second
+    assert roster.plan(late) == [Send(1, Finish(1.0)), CloseListeners()]
+    assert roster.plan(late + 0.25) == []
     roster.beat(1, GRACE + 4, is_idle=False)
     assert roster.plan(GRACE + 4) == [Kill(1, "did not finish in time")]
 
@@ -198,7 +201,7 @@ def test_worker_that_dies_while_draining_is_not_replaced() -> None:
 
 
 def test_nobody_accepts_until_the_roster_is_open() -> None:
-    roster = Roster(2, grace_seconds=GRACE)
+    roster = Roster(2, grace_seconds=GRACE, handover_seconds=HANDOVER)
     roster.plan(0)
     roster.ready(1, 0)
     assert roster.plan(0) == []
@@ -214,7 +217,7 @@ def test_nobody_accepts_until_the_roster_is_open() -> None:
 
 def test_leaving_accepts_no_more_at_once_and_takes_its_time() -> None:
     roster = serving(2)
-    roster.leave(0, 1000)
+    roster.leave(0)
     commands = [Send(number, command) for command in (Drain(), Finish(1000)) for number in (1, 2)]
     assert roster.plan(0) == [*commands, CloseListeners()]
     roster.exited(1, 1)
@@ -226,7 +229,7 @@ def test_leaving_accepts_no_more_at_once_and_takes_its_time() -> None:
 
 def test_stop_shortens_the_time_of_those_that_leave() -> None:
     roster = serving(1)
-    roster.leave(0, 1000)
+    roster.leave(0)
     roster.plan(0)
     beat_all(roster, 5)
     roster.drain(5)

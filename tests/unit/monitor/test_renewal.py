@@ -12,7 +12,7 @@ from common.db.orders import Order, Validity
 from common.dns import Outcome
 from common.eligibility import Findings
 from common.ownership import Claim
-from monitor.certificates.departure import leads_to_us
+from monitor.certificates.dns_moved_away import leads_to_us
 from monitor.certificates.issuer import RenewalWindow
 from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
 
@@ -96,5 +96,5 @@ RECORDS = Outcome.RECORDS
         (Findings(Claim.CNAME, None, Outcome.NO_DATA), False),  # the partner's target leads elsewhere
     ],
 )
-def test_what_cannot_be_told_is_no_departure(findings: Findings, expected: bool | None) -> None:
+def test_dns_that_cannot_be_asked_has_not_moved_away(findings: Findings, expected: bool | None) -> None:
     assert leads_to_us(findings) is expected

@@ -1,6 +1,6 @@
-"""Departure: whether a domain's DNS still leads to us, seen as it was seen when the domain was enrolled.
+"""Checks whether an enrolled domain's DNS still leads to us, by the rules of its enrolment.
 
-Whatever cannot be told counts as no change: a name server's outage takes nothing from anybody.
+A check without an answer changes nothing: an outage of name servers takes no domain out of service.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from common.ownership_evidence import has_txt_record
 LeadsToUs: TypeAlias = Callable[[str, str], Awaitable[bool | None]]
 """Of a domain and its application's id; None when it cannot be told."""
 
-DEPARTED = "the domain's DNS no longer leads to us: point it back, and its certificate is looked after again"
+DNS_MOVED_AWAY = "the domain's DNS no longer leads to us: point it back, and its certificate is looked after again"
 
 
 @dataclass(frozen=True, slots=True)
-class DomainLook:
+class DomainDnsCheck:
     """One a process. Its call is a `LeadsToUs`."""
 
     database: Database
