@@ -493,8 +493,9 @@ class ClientConnection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Reading may have been paused, and requests may have come meanwhile."""
         self._expect_request()
-        self._read_on()
         self._advance()
+        if self.exchange is None or len(self._buffer) <= MAX_PIPELINED_BYTES:
+            self._read_on()
         if self.exchange is not None:
             if self._reading_ended:
                 self._tell_end(self.exchange)

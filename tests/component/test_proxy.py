@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.probe import PROBE_PATH, new_nonce, probe_answer
+from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_context import TICK_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
@@ -60,6 +61,38 @@ async def test_pipelined_requests_are_answered_in_order_over_one_upstream_connec
         for n in range(50):
             assert (await client.response())[1] == b"/%d" % n
         assert len(there.connections) == 1
+
+
+async def test_requests_sent_ahead_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much a client pipelines, what waits in the edge is bounded, by 16 KB and the last read."""
+    request = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nX-Filler: " + b"x" * 1000 + b"\r\n\r\n"
+    received_bytes, forwarded, most_waiting_bytes = 0, 0, 0
+    receive = ClientConnection.data_received
+
+    def count(self: ClientConnection, data: bytes) -> None:
+        nonlocal received_bytes
+        received_bytes += len(data)
+        receive(self, data)
+
+    monkeypatch.setattr(ClientConnection, "data_received", count)
+
+    async def script(wire: Wire) -> None:
+        nonlocal forwarded, most_waiting_bytes
+        while True:
+            await wire.head()
+            forwarded += 1
+            most_waiting_bytes = max(most_waiting_bytes, received_bytes - forwarded * len(request))
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        sending = asyncio.create_task(client.send(request * 3000))
+        for _ in range(3000):
+            assert (await client.response())[1] == b"ok"
+        await sending
+    assert most_waiting_bytes < 16_384 + 256 * 1024
 
 
 async def test_redirects_of_the_origin_stay_on_the_customers_domain(tmp_path: Path) -> None:
