@@ -1,20 +1,21 @@
-"""Every listening socket of the edge: one SO_REUSEPORT pair ("pair") a worker, and the admin port's.
+"""Every listening socket of the edge: one pair (HTTP and HTTPS, SO_REUSEPORT) a worker, and the admin port's.
 
 A socket with queued clients is never closed while the edge runs: closing it resets them (the kernel's
-``net.ipv4.tcp_migrate_req`` is off by default). So the upgrade parent opens and holds all of them, every supervisor and
-worker inherits them, and who accepts from which is a matter of telling. Descriptors describe them: whoever inherits
-these can go on from there. This module must not accept.
+``net.ipv4.tcp_migrate_req`` is off by default). So the upgrade parent opens all of them, or gets them from systemd, and
+holds them; every supervisor and worker inherits them, and commands say which worker accepts from which. Descriptors
+describe them: a process that inherits these can go on from there. This module must not accept.
 """
 
 from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from common.errors import OperatorError
 from common.settings import HostPort
+from edge.process.socket_activation import ADMIN, HTTP, HTTPS, one_for_each
 from edge.process.worker_messages import ListenerPair
 
 BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default since Linux 5.4
@@ -41,6 +42,24 @@ class Listeners:
                 listener.close()
             raise
         return cls([ListenerPair(*pair) for pair in zip(plain, secure, strict=True)], own, sockets)
+
+    @classmethod
+    def passed(cls, sockets: Mapping[str, list[socket.socket]], admin: HostPort, workers: int) -> Self:
+        """From socket units (`socket_activation`). Each worker accepts from at least one socket of each port, and each
+        socket has a worker.
+
+        Raises: `OperatorError` when the admin port is not passed, and its address cannot be had.
+        """
+        plain, secure = sockets[HTTP], sockets[HTTPS]
+        pairs = max(workers, len(plain), len(secure))
+        plain, secure = one_for_each(plain, pairs), one_for_each(secure, pairs)
+        own = sockets.get(ADMIN) or []
+        held = [*plain, *secure, *own]
+        for listener in held:
+            listener.setblocking(False)
+        own_descriptor = own[0].fileno() if own else _open(held, admin, "FRONTAGE_EDGE_ADMIN", 1)[0]
+        numbered = [ListenerPair(http.fileno(), https.fileno()) for http, https in zip(plain, secure, strict=True)]
+        return cls(numbered, own_descriptor, held)
 
     @classmethod
     def inherited(cls, pairs: Sequence[ListenerPair], admin: int) -> Self:

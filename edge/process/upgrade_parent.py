@@ -21,8 +21,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 
 from common.clock import Clock, SystemClock
@@ -32,6 +33,7 @@ from common.settings import PREFIX, Settings
 from edge.process.generation import Ended, Generation
 from edge.process.generation_messages import Begin, Command, Leave, Renew, Stop, TakeOver, UpgradeFailed
 from edge.process.listeners import Listeners
+from edge.process.socket_activation import HTTP, HTTPS, check_address, take_passed_sockets
 
 UPGRADE_SECONDS = 60.0
 STOP_SLACK_SECONDS = 5.0  # beyond its grace a generation needs a moment to be gone
@@ -175,11 +177,11 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
 
     Raises: `OperatorError` when an address cannot be had; SystemExit with the status of a generation that failed.
     """
+    passed = take_passed_sockets(os.environ, os.getpid())
     env = dict(os.environ)
     if settings.database_url is not None:  # taken from our own environment as a secret; a supervisor needs it
         env[f"{PREFIX}DATABASE_URL"] = settings.database_url
-    http, https, admin = settings.edge_http, settings.edge_https, settings.edge_admin
-    with closing(Listeners.opened(http, https, admin, settings.edge_workers)) as listeners:
+    with closing(_listeners(settings, passed)) as listeners:
         begin = Begin(
             [pair.http for pair in listeners.pairs], [pair.https for pair in listeners.pairs], listeners.admin
         )
@@ -194,6 +196,16 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
             stopping.cancel()
     if status:
         sys.exit(status)
+
+
+def _listeners(settings: Settings, passed: Mapping[str, list[socket.socket]]) -> Listeners:
+    """Raises: `OperatorError`."""
+    http, https, admin = settings.edge_http, settings.edge_https, settings.edge_admin
+    if not passed:
+        return Listeners.opened(http, https, admin, settings.edge_workers)
+    check_address(passed[HTTP], http, "EDGE_HTTP")
+    check_address(passed[HTTPS], https, "EDGE_HTTPS")
+    return Listeners.passed(passed, admin, settings.edge_workers)
 
 
 async def _close_when(stop: asyncio.Event, listeners: Listeners) -> None:

@@ -105,7 +105,7 @@ class EdgeProcess:
     def __init__(self, state_dir: Path, *, workers: int, module: str, **env: str) -> None:
         self.state_dir = state_dir
         self.http, self.https, self.admin = free_ports(3)
-        self._env = {
+        self.environ = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([*_without_uvloop(state_dir), str(ROOT)]),
             "FRONTAGE_STATE_DIR": str(state_dir),
@@ -115,15 +115,27 @@ class EdgeProcess:
             "FRONTAGE_EDGE_WORKERS": str(workers),
             **env,
         }
-        self._module = module
+        self._command = [sys.executable, "-m", module]
+        self._passed: list[tuple[str, socket.socket]] = []
         self.process: subprocess.Popen[bytes]
         self._seen: set[int] = set()
 
+    def hold_sockets(self, *names: str) -> None:
+        """From now on it gets these listening sockets, as from systemd; they are the test's, and outlive it."""
+        ports = {"http": self.http, "https": self.https, "admin": self.admin}
+        self._passed = [
+            (name, socket.create_server(("127.0.0.1", ports[name]), reuse_port=True, backlog=512)) for name in names
+        ]
+
     def launch(self, **env: str) -> None:
+        descriptors = [listener.fileno() for _, listener in self._passed]
+        named = [f"{name}={listener.fileno()}" for name, listener in self._passed]
+        as_systemd = [sys.executable, str(ROOT / "tests/component/socket_unit.py"), *named, "--"] if named else []
         with (self.state_dir / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", self._module],
-                env={**self._env, **env},
+                [*as_systemd, *self._command],
+                env={**self.environ, **env},
+                pass_fds=descriptors,
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
@@ -227,3 +239,5 @@ class EdgeProcess:
         for pid in self.living():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for _, listener in self._passed:
+            listener.close()

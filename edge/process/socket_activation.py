@@ -1,0 +1,59 @@
+"""Listening sockets that systemd holds and passes to the edge's first process: sd_listen_fds(3).
+
+The sockets outlive that process: when it is killed, clients queue at them until systemd has started it again. This
+module reads the environment and the sockets; it does not accept.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, MutableMapping
+from itertools import cycle, islice
+
+from common.errors import OperatorError
+from common.settings import PREFIX, HostPort
+
+FIRST_DESCRIPTOR = 3
+HTTP, HTTPS, ADMIN = "http", "https", "admin"
+_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+
+def take_passed_sockets(environ: MutableMapping[str, str], pid: int) -> dict[str, list[socket.socket]]:
+    """The sockets passed to process `pid`, by name (FileDescriptorName=); empty without socket units.
+
+    The variables are removed from `environ`: they are not for children.
+
+    Raises: OperatorError for a name that the edge does not know, and when one of its ports is missing.
+    """
+    listen_pid, count, names = (environ.pop(name, "") for name in _VARIABLES)
+    if listen_pid != str(pid) or not count.isdigit() or count == "0":
+        return {}
+    passed: dict[str, list[socket.socket]] = {}
+    for offset, name in enumerate(names.split(":")[: int(count)]):
+        if name not in (HTTP, HTTPS, ADMIN):
+            raise OperatorError(
+                f"systemd passes a socket named {name!r}: set FileDescriptorName= to http, https or admin"
+            )
+        os.set_inheritable(FIRST_DESCRIPTOR + offset, False)
+        passed.setdefault(name, []).append(socket.socket(fileno=FIRST_DESCRIPTOR + offset))
+    for name in (HTTP, HTTPS):
+        if name not in passed:
+            raise OperatorError(f"systemd passes no socket named {name}: the edge needs http and https")
+    return passed
+
+
+def check_address(passed: Iterable[socket.socket], address: HostPort, variable: str) -> None:
+    """Raises: OperatorError when a socket listens on another port than the settings say: redirects would be wrong."""
+    for listener in passed:
+        port = listener.getsockname()[1]
+        if port != address.port:
+            raise OperatorError(
+                f"{PREFIX}{variable} is {address}, and systemd's socket listens on port {port}: set one"
+            )
+
+
+def one_for_each(passed: list[socket.socket], count: int) -> list[socket.socket]:
+    """`count` sockets for as many workers: those passed in turn, with duplicates of their descriptors as needed."""
+    duplicates = (listener.dup() for listener in islice(cycle(passed), max(0, count - len(passed))))
+    return [*passed, *duplicates]
