@@ -2,9 +2,14 @@
 
 An envelope is ``version (1 byte) | key id (4 bytes) | nonce (12) | ciphertext and tag``. The identity of the
 row it belongs to is its associated data, so that an envelope copied into another row does not open.
-The key file holds one key a line, ``<key id in hex> <key in base64>``; the first seals, all open. A file that is
-replaced while a role runs (rotation: `common.cli.master_key`) is read again: before anything is sealed, and when an
-envelope's key is not known yet.
+A master key seals nothing itself: each room has a key of its own, derived from it (HKDF, RFC 5869). The room of an edge
+holds what edges present or send (certificates' keys, X-Service-Auth tokens, signature keys); all else, such as client
+secrets, webhook secrets and CA accounts' keys, is in the other. Envelopes of version 1 were sealed under the master key
+itself; they open with the whole key only.
+The key file holds one key a line, ``<key id in hex> <key in base64>``; the first seals, all open. The file of an edge
+may hold the keys of the edges' room only: ``<key id in hex> edge <key in base64>`` (`common.cli.master_key`, export).
+A file that is replaced while a role runs (rotation) is read again: before anything is sealed, and when an envelope's
+key is not known yet.
 This module must not log, cache or print what it opens.
 """
 
@@ -17,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -26,29 +31,56 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from common.errors import OperatorError, SecretUnreadable
 
-_VERSION = b"\x01"
+_VERSION = b"\x02"
+_MASTER_VERSION = b"\x01"
+"""Sealed under the master key itself, before there were rooms."""
 _KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 _HEADER_BYTES = 1 + _KEY_ID_BYTES + _NONCE_BYTES
+_EDGE_ONLY = "this key file opens the secrets of edges only: it is for edges"
 CANARY_IDENTITY = "canary"
 CANARY_TEXT = b"frontage"
 SEALED_FILES: Mapping[str, str] = MappingProxyType({"ca/root.key": "ca/root-key"})
 """Envelopes in a state directory, by their identity: the internal issuer's key (`monitor.certificates.internal`)."""
 
 
+EDGE_PURPOSES = frozenset({"private-key", "service-auth", "signature-key"})
+"""Last parts of the identities of secrets that an edge opens."""
+
+Room: TypeAlias = Literal["edge", "control"]
+_ROOMS: tuple[Room, ...] = get_args(Room)
 _Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A line of the key file."""
+    """A line of the key file; `room` if it holds the key of that room only, instead of the master key."""
 
     id: bytes
     key: bytes = field(repr=False)
+    room: Room | None = None
 
     @property
     def line(self) -> str:
-        return f"{self.id.hex()} {base64.b64encode(self.key).decode()}\n"
+        key = base64.b64encode(self.key).decode()
+        return " ".join(filter(None, (self.id.hex(), self.room, key))) + "\n"
+
+    def room_key(self, room: Room) -> bytes | None:
+        """The key of that room; None if this line does not give it."""
+        if self.room is None:
+            return _derive(self.key, f"room/{room}")
+        return self.key if self.room == room else None
+
+    def of_edge(self) -> MasterKey:
+        """What an edge needs of it."""
+        key = self.room_key("edge")
+        assert key is not None, "every line gives the edges' room"
+        return MasterKey(self.id, key, "edge")
+
+
+def room_of(identity: str) -> Room:
+    """The room of a secret with this identity."""
+    return "edge" if identity.rpartition("/")[2] in EDGE_PURPOSES else "control"
 
 
 def new_master_key() -> MasterKey:
@@ -68,7 +100,7 @@ class Keyring:
         self._take(read_key_file(path))
 
     def __repr__(self) -> str:
-        return f"<Keyring {self._current.hex()} of {len(self._keys)}>"
+        return f"<Keyring {self._current.hex()} of {len(self._ids)}>"
 
     @property
     def current(self) -> bytes:
@@ -76,23 +108,28 @@ class Keyring:
         return self._current
 
     def derive(self, purpose: str) -> bytes:
-        """32 bytes for one purpose, the same in every process that has this key (HKDF, RFC 5869)."""
+        """32 bytes for one purpose, the same in every process that has this key or its edges' part."""
         self._follow_file()
-        return HKDF(SHA256(), 32, salt=None, info=purpose.encode()).derive(self._current_key)
+        return _derive(self._edge_key, purpose)
 
     def seal(self, secret: bytes, identity: str) -> bytes:
         """An envelope that opens only with the same `identity`, e.g. ``"application/ab12/client-secret"``."""
         current, nonce = self.current, os.urandom(_NONCE_BYTES)
-        return _VERSION + current + nonce + self._keys[current].encrypt(nonce, secret, identity.encode())
+        cipher = self._ciphers.get((current, room_of(identity)))
+        if cipher is None:
+            raise SecretUnreadable(_EDGE_ONLY)
+        return _VERSION + current + nonce + cipher.encrypt(nonce, secret, identity.encode())
 
     def open(self, envelope: bytes, identity: str) -> bytes:
         """Raises: `SecretUnreadable` when the key, the identity or the bytes are not the ones sealed."""
         key_id = key_id_of(envelope)
-        if key_id not in self._keys:
+        if key_id not in self._ids:
             self._follow_file()
-        key = self._keys.get(key_id)
-        if envelope[:1] != _VERSION or key is None:
+        if envelope[:1] not in {_VERSION, _MASTER_VERSION} or key_id not in self._ids:
             raise SecretUnreadable("the master key file does not hold the key this secret was sealed with")
+        key = self._ciphers.get((key_id, room_of(identity) if envelope[:1] == _VERSION else None))
+        if key is None:
+            raise SecretUnreadable(_EDGE_ONLY)
         nonce = envelope[1 + _KEY_ID_BYTES : _HEADER_BYTES]
         try:
             return key.decrypt(nonce, envelope[_HEADER_BYTES:], identity.encode())
@@ -108,8 +145,20 @@ class Keyring:
             self._stamp = stamp
 
     def _take(self, keys: tuple[MasterKey, ...]) -> None:
-        self._current, self._current_key = keys[0].id, keys[0].key
-        self._keys: Mapping[bytes, AESGCM] = {each.id: AESGCM(each.key) for each in keys}
+        ciphers: dict[tuple[bytes, Room | None], AESGCM] = {}
+        for each in keys:
+            if each.room is None:
+                ciphers[each.id, None] = AESGCM(each.key)
+            for room in _ROOMS:
+                if (room_key := each.room_key(room)) is not None:
+                    ciphers[each.id, room] = AESGCM(room_key)
+        self._ids = frozenset(each.id for each in keys)
+        self._ciphers: Mapping[tuple[bytes, Room | None], AESGCM] = ciphers
+        self._current, self._edge_key = keys[0].id, keys[0].of_edge().key
+
+
+def _derive(key: bytes, purpose: str) -> bytes:
+    return HKDF(SHA256(), 32, salt=None, info=purpose.encode()).derive(key)
 
 
 def key_id_of(envelope: bytes) -> bytes:
@@ -147,23 +196,29 @@ def read_key_file(path: Path) -> tuple[MasterKey, ...]:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise OperatorError(f"cannot read the master key file {path}: {error}") from error
-    keys: dict[bytes, bytes] = {}
+    keys: dict[bytes, MasterKey] = {}
     try:
         for line in filter(None, map(str.strip, lines)):
-            key_id, key = line.split()
-            keys[_parse_key_id(key_id)] = base64.b64decode(key, validate=True)
-        for key_bytes in keys.values():
-            AESGCM(key_bytes)
+            key = _parse_line(line)
+            keys[key.id] = key
     except ValueError as error:
         raise OperatorError(f"the master key file {path} is damaged: restore it from your backup") from error
     if not keys:
         raise OperatorError(f"the master key file {path} is empty: restore it from your backup")
-    return tuple(MasterKey(key_id, key_bytes) for key_id, key_bytes in keys.items())
+    return tuple(keys.values())
 
 
 def write_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
     """Raises: `OperatorError`."""
     replace_file(path, "".join(each.line for each in keys).encode())
+
+
+def create_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
+    """Write a new file, mode 0600. Raises: `OperatorError`, also when the file exists."""
+    try:
+        _write_draft(path, "".join(each.line for each in keys).encode())
+    except OSError as error:
+        raise OperatorError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -189,6 +244,16 @@ def replace_file(path: Path, content: bytes) -> None:
             os.close(directory)
     except OSError as error:
         raise OperatorError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _parse_line(line: str) -> MasterKey:
+    """Raises: `ValueError`."""
+    key_id, *room, text = line.split()
+    key = base64.b64decode(text, validate=True)
+    AESGCM(key)
+    if room not in ([], ["edge"]):
+        raise ValueError("a line has a key id, perhaps a room, and a key")
+    return MasterKey(_parse_key_id(key_id), key, "edge" if room else None)
 
 
 def _parse_key_id(text: str) -> bytes:

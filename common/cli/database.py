@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -18,19 +18,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def migrate() -> None:
+Roles = Annotated[
+    bool,
+    typer.Option(
+        "--roles",
+        help="Also create the roles frontage_edge, frontage_api and frontage_monitor, for logins with least privilege.",
+    ),
+]
+
+
+def migrate(roles: Roles = False) -> None:
     """Bring the database's schema up to date; makes the master key when there is none."""
     from common.settings import load
 
-    asyncio.run(prepare(load(os.environ)))
+    asyncio.run(prepare(load(os.environ), create_roles=roles))
     typer.echo("the database is up to date")
 
 
-async def prepare(settings: Settings) -> Keyring:
+async def prepare(settings: Settings, *, create_roles: bool = False) -> Keyring:
     """The newest schema, and keys that open what is sealed in it; the first key is made where nothing is sealed yet.
+
+    Database roles that exist get the privileges they need; with `create_roles`, those that do not exist are made.
 
     Raises: OperatorError, DatabaseUnavailable.
     """
+    from common.db import roles
     from common.db.migrate import migrate as bring_up_to_date
     from common.db.pool import open_pool, resolve_dsn
     from common.db.secrets_canary import ensure_canary, known_keys
@@ -52,6 +64,7 @@ async def prepare(settings: Settings) -> Keyring:
             )
         keyring = load_keyring(settings.key_file, create=True)
         await ensure_canary(connection, keyring)
+        await roles.apply(connection, create=create_roles)
     return keyring
 
 

@@ -15,6 +15,8 @@ import asyncio
 import os
 import time
 from contextlib import asynccontextmanager, suppress
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from common.settings import Settings
 
 app = typer.Typer(help="The master key, under which all secrets are sealed.", no_args_is_help=True)
+
+
+class ExportRole(StrEnum):
+    """Roles that have key files of their own."""
+
+    EDGE = "edge"
+
 
 _ROWS_AT_ONCE = 200
 _EDGES_SECONDS = 30.0
@@ -76,6 +85,7 @@ def add() -> None:
 
     settings = load(os.environ)
     keys = read_key_file(settings.key_file)
+    _refuse_part(settings, keys)
     if len(keys) > 1:
         raise OperatorError(f"{settings.key_file} has two keys already: `frontage master-key rotate` goes on with them")
     key = new_master_key()
@@ -91,6 +101,29 @@ def rotate(keep_old: KeepOld = False, grace: Grace = 90.0) -> None:
     from common.settings import load
 
     asyncio.run(_rotate(load(os.environ), keep_old=keep_old, grace_seconds=grace))
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to write it; it must not exist yet.")],
+    role: Annotated[ExportRole, typer.Option(help="The role that will use the file.")],
+) -> None:
+    """Write a key file that opens only what a role needs. Copy it to that role's machines.
+
+    Set FRONTAGE_MASTER_KEY_FILE there. Export again when `add` has added a key.
+    """
+    from common.secrets import create_key_file, read_key_file
+    from common.settings import load
+
+    settings = load(os.environ)
+    keys = read_key_file(settings.key_file)
+    if older := asyncio.run(_count_sealed_whole(settings)):
+        raise OperatorError(
+            f"{older} secrets of edges are sealed in an older form, which opens with the whole key only: "
+            "run `frontage master-key rotate` first"
+        )
+    create_key_file(file, [key.of_edge() for key in keys])
+    typer.echo(f"{file} opens the secrets of an {role.value}, and no others")
 
 
 # The work --------------------------------------------------------------------------------------------------
@@ -125,6 +158,12 @@ async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -
     typer.echo("keep the old key with your backups from before: they open with it alone")
 
 
+def _refuse_part(settings: Settings, keys: tuple[MasterKey, ...]) -> None:
+    """Raises: `OperatorError` for a file that holds an edge's part of the keys only."""
+    if any(key.room is not None for key in keys):
+        raise OperatorError(f"{settings.key_file} is the key file of an edge: use the one of the API and the monitor")
+
+
 async def _promote(settings: Settings, database: Database) -> MasterKey:
     """Have a new key seal. The one to go on with is in the file already if the database has not retired it, and it
     either seals nothing yet or stands first."""
@@ -132,6 +171,7 @@ async def _promote(settings: Settings, database: Database) -> MasterKey:
     from common.secrets import load_keyring, new_master_key, read_key_file, write_key_file
 
     keys = read_key_file(settings.key_file)
+    _refuse_part(settings, keys)
     async with database.transaction() as connection:
         await ensure_canary(connection, load_keyring(settings.key_file))
         known = await known_keys(connection)
@@ -271,6 +311,17 @@ async def _alone(settings: Settings) -> AsyncIterator[Database]:
             if not is_alone:
                 raise OperatorError("another rotation of the master key is under way")
             yield database
+
+
+async def _count_sealed_whole(settings: Settings) -> int:
+    from common.db import envelopes
+    from common.db.pool import open_pool, resolve_dsn
+
+    async with (
+        open_pool(resolve_dsn(settings), size=1, application_name="frontage master-key") as database,
+        database.connection() as connection,
+    ):
+        return await envelopes.count_sealed_whole(connection, "edge")
 
 
 async def _counts(settings: Settings, keys: tuple[MasterKey, ...]) -> dict[bytes, int]:

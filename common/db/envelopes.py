@@ -14,6 +14,7 @@ from itertools import starmap
 
 from common.db import acme_accounts, applications, certificates
 from common.db.session import Connection
+from common.secrets import Room, room_of
 
 _OLD = "substring({column} from 2 for 4) <> $1"
 
@@ -69,6 +70,17 @@ async def count_old(connection: Connection, place: Place, key_id: bytes) -> int:
         f"select count(*) from {place.table} where {_OLD.format(column=place.column)}", key_id
     )
     return count
+
+
+async def count_sealed_whole(connection: Connection, room: Room) -> int:
+    """How many of a room's secrets are sealed in a form that opens with a whole master key only."""
+    every = " union all ".join(
+        f"select count(*) as n from {place.table} where substring({place.column} from 1 for 1) = '\\x01'"
+        for place in PLACES
+        if room_of(place.identity("")) == room
+    )
+    total: int = await connection.fetchval(f"select sum(n)::bigint from ({every}) counts")
+    return total
 
 
 async def take_old(
