@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Seen
 from api.services.next_step import NextStep
 from api.services.notices import describe_edge
 from common.dns import Outcome
 from common.edge_probe import Reached
+from common.ownership import Verdict, txt_record
 from common.probe import PROBE_PATH
 
 _UNKNOWN = {"status": "unknown"}
+_OWNERSHIP: Final = MappingProxyType(
+    {
+        Verdict.ENROL: "free",
+        Verdict.MOVE: "moves here",
+        Verdict.UNPROVEN: "not proven",
+        Verdict.RESERVED: "reserved",
+        Verdict.HELD: "another application's",
+        Verdict.LEADS_TO_HOLDER: "another application's",
+        Verdict.UNKNOWN: "another application's",
+    }
+)
 
 
 def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, Any]:
@@ -22,6 +35,7 @@ def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, A
         "status": step.verdict,
         "next_step": step.words,
         "products": _products(diagnosis.holding),
+        "ownership": _ownership(diagnosis),
         "dns": _dns(diagnosis.dns),
         "caa": _caa(diagnosis.caa) | {"needed": diagnosis.uses_acme},
         "challenge_path": _challenge_path(diagnosis) | {"needed": diagnosis.uses_acme},
@@ -30,6 +44,20 @@ def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, A
         "origin": _origin(diagnosis),
         "monitor": _monitor(diagnosis.nodes),
         "edges": _edges(diagnosis.nodes),
+    }
+
+
+def _ownership(diagnosis: Diagnosis) -> dict[str, Any]:
+    """`txt_record` proves the domain to be the application's, whatever else leads here."""
+    ownership = diagnosis.ownership
+    if ownership is None:
+        return dict(_UNKNOWN)
+    is_held = diagnosis.holding is not None and bool(diagnosis.holding.domains)
+    host, value = txt_record(diagnosis.name.text, ownership.application_id)
+    return {
+        "status": "yours" if is_held else _OWNERSHIP[ownership.verdict],
+        "claim": ownership.claim,
+        "txt_record": {"type": "TXT", "host": host, "value": value},
     }
 
 

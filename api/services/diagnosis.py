@@ -1,15 +1,15 @@
 """What is wrong with a domain: everything that can be seen of it from here, looked at afresh.
 
 Each part is looked at by itself and may fail by itself: it is unknown then (None), and the others still stand. All of
-it ends within `LONGEST_SECONDS`. A name that is another application's is looked at as one that nobody has: what is said
-of it then, anybody could see. What the facts come to is `api.services.next_step`'s to say.
+it ends within `LONGEST_SECONDS`. Of a name that another application holds, only that is shown, and what anybody could
+see. What the facts come to is `api.services.next_step`'s to say.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
@@ -28,6 +28,7 @@ from common.eligibility import Findings
 from common.liveness import Reach, await_edges
 from common.logs import get_logger
 from common.names import DomainName
+from common.ownership import Claim, Verdict
 from common.settings import Settings
 
 _log = get_logger("api.services.diagnosis")
@@ -56,6 +57,16 @@ class Dns:
     target_expected: tuple[Seen, ...]
     target_found: tuple[Seen, ...]
     reached: Reached
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whether the application may have the name, and what would prove it the application's."""
+
+    verdict: Verdict
+    claim: Claim | None
+    application_id: str
+    cname_target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,7 @@ class Diagnosis:
     nodes: Nodes | None
     origin: OriginState | None
     """None where the domain has no origin: it is not enrolled, or sends visitors elsewhere."""
+    ownership: Ownership | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +121,32 @@ class DiagnosisService:
     settings: Settings
 
     async def diagnose(self, application: Application, name: DomainName) -> Diagnosis:
-        dns, authorization, (holding, origin), nodes = await asyncio.gather(
+        looked, authorization, (holding, origin), nodes = await asyncio.gather(
             _part("dns", lambda: self._look_at_dns(application, name)),
             _part("caa", lambda: self._look_at_caa(name)),
             self._look_at_holding_and_origin(application, name),
             _part("nodes", self._look_at_nodes),
         )
+        dns, ownership = looked or (None, None)
         if dns and holding and dns.findings.is_eligible and any(each.departed_at for each in holding.domains):
             await _part("recheck", lambda: self._request_recheck(application, name))
             holding = await _part("holding", lambda: self._look_at_holding(application, name))
-        return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding, nodes, origin)
+        return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding, nodes, origin, ownership)
 
     async def _request_recheck(self, application: Application, name: DomainName) -> None:
         async with self.enrolment.database.transaction() as connection:
             await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
 
-    async def _look_at_dns(self, application: Application, name: DomainName) -> Dns:
+    async def _look_at_dns(self, application: Application, name: DomainName) -> tuple[Dns, Ownership]:
         targets = await self._targets(application, name)
         async with self.enrolment.resolver.open_pass() as questions:
             reached = await self.probe.find(questions, name.text)
             target, findings = await self._best(questions, name, targets)
-            return Dns(
+            assessment = await self.enrolment.assess(application, name, target, within=questions, findings=findings)
+            ownership = Ownership(assessment.verdict, assessment.evidence.claim, application.id, target)
+            if assessment.evidence.claim is Claim.TXT and findings.leads_here:
+                findings = replace(findings, claim=Claim.TXT)
+            dns = Dns(
                 findings,
                 self._expected(name, target),
                 await _records(questions, name.text),
@@ -137,6 +154,7 @@ class DiagnosisService:
                 () if name.is_root else await _records(questions, target),
                 reached,
             )
+            return dns, ownership
 
     async def _targets(self, application: Application, name: DomainName) -> list[str]:
         """What the domain may lead to: Power's where Power has it, Secure's own where only Secure has, else either."""

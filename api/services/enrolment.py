@@ -115,9 +115,15 @@ class Enrolment:
         )
 
     async def assess(
-        self, application: Application, name: DomainName, cname_target: str, *, within: Pass | None = None
+        self,
+        application: Application,
+        name: DomainName,
+        cname_target: str,
+        *,
+        within: Pass | None = None,
+        findings: Findings | None = None,
     ) -> Assessment:
-        """Asks within the caller's pass, or one of its own."""
+        """Asks within the caller's pass, or one of its own. `findings`: what was asked already, by `look`."""
         async with self.database.connection() as connection:
             standing = await ownership.find_standing(connection, name, application.id)
             is_held = standing.holder not in (None, application.id)
@@ -127,12 +133,12 @@ class Enrolment:
         async with self.resolver.open_pass() if within is None else contextlib.nullcontext(within) as questions:
             if holder is not None:
                 return await self._assess_held(questions, application, name, cname_target, standing, holder)
-            return await self._assess_free(questions, application, name, cname_target, standing)
+            findings = findings or await self.look(name, cname_target, within=questions)
+            return await self._assess_free(questions, application, name, standing, findings)
 
     async def _assess_free(
-        self, questions: Pass, application: Application, name: DomainName, cname_target: str, standing: Standing
+        self, questions: Pass, application: Application, name: DomainName, standing: Standing, findings: Findings
     ) -> Assessment:
-        findings = await self.look(name, cname_target, within=questions)
         verdict = self._judge(application, name, standing, Evidence(findings.claim))
         lacks_proof = verdict is Verdict.UNPROVEN or not findings.is_pointed
         if lacks_proof and findings.leads_here and await has_txt_record(questions, name, application.id):

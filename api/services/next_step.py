@@ -1,7 +1,8 @@
 """The one thing to do next about a domain, in a plain sentence. Pure.
 
-The rows stand in the order in which somebody would put things right: the DNS first, since nothing else works without
-it; then the certificate; then what serves it; and when all is well, that. Each says something or passes on.
+The rows stand in the order in which an owner puts things right: whose the domain is, and its DNS, since nothing else
+works without them; then the certificate; then what serves it; and when all is well, that. Each says something or passes
+on.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from api.services import ownership_hints as hints
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
 from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, of_edges
 from api.services.reachability import OriginFault
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
+from common.ownership import Verdict
 
-Verdict: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
+State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
 
 class NextStep(NamedTuple):
-    verdict: Verdict
+    verdict: State
     words: str
 
 
@@ -30,6 +33,26 @@ def next_step(diagnosis: Diagnosis, now: datetime) -> NextStep:
         if (step := judge(diagnosis, now)) is not None:
             return step
     return NextStep("unknown", "Not everything could be looked at: ask again in a moment.")
+
+
+def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    """Of a name that is another's, or needs a proof. Without step one nothing would help yet."""
+    name, ownership = diagnosis.name, diagnosis.ownership
+    if ownership is None or diagnosis.dns is None:
+        return None
+    match ownership.verdict:
+        case Verdict.RESERVED:
+            return NextStep("action needed", f"Ask about a customer's domain: {name} is {hints.RESERVED_NAME}.")
+        case Verdict.HELD | Verdict.LEADS_TO_HOLDER | Verdict.UNKNOWN:
+            words = hints.held(ownership.verdict, name, ownership.application_id, ownership.cname_target)
+            state: State = "unknown" if ownership.verdict is Verdict.UNKNOWN else "action needed"
+            return NextStep(state, f"{words[0].upper()}{words[1:]}.")
+    findings = diagnosis.dns.findings
+    if ownership.verdict is Verdict.UNPROVEN and findings.leads_here and not findings.lacks_step_one:
+        proof = hints.prove(name, ownership.application_id, ownership.cname_target)
+        words = f"{proof[0].upper()}{proof[1:]}: {name} leads here, and nothing shows whose it is."
+        return NextStep("action needed", words)
+    return None
 
 
 def _dns(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
@@ -64,7 +87,9 @@ def _enrolment(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     if diagnosis.dns is None or diagnosis.holding is None or diagnosis.holding.domains:
         return None
     power = "" if diagnosis.name.is_root else "POST /power or "
-    return NextStep("action needed", f"The DNS is right. Enrol the domain: {power}POST /ssl.")
+    is_moving = diagnosis.ownership is not None and diagnosis.ownership.verdict is Verdict.MOVE
+    moving = ", which moves it here from another application" if is_moving else ""
+    return NextStep("action needed", f"The DNS is right. Enrol the domain: {power}POST /ssl{moving}.")
 
 
 def _failing(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
@@ -153,6 +178,7 @@ _ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
 )
 
 _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
+    _ownership,
     _dns,
     _enrolment,
     _issuing,

@@ -8,7 +8,8 @@ from common.eligibility import Findings
 from common.names import DomainName
 from common.ownership import Verdict, txt_record
 
-RESERVED: Final = "it is a name of this service, or an application's cname target: enrol a customer's domain"
+RESERVED_NAME: Final = "a name of this service, or an application's cname target, and never enrolled"
+RESERVED: Final = f"it is {RESERVED_NAME}"
 
 ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
 

@@ -35,8 +35,8 @@ class Ssl:
         body = {"domain": domain, "applicationUrl": self.origin, **fields}
         return await self.partner.call("POST", "/ssl", json=body)
 
-    async def put(self, domain: Any) -> Answer:
-        return await self.partner.call("PUT", "/ssl", json={"domain": domain})
+    async def put(self, domain: Any, **fields: Any) -> Answer:
+        return await self.partner.call("PUT", "/ssl", json={"domain": domain, **fields})
 
     async def delete(self, domain: Any, **fields: Any) -> Answer:
         return await self.partner.call("DELETE", "/ssl", json={"domain": domain, **fields})

@@ -23,6 +23,7 @@ PARTS = {
     "status",
     "next_step",
     "products",
+    "ownership",
     "dns",
     "caa",
     "challenge_path",
@@ -237,7 +238,7 @@ async def test_parts_that_fail_are_unknown_and_the_others_stand(
     assert found["status"] == "unknown"
 
 
-async def test_a_foreign_domain_looks_like_one_that_nobody_has(service: Service) -> None:
+async def test_of_a_foreign_domain_only_that_is_shown(service: Service) -> None:
     async with serve_origin() as origin:
         owner, other = await service.partner(), await service.partner()
         service.point(DOMAIN)
@@ -245,8 +246,13 @@ async def test_a_foreign_domain_looks_like_one_that_nobody_has(service: Service)
         await Ssl(owner, origin.url).post(DOMAIN)
         await go_live(service, DOMAIN, owner.id)
 
-        assert await diagnose(other) == before
-        assert (await diagnose(owner))["status"] == "ok"
+        found = await diagnose(other)
+        assert found["ownership"]["status"] == "another application's"
+        assert "another application holds" in found["next_step"].lower()
+        for part in before.keys() - {"ownership", "next_step", "status"}:
+            assert found[part] == before[part], part
+        owned = await diagnose(owner)
+        assert (owned["status"], owned["ownership"]["status"], owned["ownership"]["claim"]) == ("ok", "yours", "cname")
 
 
 async def test_who_asks_must_say_who_and_what(service: Service) -> None:

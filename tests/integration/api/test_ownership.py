@@ -412,6 +412,43 @@ async def test_an_application_that_is_being_deleted_gets_nothing(service: Servic
     assert (await partner.call("POST", "/token", json=credentials, headers={})).status == 401
 
 
+async def test_the_diagnosis_leads_from_a_held_name_to_a_moved_one(service: Service) -> None:
+    """Each step that it names is done; the last POST works."""
+    old, new = await two(service)
+    service.point(SHOP)
+    await old.post(SHOP)
+
+    async def diagnose(partner: Partner) -> tuple[str, str, str]:
+        found = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body
+        return found["status"], found["ownership"]["status"], found["next_step"]
+
+    status, ownership, words = await diagnose(new)
+    assert (status, ownership) == ("action needed", "another application's")
+    assert f"point {SHOP} to target-2.partner.test by CNAME" in words
+    assert f"_frontage.{SHOP} with the value application={new.id}" in words
+    name_by_txt(service, SHOP, new)
+    assert "the DNS still leads to it: remove the CNAME to the other application's target" in (await diagnose(new))[2]
+    service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
+    status, ownership, words = await diagnose(new)
+    assert (ownership, words) == (
+        "moves here",
+        "The DNS is right. Enrol the domain: POST /power or POST /ssl, which moves it here from another application.",
+    )
+    assert (await new.post(SHOP)).status == 200
+    assert (await diagnose(new))[1] == "yours"
+    assert (await diagnose(old))[1] == "another application's"
+
+    service.zone.add("direct.customer.test", "A", SERVER)
+    found = (await new.call("GET", "/domains/direct.customer.test/diagnosis")).body
+    assert found["ownership"]["status"] == "not proven"
+    assert found["ownership"]["txt_record"] == {
+        "type": "TXT",
+        "host": "_frontage.direct.customer.test",
+        "value": f"application={new.id}",
+    }
+    assert "nothing shows whose it is" in found["next_step"]
+
+
 # What is answered ------------------------------------------------------------------------------------------------
 
 

@@ -541,6 +541,76 @@ async def test_a_removal_may_ask_for_revocation(service: Service, ssl_partner: S
     assert await order_state(service, DOMAIN) == "running"  # what is revoked is not adopted
 
 
+# PUT changes settings -----------------------------------------------------------------------------------------
+
+
+async def test_put_changes_origin_and_redirect_and_keeps_the_rest(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    await ssl_partner.post(DOMAIN)
+    await go_live(service, DOMAIN, ssl_partner.id)
+    async with serve_origin() as other:
+        answer = await ssl_partner.put(DOMAIN, applicationUrl=other.url)
+        assert (answer.status, answer.message) == (200, "Domain successfully updated.")
+        assert other.asked, "the origin is asked as at POST"
+        item = (await ssl_partner.get()).body["items"][0]
+        assert item == {"domain": DOMAIN, "applicationUrl": other.url, "secureStatus": "active"}
+
+        assert (await ssl_partner.put(DOMAIN, redirectTo="www.customer.test")).status == 200
+        item = (await ssl_partner.get()).body["items"][0]
+        assert (item["applicationUrl"], item["redirectTo"]) == (other.url, "https://www.customer.test")
+        assert (await ssl_partner.get(domain=DOMAIN)).body["redirectTo"] == "https://www.customer.test"
+
+        assert (await ssl_partner.put(DOMAIN, redirectTo="")).status == 200
+        assert "redirectTo" not in (await ssl_partner.get()).body["items"][0]
+    assert await order_state(service, DOMAIN) == "issued"  # none of this cost an order
+
+
+async def test_put_that_changes_nothing_renews(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    await ssl_partner.post(DOMAIN)
+    await go_live(service, DOMAIN, ssl_partner.id)
+    answer = await ssl_partner.put(DOMAIN, applicationUrl=ssl_partner.origin)
+    assert (answer.status, answer.message) == (200, "Renewal of the certificate has begun.")
+    assert await order_state(service, DOMAIN) == "running"
+
+
+async def test_put_refuses_what_post_refuses_and_changes_nothing(service: Service, ssl_partner: Ssl) -> None:
+    other = f"other.{ROOT}"
+    for name in (DOMAIN, other):
+        service.point(name)
+    await ssl_partner.post(DOMAIN)
+    await ssl_partner.post(other, redirectTo=DOMAIN)
+    for fields, message in (
+        ({"applicationUrl": "http://127.0.0.1:1"}, UNREACHABLE),
+        ({"applicationUrl": "http://10.0.0.1"}, "Invalid 'applicationUrl' parameter"),
+        ({"applicationUrl": "ftp://origin.test"}, "Invalid 'applicationUrl' parameter"),
+        ({"redirectTo": DOMAIN}, "Invalid 'redirectTo' parameter"),
+        ({"redirectTo": other}, "Invalid 'redirectTo' parameter"),
+        ({"redirectTo": "javascript:alert(1)"}, "Invalid 'redirectTo' parameter"),
+        ({"redirectTo": 1}, "Invalid 'redirectTo' parameter"),
+    ):
+        assert refusal(await ssl_partner.put(DOMAIN, **fields)) == (502, message), fields
+    shown = {"domain": DOMAIN, "applicationUrl": ssl_partner.origin, "secureStatus": "inactive"}
+    assert shown in (await ssl_partner.get()).body["items"]
+
+
+async def test_put_ends_no_redirect_that_has_no_origin_behind_it(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    await ssl_partner.post(DOMAIN, applicationUrl=None, redirectTo="www.customer.test")
+    answer = await ssl_partner.put(DOMAIN, redirectTo="")
+    assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter")
+    assert (await ssl_partner.put(DOMAIN, redirectTo="", applicationUrl=ssl_partner.origin)).status == 200
+
+
+async def test_two_changes_at_once_close_no_circle(service: Service, ssl_partner: Ssl) -> None:
+    a, b = f"a.{ROOT}", f"b.{ROOT}"
+    for name in (a, b):
+        service.point(name)
+        await ssl_partner.post(name)
+    answers = await asyncio.gather(ssl_partner.put(a, redirectTo=b), ssl_partner.put(b, redirectTo=a))
+    assert sorted(answer.status for answer in answers) == [200, 502]
+
+
 # Whose it is --------------------------------------------------------------------------------------------------
 
 

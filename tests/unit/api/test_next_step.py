@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Seen
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Ownership, Seen
 from api.services.next_step import next_step
 from api.services.origin_state import OriginState
 from common.caa import Authorization
@@ -18,7 +18,7 @@ from common.edge_probe import Reached
 from common.eligibility import Findings
 from common.liveness import Reach
 from common.names import parse_domain
-from common.ownership import Claim
+from common.ownership import Claim, Verdict
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = parse_domain("shop.customer.test")
@@ -100,6 +100,56 @@ def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
         replace(WELL, dns=None, caa=None, holding=None),
     ):
         assert told(diagnosis).startswith("unknown: ")
+
+
+def owned(verdict: Verdict, claim: Claim | None = None, **changes: object) -> Diagnosis:
+    ownership = Ownership(verdict, claim, "app", TARGET.host)
+    return replace(WELL, holding=Holding((), None, None, None), ownership=ownership, **changes)
+
+
+def test_a_name_that_another_application_holds_is_never_to_be_posted_at_once() -> None:
+    assert told(owned(Verdict.HELD)) == (
+        "action needed: Another application holds shop.customer.test. To move it here: point shop.customer.test to"
+        " apps.partner.test by CNAME, or create the TXT record _frontage.shop.customer.test with the value"
+        " application=app, remove the CNAME to the other application's target and any TXT record at"
+        " _frontage.shop.customer.test that names another application, then POST again."
+    )
+    assert told(owned(Verdict.LEADS_TO_HOLDER)).startswith(
+        "action needed: Another application holds shop.customer.test, and the DNS still leads to it: remove"
+    )
+    assert told(owned(Verdict.UNKNOWN)).startswith("unknown: Another application holds")
+    for verdict in (Verdict.HELD, Verdict.LEADS_TO_HOLDER, Verdict.UNKNOWN, Verdict.RESERVED, Verdict.UNPROVEN):
+        assert "Enrol the domain" not in told(owned(verdict))
+
+
+def test_a_root_that_another_application_holds_is_proven_by_txt_alone() -> None:
+    words = told(owned(Verdict.HELD, name=parse_domain("customer.test")))
+    assert "To move it here: create the TXT record _frontage.customer.test with the value application=app" in words
+    assert "CNAME" not in words
+
+
+def test_a_name_that_moves_is_to_be_enrolled() -> None:
+    assert told(owned(Verdict.MOVE, Claim.CNAME)) == (
+        "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl,"
+        " which moves it here from another application."
+    )
+
+
+def test_a_name_that_leads_here_without_a_proof_needs_one() -> None:
+    past_target = replace(DNS, findings=Findings(None, None, Outcome.RECORDS, bypasses_target=True))
+    for dns in (past_target, replace(DNS, findings=Findings(Claim.ADDRESS, None, Outcome.RECORDS))):
+        assert told(owned(Verdict.UNPROVEN, dns=dns)) == (
+            "action needed: Point shop.customer.test to apps.partner.test by CNAME, or create the TXT record"
+            " _frontage.shop.customer.test with the value application=app: shop.customer.test leads here, and nothing"
+            " shows whose it is."
+        )
+
+
+def test_a_name_of_ours_is_never_to_be_enrolled() -> None:
+    assert told(owned(Verdict.RESERVED)) == (
+        "action needed: Ask about a customer's domain: shop.customer.test is a name of this service, or an"
+        " application's cname target, and never enrolled."
+    )
 
 
 def test_a_pointed_domain_is_to_be_enrolled() -> None:

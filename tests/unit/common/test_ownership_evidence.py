@@ -1,0 +1,80 @@
+"""What answers of the zones' own servers prove, about a domain that application "b" holds and "a" claims."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from common.dns import Answer, Chain, Outcome, Pass
+from common.dns.questions import follow_chain
+from common.names import parse_domain
+from common.ownership import Claim, Evidence
+from common.ownership_evidence import Party, find_evidence
+from common.records import RecordType
+
+SHOP = parse_domain("shop.customer.test")
+CNAME: tuple[str, RecordType] = (SHOP.text, "CNAME")
+TXT: tuple[str, RecordType] = ("_frontage.shop.customer.test", "TXT")
+A, B = Party("a", frozenset({"a.test"})), Party("b", frozenset({"b.test", "b-ssl.test"}))
+
+
+class Zones:
+    """Answers in place of the zones' servers, which are another test's."""
+
+    def __init__(self, answers: dict[tuple[str, RecordType], Answer]) -> None:
+        self._answers = answers
+        self.authoritative = self
+
+    async def ask(self, name: str, kind: RecordType) -> Answer:
+        return self._answers.get((name, kind), Answer(Outcome.NO_DATA))
+
+    async def follow(self, name: str, goals: frozenset[str]) -> Chain:
+        return await follow_chain(self.ask, name, goals)
+
+
+async def evidence(answers: dict[tuple[str, RecordType], Answer]) -> Evidence:
+    return await find_evidence(cast("Pass", Zones(answers)), SHOP, A, B)
+
+
+def values(*texts: str, is_disputed: bool = False) -> Answer:
+    return Answer(Outcome.RECORDS, texts, is_disputed)
+
+
+async def test_the_first_target_that_the_cnames_lead_through_counts() -> None:
+    assert await evidence({CNAME: values("a.test")}) == Evidence(Claim.CNAME, "b", leads_to_holder=False)
+    assert await evidence({CNAME: values("b-ssl.test")}) == Evidence(None, "b", leads_to_holder=True)
+    through = {CNAME: values("b.test"), ("b.test", "CNAME"): values("a.test")}
+    assert await evidence(through) == Evidence(None, "b", leads_to_holder=True)
+    alias = {CNAME: values("alias.test"), ("alias.test", "CNAME"): values("a.test")}
+    assert (await evidence(alias)).claim is Claim.CNAME
+
+
+async def test_txt_records_name_applications() -> None:
+    assert await evidence({TXT: values("application=a")}) == Evidence(Claim.TXT, "b", leads_to_holder=False)
+    both = {TXT: values("application=a", "application=b")}
+    assert await evidence(both) == Evidence(Claim.TXT, "b", leads_to_holder=True)
+    for other in ("application=ab", "application=A", "a", " application=a", "application = a"):
+        assert (await evidence({TXT: values(other)})).claim is None
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SERVER_FAILURE, Outcome.TIMEOUT])
+async def test_what_cannot_be_asked_leaves_the_holder_undecided(outcome: Outcome) -> None:
+    assert (await evidence({CNAME: values("a.test"), TXT: Answer(outcome)})).leads_to_holder is None
+    assert (await evidence({CNAME: Answer(outcome), TXT: values("application=a")})).leads_to_holder is None
+    held = await evidence({CNAME: values("b.test"), TXT: Answer(outcome)})
+    assert held.leads_to_holder is True
+
+
+async def test_servers_that_disagree_decide_nothing() -> None:
+    for answers in (
+        {CNAME: values("a.test", is_disputed=True)},
+        {CNAME: values("a.test"), TXT: Answer(Outcome.NO_DATA, is_disputed=True)},
+        {TXT: values("application=a", is_disputed=True)},
+    ):
+        assert (await evidence(answers)).leads_to_holder is None
+
+
+async def test_cnames_in_a_circle_decide_nothing() -> None:
+    circle = {CNAME: values("x.test"), ("x.test", "CNAME"): values(SHOP.text), TXT: values("application=a")}
+    assert (await evidence(circle)).leads_to_holder is None
