@@ -34,7 +34,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         counters = Counters()
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters)
         async with (
-            serving(app, settings.api_listen),
+            serving(app, settings.api_listen, settings.api_trusted_proxies),
             serving_admin(
                 settings.api_admin, "FRONTAGE_API_ADMIN", partial(check_database, database), counters.families
             ),

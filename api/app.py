@@ -1,18 +1,15 @@
 """The API as an aiohttp application: its routes, and what every request goes through.
 
-answered (counts, renders every failure) → authenticated (all but the open routes) → handler
+The middlewares are in `api.middlewares`.
 """
 
 from __future__ import annotations
 
-import secrets
+from aiohttp import web
 
-from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler, Middleware
-
+from api.admission import Admission
 from api.auth import Authenticator
 from api.counters import Counters
-from api.errors import Refused, refusal_of_failure, refusal_of_http
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
@@ -21,8 +18,9 @@ from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
 from api.handlers.webhooks import WebhookHandlers
-from api.requests import APPLICATION, LARGEST_BODY_BYTES, REQUEST_ID
-from api.schemas import answers
+from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited
+from api.rate_limits import RateLimits
+from api.requests import LARGEST_BODY_BYTES
 from api.services.batches import BatchService
 from api.services.diagnosis import DiagnosisService
 from api.services.enrolment import Enrolment
@@ -39,15 +37,9 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
-from common.errors import DatabaseUnavailable
-from common.logs import get_logger
 from common.ownership import OwnNames
 from common.secrets import Keyring
 from common.settings import Settings
-
-_OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}"})
-
-_log = get_logger("api")
 
 
 def build_app(
@@ -66,6 +58,7 @@ def build_app(
     """
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
+    limits = RateLimits.of(settings, clock)
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
     enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock)
     probe_origin = OriginProbe(policy, settings.dns_servers)
@@ -78,7 +71,12 @@ def build_app(
     webhooks = WebhookHandlers(WebhookService(database))
     health = HealthHandlers(database)
     app = web.Application(
-        middlewares=[_answered(counters, clock), _authenticated(authenticator)],
+        middlewares=[
+            answered(counters, clock),
+            limited(limits, settings.api_trusted_proxies),
+            authenticated(authenticator, limits),
+            admitted(Admission()),
+        ],
         client_max_size=LARGEST_BODY_BYTES,
     )
     app.on_response_prepare.append(_hide_software)
@@ -114,72 +112,15 @@ def build_app(
         ("POST", "/webhooks/endpoint/enable", webhooks.enable),
         ("POST", "/webhooks/test", webhooks.test),
         ("GET", "/share/{id}", ShareHandler(database).get),
-        ("POST", "/token", TokenHandler(authenticator, clock).post),
+        ("POST", "/token", TokenHandler(authenticator, clock, limits).post),
         ("GET", "/healthz", health.healthz),
         ("GET", "/readyz", health.readyz),
     )
     for method, path, handler in routes:
         app.router.add_route(method, path, handler, expect_handler=_expect)
-        if method == "GET" and path in _OPEN_ROUTES:  # previews of links and probes of balancers ask only for the head
+        if method == "GET" and path in OPEN_ROUTES:  # previews of links and probes of balancers ask only for the head
             app.router.add_route("HEAD", path, handler, expect_handler=_expect)
     return app
-
-
-def _answered(counters: Counters, clock: Clock) -> Middleware:
-    """The root of every request: whatever happens beneath, it is answered in shape, counted and logged."""
-
-    @web.middleware
-    async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-        began = clock.monotonic()
-        request[REQUEST_ID] = secrets.token_hex(8)
-        response = await _answer(request, handler)
-        route = _route_of(request)
-        method = request.method if request.method in hdrs.METH_ALL else "other"
-        counters.record(route, method, response.status, clock.monotonic() - began)
-        return response
-
-    return answered
-
-
-def _route_of(request: web.Request) -> str:
-    """What is counted and logged instead of the path, which may hold a sharing link: its id is all that opens it."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else "none"
-
-
-async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except Refused as error:
-        return _render(request, error)
-    except web.HTTPException as error:
-        response = _render(request, Refused(refusal_of_http(error)))
-        if "Allow" in error.headers:
-            response.headers["Allow"] = error.headers["Allow"]
-        return response
-    except DatabaseUnavailable as error:
-        _log.warning("database unavailable", route=_route_of(request), request_id=request[REQUEST_ID], error=str(error))
-        return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
-    except Exception as error:  # noqa: BLE001 - the root of a request
-        _log.error("request failed", route=_route_of(request), request_id=request[REQUEST_ID], exc_info=True)
-        return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
-
-
-def _render(request: web.Request, error: Refused) -> web.Response:
-    content = {"message": error.refusal.message, "request_id": request[REQUEST_ID]}
-    content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
-    return answers.respond(content, error.refusal.status)
-
-
-def _authenticated(authenticator: Authenticator) -> Middleware:
-    @web.middleware
-    async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
-        resource = request.match_info.route.resource
-        if resource is not None and resource.canonical not in _OPEN_ROUTES:
-            request[APPLICATION] = await authenticator.authenticate(request.headers)
-        return await handler(request)
-
-    return authenticated
 
 
 async def _expect(request: web.Request) -> None:

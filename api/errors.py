@@ -21,13 +21,22 @@ class Refusal:
 
 
 class Refused(FrontageError):
-    """A request that is answered with an error. `code` is for programs, `hint` for whoever reads the answer."""
+    """A request that is answered with an error. `code` is for programs, `hint` for people; after
+    `retry_after_seconds` the same request may succeed."""
 
-    def __init__(self, refusal: Refusal, *, code: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        refusal: Refusal,
+        *,
+        code: str | None = None,
+        hint: str | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
         self.code = code
         self.hint = hint
+        self.retry_after_seconds = retry_after_seconds
 
 
 # Everywhere
@@ -37,6 +46,7 @@ NOT_FOUND: Final = Refusal(404, "Not Found")
 METHOD_NOT_ALLOWED: Final = Refusal(405, "Method Not Allowed")
 BODY_TOO_LARGE: Final = Refusal(413, "Request body too large")
 NOT_JSON: Final = Refusal(415, "Unsupported Media Type")
+TOO_MANY_REQUESTS: Final = Refusal(429, "Too Many Requests")
 INVALID_BODY: Final = Refusal(400, "Invalid request body")
 INTERNAL: Final = Refusal(500, "Internal Server Error")
 UNAVAILABLE: Final = Refusal(503, "Service Unavailable")
@@ -81,6 +91,10 @@ def invalid_parameter(name: str, *, status: int = 400) -> Refusal:
 
 def too_many_domains(most: int) -> Refusal:
     return Refusal(400, f"The maximum number of domains is {most}")
+
+
+def too_many_requests(retry_after_seconds: float, hint: str) -> Refused:
+    return Refused(TOO_MANY_REQUESTS, hint=hint, retry_after_seconds=retry_after_seconds)
 
 
 def renewal_failed(words: str) -> Refusal:

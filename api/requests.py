@@ -13,8 +13,10 @@ from common.db.applications import Application
 
 LARGEST_BODY_BYTES = 256 * 1024
 _BODY_SECONDS = 10.0
+_SLOWEST_BYTES_PER_SECOND = 128 * 1024  # of large bodies
 
 APPLICATION: web.RequestKey[Application] = web.RequestKey("application", Application)
+CLIENT_ADDRESS: web.RequestKey[str] = web.RequestKey("client_address", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 
 
@@ -40,7 +42,7 @@ async def read_body(
         raise Refused(NOT_JSON, hint="send application/json, not compressed")
     not_understood = not_understood or invalid_body(request.method, request.path)
     try:
-        async with asyncio.timeout(_BODY_SECONDS):
+        async with asyncio.timeout(max(_BODY_SECONDS, most_bytes / _SLOWEST_BYTES_PER_SECOND)):
             raw = await request.clone(client_max_size=most_bytes).read()
     except (TimeoutError, ConnectionError, web.RequestPayloadError) as error:
         raise Refused(not_understood, hint="the body did not arrive") from error

@@ -7,6 +7,7 @@ hold a token. Here they are answered in the spec's shape, and their bytes are ke
 from __future__ import annotations
 
 import asyncio
+import resource
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,62 +16,66 @@ from typing import Any
 
 from aiohttp import web
 
+from api.client_address import is_trusted, limited_by
+from api.open_connections import OpenConnections
 from api.schemas import answers
 from common.errors import OperatorError
 from common.logs import get_logger
-from common.settings import HostPort
+from common.settings import HostPort, Networks
 
 SOFTWARE = "frontage"
 _SHUTDOWN_SECONDS = 5.0
 _FIRST_REQUEST_SECONDS = 10.0
 _IDLE_SECONDS = 60.0
-MOST_CONNECTIONS = 512  # below the usual soft limit of 1024 descriptors, with room for questions and Postgres
+MOST_CONNECTIONS = 1024
 
 _log = get_logger("api.serving")
 
 
 class _Connection(web.RequestHandler):
-    """Bounded before anybody has shown a token: in number, and in the time to its first request.
+    """Bounded before a token is shown: in number (`OpenConnections`), and in the time to its first request.
 
-    (Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.) When there are
-    as many as may be, a new one takes the place of the oldest that waits for a request: who holds connections and asks
-    for nothing locks nobody out.
+    Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.
     """
 
-    __slots__ = ("_first_request", "_open")
+    __slots__ = ("_first_request", "_open", "_trusted_proxies")
 
-    def __init__(self, manager: web.Server, open_connections: dict[_Connection, None], **options: Any) -> None:
-        """`open_connections` are all of the listener's, the oldest first."""
+    def __init__(
+        self, manager: web.Server, open_connections: OpenConnections[_Connection], trusted: Networks, **options: Any
+    ) -> None:
+        """`open_connections` are all of the listener's."""
         super().__init__(manager, **options)
         self._open = open_connections
+        self._trusted_proxies = trusted
         self._first_request: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if len(self._open) >= MOST_CONNECTIONS and not self._make_room():
+        peer = (transport.get_extra_info("peername") or ("",))[0]
+        address = None if is_trusted(peer, self._trusted_proxies) else limited_by(peer)
+        loop = asyncio.get_running_loop()
+        admission = self._open.admit(self, address, loop.time())
+        if admission.evicted is not None:
+            admission.evicted.force_close()
+        if not admission.is_admitted:
             self.force_close()
             return
-        self._open[self] = None
-        self._first_request = asyncio.get_running_loop().call_later(_FIRST_REQUEST_SECONDS, self._expect_a_request)
+        self._first_request = loop.call_later(_FIRST_REQUEST_SECONDS, self._expect_a_request)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._open.pop(self, None)
+        self._open.remove(self)
         if self._first_request is not None:
             self._first_request.cancel()
         super().connection_lost(exc)
 
-    def _make_room(self) -> bool:
-        oldest = next((each for each in self._open if each.is_idle), None)
-        if oldest is None:
-            return False
-        del self._open[oldest]
-        oldest.force_close()
-        return True
-
     @property
-    def is_idle(self) -> bool:
-        """It waits for a request, or for the rest of one's head."""
-        return self._waiter is not None and not self._waiter.done()
+    def waits_for_client(self) -> bool:
+        """For a request or the rest of its head, for the rest of its body, or for the response to be read."""
+        if self._waiter is not None and not self._waiter.done():
+            return True
+        if self._current_request is not None and not self._current_request.content.is_eof():
+            return True
+        return self.transport is not None and self.transport.get_write_buffer_size() > 0
 
     def _expect_a_request(self) -> None:
         if self._request_count == 0:
@@ -107,18 +112,21 @@ class _Connection(web.RequestHandler):
         shape."""
         if isinstance(resp, web.HTTPException):
             resp = self.handle_error(request, resp.status, resp)
-        return await super().finish_response(request, resp, start_time)
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._open.request_ended(self, asyncio.get_running_loop().time())
 
 
 @asynccontextmanager
-async def serving(app: web.Application, listen: HostPort) -> AsyncIterator[HostPort]:
+async def serving(app: web.Application, listen: HostPort, trusted_proxies: Networks = ()) -> AsyncIterator[HostPort]:
     """Serve `app` until the block is left, then finish what is under way. Yields where it listens.
 
     Raises: `OperatorError`.
     """
     loop = asyncio.get_running_loop()
     runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
-    open_connections: dict[_Connection, None] = {}
+    open_connections: OpenConnections[_Connection] = OpenConnections(min(MOST_CONNECTIONS, _descriptors() // 2))
     await runner.setup()
     manager = runner.server
     assert manager is not None
@@ -128,6 +136,7 @@ async def serving(app: web.Application, listen: HostPort) -> AsyncIterator[HostP
                 # compressed bodies are refused: unpacking what is then thrown away would be work for whoever asks
                 manager,
                 open_connections,
+                trusted_proxies,
                 loop=loop,
                 keepalive_timeout=_IDLE_SECONDS,
                 auto_decompress=False,
@@ -140,6 +149,16 @@ async def serving(app: web.Application, listen: HostPort) -> AsyncIterator[HostP
             listener.close()
     finally:
         await runner.cleanup()
+
+
+def _descriptors() -> int:
+    """Of this process; half of them are for questions and Postgres. The soft limit is raised as far as needed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 2 * MOST_CONNECTIONS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 async def _listen(new_connection: Callable[[], asyncio.Protocol], listen: HostPort) -> asyncio.Server:

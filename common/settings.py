@@ -193,6 +193,11 @@ class Settings(BaseModel):
 
     # API
     api_listen: Listen = HostPort("127.0.0.1", 8000)
+    api_trusted_proxies: Networks = ()  # their X-Forwarded-For states the client's address
+    # Requests a second, with bursts of ten seconds' worth: an enrolment of 10,000 domains takes under a minute. One
+    # process answers some 500 a second.
+    api_requests_per_second: Count = 200  # of an application
+    api_requests_per_second_per_address: Count = 400
     api_admin: ListenOrOff = HostPort("127.0.0.1", 9181)
     public_url: Annotated[str | None, BeforeValidator(_web_address)] = None  # none: http:// and api_listen
 

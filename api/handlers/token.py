@@ -5,20 +5,36 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.auth import Authenticator
-from api.requests import read_body
+from api.errors import Refused, too_many_requests
+from api.rate_limits import RateLimits
+from api.requests import CLIENT_ADDRESS, read_body
 from api.schemas.answers import respond
 from api.schemas.token import TokenBody
 from common.applications import mint_token
 from common.clock import Clock
+from common.db.applications import Application
 
 
 class TokenHandler:
-    def __init__(self, authenticator: Authenticator, clock: Clock) -> None:
+    def __init__(self, authenticator: Authenticator, clock: Clock, limits: RateLimits) -> None:
         self._authenticator = authenticator
         self._clock = clock
+        self._limits = limits
 
     async def post(self, request: web.Request) -> web.Response:
         """Signed with the secret that was sent: when a rotation ends that secret, it ends the token."""
         body = await read_body(request, TokenBody)
-        application = await self._authenticator.identify(body.application_id, body.secret)
-        return respond({"auth_token": mint_token(application.id, body.secret, self._clock.now())})
+        application = await self._identify(request[CLIENT_ADDRESS], body)
+        response = respond({"auth_token": mint_token(application.id, body.secret, self._clock.now())})
+        response.headers["Cache-Control"] = "no-store"  # RFC 6749 §5.1
+        return response
+
+    async def _identify(self, address: str, body: TokenBody) -> Application:
+        """Raises: `Refused`, also for further attempts of an address that has sent many wrong secrets."""
+        if wait := self._limits.wait_after_wrong_secrets(address, body.application_id):
+            raise too_many_requests(wait, "too many wrong secrets from this address")
+        try:
+            return await self._authenticator.identify(body.application_id, body.secret)
+        except Refused:
+            self._limits.charge_wrong_secret(address, body.application_id)
+            raise

@@ -88,3 +88,38 @@ async def test_what_a_client_sent_is_never_quoted_in_the_log(
             writer.close()
             await writer.wait_closed()
     assert "s3cret" not in caplog.text + capsys.readouterr().err
+
+
+async def test_requests_whose_body_does_not_come_are_evicted_before_any_other_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("api.serving.MOST_CONNECTIONS", 16)
+
+    async def read(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
+    app = web.Application()
+    app.router.add_post("/token", read)
+    app.router.add_get("/healthz", _answer)
+    unfinished = b"POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    whole = b"POST /token HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    health = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    async with serving(app, HostPort("127.0.0.1", 0)) as address, asyncio.timeout(20):
+        slow = []
+        for _ in range(40):
+            slow.append(await asyncio.open_connection(*address))
+            slow[-1][1].write(unfinished)
+            for request in (whole, health):
+                reader, writer = await asyncio.open_connection(*address)
+                writer.write(request)
+                assert (await reader.read()).startswith(b"HTTP/1.1 200 "), "cut"
+                writer.close()
+                await writer.wait_closed()
+        for _, writer in slow:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+async def _answer(_: web.Request) -> web.Response:
+    return web.Response(text="ok")

@@ -1,0 +1,132 @@
+"""What every request goes through before its handler, from the outside in.
+
+answered (counts, renders every failure) → limited (by address) → authenticated (all but the open routes; by
+application) → admitted (in turn with the other applications) → handler
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
+
+from api.admission import Admission, TooManyWaiting
+from api.auth import Authenticator
+from api.client_address import client_address
+from api.counters import Counters
+from api.errors import Refused, refusal_of_failure, refusal_of_http, too_many_requests
+from api.rate_limits import RateLimits
+from api.requests import APPLICATION, CLIENT_ADDRESS, REQUEST_ID
+from api.schemas import answers
+from common.clock import Clock
+from common.errors import DatabaseUnavailable
+from common.logs import get_logger
+from common.settings import Networks
+
+OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}"})
+_HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
+_ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
+_DIAGNOSIS_ROUTE = "/domains/{domain}/diagnosis"
+_OUTAGE_SECONDS = 5.0
+_FULL_QUEUE_SECONDS = 1.0
+
+_log = get_logger("api")
+
+
+def answered(counters: Counters, clock: Clock) -> Middleware:
+    """The root of every request: whatever happens beneath, it is answered in shape, counted and logged."""
+
+    @web.middleware
+    async def answer_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+        began = clock.monotonic()
+        request[REQUEST_ID] = secrets.token_hex(8)
+        response = await _answer(request, handler)
+        route = _route_of(request)
+        method = request.method if request.method in hdrs.METH_ALL else "other"
+        counters.record(route, method, response.status, clock.monotonic() - began)
+        return response
+
+    return answer_request
+
+
+def _route_of(request: web.Request) -> str:
+    """What is counted and logged instead of the path, which may hold a sharing link: its id is all that opens it."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "none"
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Refused as error:
+        return _render(request, error)
+    except web.HTTPException as error:
+        response = _render(request, Refused(refusal_of_http(error)))
+        if "Allow" in error.headers:
+            response.headers["Allow"] = error.headers["Allow"]
+        return response
+    except DatabaseUnavailable as error:
+        _log.warning("database unavailable", route=_route_of(request), request_id=request[REQUEST_ID], error=str(error))
+        refusal = refusal_of_failure(error, request.method, request.path)
+        return _render(request, Refused(refusal, retry_after_seconds=_OUTAGE_SECONDS))
+    except Exception as error:  # noqa: BLE001 - the root of a request
+        _log.error("request failed", route=_route_of(request), request_id=request[REQUEST_ID], exc_info=True)
+        return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
+
+
+def _render(request: web.Request, error: Refused) -> web.Response:
+    content = {"message": error.refusal.message, "request_id": request[REQUEST_ID]}
+    content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
+    response = answers.respond(content, error.refusal.status)
+    if error.retry_after_seconds is not None:
+        response.headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
+    return response
+
+
+def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
+    @web.middleware
+    async def limit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+        forwarded_for = request.headers.getall("X-Forwarded-For", [])
+        request[CLIENT_ADDRESS] = address = client_address(request.remote or "", forwarded_for, trusted_proxies)
+        if _route_of(request) not in _HEALTH_ROUTES and (wait := limits.charge_address(address)):
+            raise too_many_requests(wait, "too many requests from this address")
+        return await handler(request)
+
+    return limit_request
+
+
+def authenticated(authenticator: Authenticator, limits: RateLimits) -> Middleware:
+    @web.middleware
+    async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        if resource is not None and resource.canonical not in OPEN_ROUTES:
+            request[APPLICATION] = application = await authenticator.authenticate(request.headers)
+            if wait := limits.charge_application(application.id):
+                raise too_many_requests(wait, "too many requests of this application")
+        return await handler(request)
+
+    return authenticate_request
+
+
+def admitted(admission: Admission) -> Middleware:
+    @web.middleware
+    async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if APPLICATION not in request:
+            return await handler(request)
+        slot = admission.dns_slot if _asks_dns(request) else admission.slot
+        try:
+            async with slot(request[APPLICATION].id):
+                return await handler(request)
+        except TooManyWaiting as error:
+            raise too_many_requests(_FULL_QUEUE_SECONDS, "too many requests of this application at once") from error
+
+    return admit_request
+
+
+def _asks_dns(request: web.Request) -> bool:
+    route = _route_of(request)
+    if route in _ELIGIBILITY_ROUTES:
+        return "domain" in request.query if request.method == "GET" else request.method != "DELETE"
+    return route == _DIAGNOSIS_ROUTE

@@ -1,0 +1,93 @@
+"""Rate limits: how many requests an application and a client address may send, as token buckets. Pure.
+
+Rules
+    an application's bucket is charged after its token was verified, so that no other party can empty it
+    an address' bucket is charged before anything else, health excepted; a trusted proxy stands for its clients
+    wrong secrets are counted per address and application: guesses from elsewhere do not lock the application out
+    a bucket holds `BURST_SECONDS` of its rate, so a migration in bursts is not slowed
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.settings import Settings
+
+BURST_SECONDS = 10
+_MOST_BUCKETS = 100_000
+_WRONG_SECRETS = 10
+_SECONDS_A_WRONG_SECRET = 6.0
+
+
+class TokenBuckets:
+    """One bucket a key, made full at its first use. Beyond `most` the longest unused one is dropped.
+
+    Mutable state: by key, the tokens there were and when.
+    """
+
+    def __init__(self, per_second: float, burst: float, *, most: int = _MOST_BUCKETS) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._most = most
+        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def take(self, key: Hashable, now: float) -> float:
+        """Take a token. Returns 0, or the seconds until there is one, and then takes none."""
+        wait = self.wait_seconds(key, now)
+        if not wait:
+            self._buckets[key] = (self._tokens(key, now) - 1.0, now)
+            self._buckets.move_to_end(key)
+            if len(self._buckets) > self._most:
+                self._buckets.popitem(last=False)
+        return wait
+
+    def wait_seconds(self, key: Hashable, now: float) -> float:
+        """The seconds until there is a token; 0 if there is one."""
+        return max(0.0, (1.0 - self._tokens(key, now)) / self._per_second)
+
+    def _tokens(self, key: Hashable, now: float) -> float:
+        tokens, at = self._buckets.get(key, (self._burst, now))
+        return min(self._burst, tokens + (now - at) * self._per_second)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """One a process. Each function returns 0, or the seconds to wait before the next request."""
+
+    clock: Clock
+    applications: TokenBuckets
+    addresses: TokenBuckets
+    wrong_secrets: TokenBuckets
+
+    @classmethod
+    def of(cls, settings: Settings, clock: Clock) -> RateLimits:
+        application, address = settings.api_requests_per_second, settings.api_requests_per_second_per_address
+        return cls(
+            clock,
+            TokenBuckets(application, application * BURST_SECONDS),
+            TokenBuckets(address, address * BURST_SECONDS),
+            TokenBuckets(1 / _SECONDS_A_WRONG_SECRET, _WRONG_SECRETS),
+        )
+
+    def charge_application(self, application_id: str) -> float:
+        return self.applications.take(application_id, self.clock.monotonic())
+
+    def charge_address(self, address: str) -> float:
+        return self.addresses.take(address, self.clock.monotonic())
+
+    def charge_wrong_secret(self, address: str, application_id: str) -> float:
+        return self.wrong_secrets.take(_pair(address, application_id), self.clock.monotonic())
+
+    def wait_after_wrong_secrets(self, address: str, application_id: str) -> float:
+        return self.wrong_secrets.wait_seconds(_pair(address, application_id), self.clock.monotonic())
+
+
+def _pair(address: str, application_id: str) -> tuple[str, str]:
+    """The identifier is the client's text, of any length."""
+    return address, application_id[:64]

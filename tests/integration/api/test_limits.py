@@ -1,0 +1,65 @@
+"""Rates by application and by address: 429 in shape, with the time to wait, and no other party is held up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common.db.session import Patience
+from tests.integration.api.conftest import open_service
+from tests.integration.api.partner import Answer, Partner
+
+
+def expect_too_many(answer: Answer, hint: str) -> None:
+    assert (answer.status, answer.message, answer.body["hint"]) == (429, "Too Many Requests", hint)
+    assert answer.body["request_id"]
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+async def take_token(partner: Partner, secret: str, address: str) -> Answer:
+    return await partner.call(
+        "POST",
+        "/token",
+        headers={"X-Forwarded-For": address},
+        json={"applicationId": partner.id, "secret": secret},
+    )
+
+
+async def test_an_application_has_a_rate_of_its_own(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    async with open_service(dsn, tmp_path, probe_port, Patience(), API_REQUESTS_PER_SECOND="1") as service:
+        busy, other = await service.partner(), await service.partner()
+        answers = [await busy.get() for _ in range(40)]
+        assert answers[0].status == 200
+        expect_too_many(answers[-1], "too many requests of this application")
+        assert (await other.get()).status == 200
+
+
+async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    settings = {"API_REQUESTS_PER_SECOND_PER_ADDRESS": "1", "API_TRUSTED_PROXIES": "127.0.0.0/8"}
+    async with open_service(dsn, tmp_path, probe_port, Patience(), **settings) as service:
+        partner = await service.partner()
+        here, there = (
+            partner.headers | {"X-Forwarded-For": "192.0.2.1"},
+            partner.headers | {"X-Forwarded-For": "192.0.2.2"},
+        )
+        answers = [await partner.call("GET", "/power", headers=here) for _ in range(40)]
+        assert answers[0].status == 200
+        expect_too_many(answers[-1], "too many requests from this address")
+        assert (await partner.call("GET", "/healthz", headers=here)).status == 200
+        assert (await partner.call("GET", "/power", headers=there)).status == 200
+
+
+async def test_guesses_of_a_secret_are_slowed_and_lock_only_their_own_address_out(
+    dsn: str, tmp_path: Path, probe_port: int
+) -> None:
+    async with open_service(dsn, tmp_path, probe_port, Patience(), API_TRUSTED_PROXIES="127.0.0.0/8") as service:
+        partner, neighbour = await service.partner(), await service.partner()
+        guesses = [await take_token(partner, f"guess-{number}", "192.0.2.1") for number in range(12)]
+        assert [answer.status for answer in guesses[:10]] == [401] * 10
+        expect_too_many(guesses[-1], "too many wrong secrets from this address")
+        expect_too_many(
+            await take_token(partner, partner.secret, "192.0.2.1"), "too many wrong secrets from this address"
+        )
+
+        right = await take_token(partner, partner.secret, "192.0.2.2")
+        assert (right.status, right.headers["Cache-Control"]) == (200, "no-store")
+        assert (await take_token(neighbour, neighbour.secret, "192.0.2.1")).status == 200

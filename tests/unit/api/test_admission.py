@@ -1,0 +1,45 @@
+"""An application whose requests take long keeps no other waiting, and has a bound on what it may have waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from api.admission import Admission, TooManyWaiting
+
+
+async def ask(admission: Admission, application_id: str, end: asyncio.Event) -> None:
+    async with admission.dns_slot(application_id):
+        await end.wait()
+
+
+async def test_questions_to_dead_servers_keep_no_other_application_waiting() -> None:
+    admission, end = Admission(), asyncio.Event()
+    slow = [asyncio.create_task(ask(admission, "slow", end)) for _ in range(400)]
+    await asyncio.sleep(0)
+    refused = [task for task in slow if task.done()]
+    assert len(refused) == 400 - 32 - 128
+    assert all(isinstance(task.exception(), TooManyWaiting) for task in refused)
+    async with asyncio.timeout(1), admission.dns_slot("other"):
+        pass
+    end.set()
+    await asyncio.gather(*slow, return_exceptions=True)
+    assert not admission._dns, "nothing is kept of an application that asks no more"
+
+
+async def test_slow_requests_keep_no_other_application_waiting() -> None:
+    admission, end = Admission(), asyncio.Event()
+
+    async def work() -> None:
+        async with admission.slot("slow"):
+            await end.wait()
+
+    slow = [asyncio.create_task(work()) for _ in range(220)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(2), admission.slot("other"):
+        pass
+    with pytest.raises(TooManyWaiting):
+        await asyncio.gather(*(asyncio.create_task(work()) for _ in range(200)))
+    end.set()
+    await asyncio.gather(*slow)
