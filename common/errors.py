@@ -20,6 +20,10 @@ class DatabaseUnavailable(FrontageError):
     """Postgres could not be reached, or did not answer in time. Retrying later is safe."""
 
 
+class ReadOnlyDatabase(DatabaseUnavailable):
+    """Postgres answers as a standby, which takes no writes; after a fail-over it may be the primary."""
+
+
 class InvalidName(FrontageError):
     """Text that is no domain name we serve (RFC 1035 §2.3, RFC 5890)."""
 

@@ -21,6 +21,7 @@ from asyncpg.pool import PoolConnectionProxy
 from common import postgres
 from common.db.session import (
     DEFAULT_PATIENCE,
+    TRANSACTION_POOLER,
     Connection,
     Patience,
     border,
@@ -167,15 +168,10 @@ async def refuse_transaction_pooler(dsn: str, application_name: str, patience: P
                 is_whole = await _is_session_whole(mine, theirs)
         finally:
             theirs.terminate()
-    except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
-        is_whole = False
     finally:
         mine.terminate()
     if not is_whole:
-        raise OperatorError(
-            "FRONTAGE_DATABASE_URL leads to a pooler in transaction mode, which loses LISTEN and session settings: "
-            "point it at Postgres itself, or at a pool in session mode"
-        )
+        raise OperatorError(TRANSACTION_POOLER)
 
 
 async def _is_session_whole(mine: Connection, theirs: Connection) -> bool:

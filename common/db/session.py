@@ -16,7 +16,7 @@ from typing import TypeAlias
 import asyncpg
 import orjson
 
-from common.errors import DatabaseUnavailable, OperatorError
+from common.errors import DatabaseUnavailable, OperatorError, ReadOnlyDatabase
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -51,6 +51,14 @@ _PASSING = (
 )
 
 
+# What a pooler in transaction mode makes of prepared statements: they are on another server connection.
+_LOST_STATEMENTS = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
+TRANSACTION_POOLER = (
+    "FRONTAGE_DATABASE_URL leads to a pooler in transaction mode, which loses LISTEN and session settings: "
+    "point it at Postgres itself, or at a pool in session mode"
+)
+
+
 def is_passing(error: BaseException, connection: Connection | None = None) -> bool:
     """Whether `error` says that Postgres is not there, or not in time, rather than that we asked wrongly."""
     if isinstance(error, asyncpg.InterfaceError):
@@ -68,6 +76,8 @@ def is_gone(connection: Connection) -> bool:
 
 def unavailable(error: BaseException) -> DatabaseUnavailable:
     """`error` in one line; chain it with ``from``."""
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return ReadOnlyDatabase("this database is a read-only standby: point FRONTAGE_DATABASE_URL at the primary")
     if isinstance(error, TimeoutError):
         return DatabaseUnavailable("the database did not answer in time")
     first_line = str(error).partition("\n")[0]
@@ -79,10 +89,13 @@ def border(connection: Connection) -> Iterator[None]:
     """Work on `connection`; a connection that failed in passing, or was left by cancellation in the middle of an
     answer, is thrown away at once (waiting for it to recover would take as long again).
 
-    Raises: `DatabaseUnavailable`.
+    Raises: `DatabaseUnavailable`; `OperatorError` behind a pooler in transaction mode.
     """
     try:
         yield
+    except _LOST_STATEMENTS as error:
+        connection.terminate()
+        raise OperatorError(TRANSACTION_POOLER) from error
     except BaseException as error:
         passing = is_passing(error, connection)
         if (passing or not isinstance(error, Exception)) and not is_gone(connection):

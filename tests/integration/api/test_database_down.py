@@ -97,6 +97,7 @@ async def expect_failures(partner: Partner, *more: tuple[Call, int, str]) -> Non
         for call, status, message in (*EXPECTED, *more):
             answer = await call(partner)
             assert (answer.status, answer.message) == (status, message)
+            assert int(answer.headers["Retry-After"]) >= 1
         assert (await partner.call("GET", "/healthz")).status == 200
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -19,6 +20,8 @@ import pytest
 from common.db.migrate import migrate
 from common.db.pool import open_pool
 from common.errors import OperatorError
+from common.secrets import load_keyring
+from tests.integration.cli.frontage import environment, run
 
 PGBOUNCER = shutil.which("pgbouncer", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
 
@@ -79,6 +82,18 @@ async def test_transaction_mode_is_refused_at_start(dsn: str) -> None:
                 pass
         with pytest.raises(OperatorError, match="transaction mode"):
             await migrate(pooled)
+
+
+async def test_every_command_refuses_transaction_mode_in_one_line_every_time(dsn: str, tmp_path: Path) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    with pgbouncer(dsn, "transaction") as pooled:
+        env = environment(tmp_path, DATABASE_URL=pooled)
+        for command in (["app", "list"], ["api"], ["monitor"], ["doctor"], ["app", "list"]):
+            result = await asyncio.to_thread(run, *command, env=env)
+            assert result.returncode == 1, command
+            assert "pooler in transaction mode" in result.stdout + result.stderr, command
+            assert "Traceback" not in result.stderr, command
+            assert command == ["doctor"] or result.stderr.count("\n") == 1, command
 
 
 async def test_session_mode_works(dsn: str) -> None:
