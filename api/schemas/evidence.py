@@ -6,7 +6,7 @@ private addresses that nobody else does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -62,8 +62,9 @@ def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return shown
 
 
-def hide_private(values: Sequence[str]) -> list[str]:
-    return [_HIDDEN if _is_private(value) else value for value in values]
+def hide_private(values: Sequence[str], *, known: Collection[str] = ()) -> list[str]:
+    """`values` without private addresses, but for those that the tenant knows anyway."""
+    return [_HIDDEN if value not in known and _is_private(value) else value for value in values]
 
 
 def _is_private(value: str) -> bool:

@@ -8,10 +8,11 @@ see. What the facts come to is `api.services.next_step`'s to say.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from api.schemas.evidence import hide_private
 from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
 from api.services.origin_state import OriginState, OriginStates
 from api.services.secure import cname_target_of
@@ -149,12 +150,17 @@ class DiagnosisService:
             dns = Dns(
                 findings,
                 self._expected(name, target),
-                await _records(questions, name.text),
+                self._shown(await _records(questions, name.text)),
                 self._target_expected(name, target),
-                () if name.is_root else await _records(questions, target),
+                () if name.is_root else self._shown(await _records(questions, target)),
                 reached,
             )
             return dns, ownership
+
+    def _shown(self, found: Sequence[Seen]) -> tuple[Seen, ...]:
+        """Without private addresses, which only the operator's resolver may know: a tenant may ask about any name."""
+        values = hide_private([seen.value for seen in found], known=self.enrolment.service_targets.service_servers)
+        return tuple(replace(seen, value=value) for seen, value in zip(found, values, strict=True))
 
     async def _targets(self, application: Application, name: DomainName) -> list[str]:
         """What the domain may lead to: Power's where Power has it, Secure's own where only Secure has, else either."""

@@ -78,10 +78,23 @@ def application_url(text: str | None) -> str | None:
 
 
 def webhook_url(text: str | None) -> str | None:
-    """In canonical form: a delivery asks the very name that is written there."""
-    from common.urls import parse_webhook_url
+    """In canonical form: a delivery asks the very name that is written there. An address that may not be dialled is
+    refused; a name is looked at when it is dialled."""
+    from common.addresses import own_policy
+    from common.errors import AddressRefused
+    from common.settings import load
+    from common.urls import parse_application_url, parse_webhook_url
 
-    return _url(text, parse_webhook_url)
+    canonical = _url(text, parse_webhook_url)
+    if canonical is None:
+        return None
+    url = parse_application_url(canonical.partition("?")[0])
+    try:
+        if url.address is not None:
+            own_policy(load(os.environ)).check(url.address, url.port)
+    except AddressRefused as error:
+        raise typer.BadParameter(f"{error}: no event could be delivered there") from None
+    return canonical
 
 
 def _url(text: str | None, parse: Callable[[str], Parsed]) -> Parsed | None:

@@ -271,3 +271,19 @@ async def test_who_asks_must_say_who_and_what(service: Service) -> None:
         assert (answer.status, answer.message) == (400, "Domain provided couldn't be resolved."), name
     assert (await ask(partner, "BÜCHER.customer.test.")).body["domain"] == "xn--bcher-kva.customer.test"
     assert (await partner.call("POST", f"/domains/{DOMAIN}/diagnosis")).status == 405
+
+
+async def test_private_addresses_that_the_operators_resolver_knows_are_not_shown(service: Service) -> None:
+    partner = await service.partner()
+    for private in ("10.1.2.3", "192.168.7.7"):
+        service.zone.add(DOMAIN, "A", private)
+    service.zone.add(DOMAIN, "A", "9.9.9.9")
+    service.zone.add(DOMAIN, "AAAA", "fd00::1")
+
+    answer = await ask(partner, DOMAIN)
+
+    assert answer.status == 200
+    found = [record["value"] for record in answer.body["dns"]["found"]]
+    assert sorted(found) == ["9.9.9.9", *["a private address"] * 3]
+    for address in ("10.1.2.3", "192.168.7.7", "fd00::1"):
+        assert address not in str(answer.body)

@@ -155,6 +155,9 @@ def test_token_is_signed_with_the_secret_for_an_hour_and_follows_a_rotation(
         ("--cname-target", "a.partner.example", "--application-url", "ftp://origin.example"),
         ("--cname-target", "a.partner.example", "--application-url", "https://user@origin.example"),
         ("--cname-target", "a.partner.example", "--webhook-url", "https://hooks.example/#part"),
+        ("--cname-target", "a.partner.example", "--webhook-url", "http://10.1.2.3/in"),
+        ("--cname-target", "a.partner.example", "--webhook-url", "http://localhost:9000/in?key=1"),
+        ("--cname-target", "a.partner.example", "--webhook-url", "http://169.254.169.254/latest/meta-data"),
         ("--cname-target", "a.partner.example", "--name", " "),
     ],
 )
