@@ -13,6 +13,10 @@
 -- time never publish the same key. A routed row is the only one of its key (by a primary key, or a unique index over the
 -- rows that are routed), so the second transaction waits for the first one's row before it gets here.
 
+-- No transaction is to be inside the old functions when the new ones take their place: those that write a routed table
+-- end first, others begin afterwards.
+lock table applications, domains, certificates, orders, error_pages, acme_key in share row exclusive mode;
+
 create table feed_shards (
     shard                   smallint primary key,
     version                 bigint not null default 0,
@@ -20,7 +24,6 @@ create table feed_shards (
     purged_version          bigint not null default 0       -- tombstones up to here may be gone
 ) with (fillfactor = 10, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
-lock table feed in access exclusive mode;
 insert into feed_shards (shard, version, checksum, purged_version)
     select 0, version, checksum, purged_version from feed union all select n, 0, 0, 0 from generate_series(1, 63) n;
 drop table feed;
