@@ -136,6 +136,16 @@ class Keyring:
         except InvalidTag as error:
             raise SecretUnreadable("a stored secret is damaged or belongs to another row") from error
 
+    def has_key_for(self, envelope: bytes, identity: str) -> bool:
+        """Whether the key file has the key that the envelope was sealed under. The envelope is not opened: one that is
+        damaged passes, and so does what has not the form of an envelope."""
+        if envelope[:1] not in {_VERSION, _MASTER_VERSION} or len(envelope) <= _HEADER_BYTES:
+            return True
+        if key_id_of(envelope) not in self._ids:
+            self._follow_file()
+        room = room_of(identity) if envelope[:1] == _VERSION else None
+        return (key_id_of(envelope), room) in self._ciphers
+
     def _follow_file(self) -> None:
         stamp = _stamp(self._path)
         if stamp in (None, self._stamp):

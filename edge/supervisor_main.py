@@ -19,11 +19,11 @@ SERVICE = "edge.process.worker_service:compose"
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     # A missing key or an unwritable log is for the operator now, not for every worker later.
-    load_keyring(settings.key_file)
+    keyring = load_keyring(settings.key_file)
     access_log.check(settings.edge_access_log)
 
     def replica(on_applied: Callable[[int], None]) -> Replicator:
-        return Replicator(settings, lambda: resolve_dsn(settings), on_applied, SystemClock())
+        return Replicator(settings, lambda: resolve_dsn(settings), on_applied, SystemClock(), keyring=keyring)
 
     await supervise(settings, stop, service=SERVICE, replica=replica)
 

@@ -77,12 +77,16 @@ class MemoryReplica:
     def __init__(self) -> None:
         self._generation = 1
         self._rows: dict[tuple[str, str], dict[str, Any]] = {}
+        self.unattended = False
 
     def generation(self) -> int:
         return self._generation
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         return self._rows.get((kind, key))
+
+    def is_unattended(self) -> bool:
+        return self.unattended
 
     def get_raw(self, kind: str, key: str) -> bytes | None:
         row = self.get(kind, key)

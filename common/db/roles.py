@@ -5,8 +5,8 @@ Each process has a group role that cannot log in; an operator makes a login for 
 them to one database.
 
 Who may do what
-    edge        reads the change feed, through which it replicates, and writes its lease. It reads no other table:
-                what the feed shows of a row is made by functions that run with their owner's rights.
+    edge        reads the change feed, through which it replicates, and whether monitors run; writes its lease. It reads
+                no other table: what the feed shows of a row is made by functions that run with their owner's rights.
     api, monitor
                 read and write the tables of their work. Nobody but the feed's own trigger writes what edges follow.
 """
@@ -68,6 +68,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "feed": _READ,
             "feed_entries": _READ,
             "feed_shards": _READ,
+            "monitor_nodes": _READ,
         },
         "api": {
             **_BOTH,
@@ -94,7 +95,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
 
 HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "edge": {},
+        "edge": {"monitor_nodes": ("host", "issuer")},
         "api": {"acme_key": ("private_key",), "certificates": ("private_key",), "orders": ("placed_key",)},
         "monitor": {},
     }

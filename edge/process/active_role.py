@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from typing import Any, Protocol
 
+from common.db.edge_nodes import Condition
 from common.errors import OperatorError
 from common.logs import get_logger
 from edge.process.health import View
@@ -35,6 +36,10 @@ class Replica(Protocol):
 
     @property
     def held_copy(self) -> Any: ...
+
+    @property
+    def condition(self) -> Condition:
+        """Whether this edge can serve and follows the feed."""
 
     async def run(self) -> None: ...
 

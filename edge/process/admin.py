@@ -43,7 +43,7 @@ class AdminPort:
 
     async def readyz(self, _request: web.Request) -> web.Response:
         health = self._view.health()
-        message = "ready" if health.is_ready else "not ready"
+        message = "not ready" if not health.is_ready else "ready" if health.is_current else "ready, with old routes"
         return _json(200 if health.is_ready else 503, {"message": message, **health.details})
 
     async def metrics(self, _request: web.Request) -> web.Response:

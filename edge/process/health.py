@@ -11,9 +11,11 @@ from common.metrics import Family
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What `/readyz` tells. Postgres out of reach is no reason not to be ready: the replica serves on."""
+    """What `/readyz` shows. An edge that cannot follow the feed (Postgres is out of reach, a copy is held, the disk is
+    full) is ready, since its replica serves on; `is_current` is false once it says so itself."""
 
     is_ready: bool
+    is_current: bool
     details: dict[str, Any]
 
 

@@ -234,6 +234,7 @@ class Supervisor:
             and self._active_role.is_complete
             and replica is not None
             and replica.version is not None
+            and replica.condition.state != "unusable"
         )
 
     def health(self) -> Health:
@@ -252,10 +253,13 @@ class Supervisor:
                 "age_seconds": replica.age_seconds,
                 "connected": replica.connected,
                 "held_copy": replica.held_copy,
+                "state": replica.condition.state,
+                "reason": replica.condition.reason,
             },
             "failed_upgrade": self._failed_upgrade and asdict(self._failed_upgrade),
         }
-        return Health(self._is_ready(), details)
+        is_current = replica is not None and replica.condition.state == "serving"
+        return Health(self._is_ready(), is_current, details)
 
     def accept_held_copy(self) -> bool:
         """False when no copy is held."""

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from edge.replica.records import AcmeKeyRecord, OrderRecord, Reader, RecordUnusable, read_record
 from edge.routing.certificates import CertificateState
 
 
-def read_certificate_state(reader: Reader, domain: str) -> CertificateState:
-    """An order that cannot be read counts as an order for which no handshake waits."""
+class AttendedReader(Reader, Protocol):
+    """A reader that knows whether monitors run: `edge.replica.reader.ReplicaReader`."""
+
+    def is_unattended(self) -> bool: ...
+
+
+def read_certificate_state(reader: AttendedReader, domain: str) -> CertificateState:
     order = reader.get_raw("order", domain)
-    try:
-        hold_until = 0.0 if order is None else read_record(OrderRecord, order).hold_until
-    except RecordUnusable:
-        hold_until = 0.0
+    hold_until = 0.0 if order is None else read_hold_until(reader, order)
     return CertificateState(reader.get_raw("certificate", domain) is not None, order is not None, hold_until)
+
+
+def read_hold_until(reader: AttendedReader, order: bytes) -> float:
+    """Unix seconds until which handshakes wait for the order. 0.0 for an order that cannot be read, and while no
+    monitor obtains certificates: a client that fails at once fares better than one that waits in vain."""
+    if reader.is_unattended():
+        return 0.0
+    try:
+        return read_record(OrderRecord, order).hold_until
+    except RecordUnusable:
+        return 0.0
 
 
 def read_thumbprint(reader: Reader) -> bytes | None:

@@ -17,6 +17,9 @@ SERVING = b"serving"
 """In ``meta``: the index of the copy that serves, one ASCII digit; absent while nothing was ever copied."""
 CUT_OFF = b"cut-off"
 """In ``meta``: there while the writer hears nothing from Postgres."""
+UNATTENDED = b"unattended"
+"""In ``meta``: there while no monitor obtains certificates."""
+_CERTIFICATES = b"certificate/"
 
 
 class ReplicaReader:
@@ -59,6 +62,28 @@ class ReplicaReader:
         """Whether this node has not heard from Postgres for as long as its lease stands."""
         with self._environment.begin(db=self._meta) as transaction:
             return transaction.get(CUT_OFF) is not None
+
+    def is_unattended(self) -> bool:
+        """Whether no monitor obtains certificates, as far as the writer knows."""
+        with self._environment.begin(db=self._meta) as transaction:
+            return transaction.get(UNATTENDED) is not None
+
+    def sample_certificates(self) -> list[bytes]:
+        """The contents of the first and the last certificate by name; fewer where there are not as many."""
+        with self._environment.begin() as transaction:
+            serving = transaction.get(SERVING, db=self._meta)
+            if serving is None:
+                return []
+            with transaction.cursor(db=self._copies[int(serving)]) as cursor:
+                found: dict[bytes, bytes] = {}
+                if cursor.set_range(_CERTIFICATES):
+                    found[cursor.key()] = cursor.value()
+                if cursor.set_range(_CERTIFICATES + b"\xff"):
+                    cursor.prev()
+                elif not cursor.last():
+                    return []
+                found[cursor.key()] = cursor.value()
+        return [content for key, content in found.items() if key.startswith(_CERTIFICATES)]
 
     def close(self) -> None:
         if self._is_owner:

@@ -8,24 +8,29 @@ last knew. LMDB's work, fsync included, happens in one thread.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import lmdb
 
 from common.clock import Clock
-from common.db import edge_nodes
-from common.db.feed import Snapshot, open_snapshot
+from common.db import edge_nodes, monitor_nodes
+from common.db.edge_nodes import Condition
+from common.db.feed import Entry, Snapshot, open_snapshot
 from common.db.listener import Listener
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import check_schema
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_gone, open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
+from common.secrets import Keyring
 from common.settings import Settings
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
+from edge.replica.condition import condition_of, is_key_missing
 from edge.replica.directory import replica_path
 from edge.replica.store import Copy, Store, Update
 
@@ -36,7 +41,8 @@ _RENEWAL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 3.0
 _FAREWELL_SECONDS = 1.0
-_CUT_OFF_LOOK_SECONDS = 0.5
+_FLAGS_SECONDS = 0.5
+_UNATTENDED_SECONDS = 3.0
 
 _log = get_logger("edge.replica")
 _T = TypeVar("_T")
@@ -57,8 +63,11 @@ class Replicator:
         *,
         poll_seconds: float = _POLL_SECONDS,
         patience: Patience = DEFAULT_PATIENCE,
+        keyring: Keyring | None = None,
     ) -> None:
-        """`on_applied` is called in the loop with each version committed to the replica.
+        """`keyring`: the keys of the workers; without them the condition says nothing of keys.
+
+        `on_applied` is called in the loop with each version committed to the replica.
 
         Raises: `OperatorError` when the replica cannot be written by this process.
         """
@@ -80,6 +89,13 @@ class Replicator:
         self._held: tuple[HeldCopy, Copy] | None = None
         self._is_accepted = False
         self._is_lease_kept = False
+        self._settings = settings
+        self._keyring = keyring
+        self._reader = self.store.reader()
+        self._latest_certificate: bytes | None = None
+        self._write_error: str | None = None
+        self._attended_at = clock.monotonic()
+        self._looked_at = -_RENEWAL_SECONDS
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -103,6 +119,24 @@ class Replicator:
     def held_copy(self) -> HeldCopy | None:
         """A copy that waits for an operator's word."""
         return None if self._held is None else self._held[0]
+
+    @property
+    def condition(self) -> Condition:
+        """Whether this edge can serve and follows the feed."""
+        return condition_of(
+            key_file=self._settings.key_file,
+            lacks_key=self._lacks_key(),
+            write_error=self._write_error,
+            replica=replica_path(self._settings.state_dir),
+            held=self.held_copy,
+            admin=str(self._settings.edge_admin),
+        )
+
+    def _lacks_key(self) -> bool:
+        if self._keyring is None:
+            return False
+        latest = [] if self._latest_certificate is None else [self._latest_certificate]
+        return is_key_missing(self._keyring, [*self._reader.sample_certificates(), *latest])
 
     def accept_held_copy(self) -> bool:
         """Let the held copy serve; False when none is held."""
@@ -140,7 +174,7 @@ class Replicator:
                 tasks.create_task(self._listener.run(), name="replica listener")
                 tasks.create_task(self._follow(), name="replica follower")
                 tasks.create_task(self._keep_lease(), name="replica lease")
-                tasks.create_task(self._tell_cut_off(), name="replica cut off")
+                tasks.create_task(self._publish_flags(), name="replica flags")
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
@@ -160,6 +194,9 @@ class Replicator:
             try:
                 await self.catch_up()
             except (DatabaseUnavailable, OperatorError, lmdb.Error) as error:
+                if isinstance(error, lmdb.Error):
+                    self._write_error = str(error)
+                    self._moved.set()
                 if isinstance(error, OperatorError) and self.version is None:
                     raise
                 if self._is_reached or pause == _FIRST_PAUSE_SECONDS:
@@ -168,6 +205,7 @@ class Replicator:
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
             else:
                 self._is_reached = True
+                self._write_error = None
                 pause = _FIRST_PAUSE_SECONDS
 
     # Catching up -----------------------------------------------------------------------------------------
@@ -194,6 +232,7 @@ class Replicator:
             await self._in_thread(update.begin)
             async for entries in snapshot.changes(self.store.state.positions):
                 await self._in_thread(update.put, entries)
+                self._note_certificates(entries)
             is_equal = await self._in_thread(update.commit, snapshot.head)
         finally:
             self._thread.submit(update.abort)  # not awaited: it must happen even if we are cancelled
@@ -225,6 +264,11 @@ class Replicator:
             _log.error("the feed's checksum is not that of its tables: were triggers off?", version=state.version)
         _log.info("serving a fresh copy", version=state.version, routes=state.routes)
         self._announce()
+
+    def _note_certificates(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if entry.kind == "certificate" and entry.content is not None:
+                self._latest_certificate = entry.content.encode()
 
     def _announce(self) -> None:
         self._on_applied(self.store.state.version)
@@ -284,6 +328,7 @@ class Replicator:
     async def _report_on_one_session(self) -> None:
         if self.version is None:
             await self._moved.wait()
+        host = socket.gethostname()
         session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
         try:
             with border(session):
@@ -291,21 +336,41 @@ class Replicator:
                 while True:
                     self._moved.clear()
                     state = self.store.state
-                    await edge_nodes.report(session, self.store.node_id, state.identity or "", state.version)
+                    await edge_nodes.report(
+                        session, self.store.node_id, state.identity or "", state.version, self.condition, host=host
+                    )
                     self._heard_at = self._clock.monotonic()
+                    await self._look_for_monitors(session)
                     await _wait(self._moved, _RENEWAL_SECONDS)
         finally:
             session.terminate()
 
-    async def _tell_cut_off(self) -> None:
-        """Readers serve otherwise (`edge.replica.challenges`) once our lease has lapsed, when nobody waits for us any
-        more, and while what is new waits for an operator's word."""
+    async def _look_for_monitors(self, session: Connection) -> None:
+        """At most once every `_RENEWAL_SECONDS`, however fast versions move."""
+        now = self._clock.monotonic()
+        if now - self._looked_at < _RENEWAL_SECONDS / 2:
+            return
+        self._looked_at = now
+        if await monitor_nodes.is_issuing(session):
+            self._attended_at = now
+
+    async def _publish_flags(self) -> None:
+        """Keep readers informed: they answer every HTTP-01 challenge (`edge.routing.certificates`) once our lease has
+        lapsed and while a copy waits for the operator, and hold no handshake while no monitor obtains certificates.
+        A monitor that is restarted is missed for `_UNATTENDED_SECONDS` without consequence; of monitors, an edge
+        without Postgres knows nothing new."""
         while True:
-            has_lapsed = self._clock.monotonic() - self._heard_at > edge_nodes.LEASE_SECONDS
+            now = self._clock.monotonic()
+            has_lapsed = now - self._heard_at > edge_nodes.LEASE_SECONDS
             is_cut_off = has_lapsed or self._held is not None
-            if is_cut_off != self.store.is_cut_off:
-                await self._in_thread(self.store.tell_cut_off, is_cut_off)
-            await asyncio.sleep(_CUT_OFF_LOOK_SECONDS)
+            is_unattended = self._heard_at - self._attended_at > _UNATTENDED_SECONDS
+            if (is_cut_off, is_unattended) != (self.store.is_cut_off, self.store.is_unattended):
+                with suppress(lmdb.Error):  # a full disk: `_follow` meets it, too, and reports it
+                    await self._in_thread(
+                        partial(self.store.set_flags, is_cut_off=is_cut_off, is_unattended=is_unattended)
+                    )
+                    self._on_applied(self.store.state.version)
+            await asyncio.sleep(_FLAGS_SECONDS)
 
     async def _say_farewell(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):

@@ -18,7 +18,7 @@ import orjson
 
 from common.db.feed import Entry, Head, digest
 from edge.replica.directory import COPIES, META, entry_key, open_for_writing
-from edge.replica.reader import CUT_OFF, SERVING, ReplicaReader
+from edge.replica.reader import CUT_OFF, SERVING, UNATTENDED, ReplicaReader
 
 _STATE = b"state"
 _NODE = b"node"
@@ -62,19 +62,21 @@ class Store:
             transaction.put(_NODE, secrets.token_hex(16).encode(), overwrite=False)
             self.node_id = cast("bytes", transaction.get(_NODE)).decode()
             self.is_cut_off = transaction.get(CUT_OFF) is not None
+            self.is_unattended = transaction.get(UNATTENDED) is not None
 
     def write_state(self, transaction: lmdb.Transaction, state: State) -> None:
         transaction.put(_STATE, orjson.dumps(asdict(state)), db=self.meta)
         transaction.put(SERVING, b"%d" % state.serving, db=self.meta)
 
-    def tell_cut_off(self, is_cut_off: bool) -> None:
-        """For readers, workers of a later life of this node included."""
+    def set_flags(self, *, is_cut_off: bool, is_unattended: bool) -> None:
+        """Publish them to readers, workers of a later life of this node included."""
         with self.environment.begin(write=True, db=self.meta) as transaction:
-            if is_cut_off:
-                transaction.put(CUT_OFF, b"")
-            else:
-                transaction.delete(CUT_OFF)
-        self.is_cut_off = is_cut_off
+            for name, is_set in ((CUT_OFF, is_cut_off), (UNATTENDED, is_unattended)):
+                if is_set:
+                    transaction.put(name, b"")
+                else:
+                    transaction.delete(name)
+        self.is_cut_off, self.is_unattended = is_cut_off, is_unattended
 
     def reader(self) -> ReplicaReader:
         """A reader for this process, which may open the environment only once."""

@@ -37,6 +37,8 @@ class Reader(Protocol):
 
     def get_raw(self, kind: str, key: str) -> bytes | None: ...
 
+    def is_unattended(self) -> bool: ...
+
 
 class Missing(Enum):
     """Why there is no context at hand."""

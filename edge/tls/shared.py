@@ -14,7 +14,7 @@ from typing import Protocol
 
 from common.clock import Clock
 from common.secrets import Keyring
-from edge.replica.records import OrderRecord, RecordUnusable, read_record
+from edge.replica.certificates import read_hold_until
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
 from edge.tls.contexts import holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
@@ -183,11 +183,7 @@ class TlsShared:
         order = self._reader.get_raw("order", domain)
         if order is None:
             return 0.0
-        try:
-            hold_until = read_record(OrderRecord, order).hold_until
-        except RecordUnusable:
-            return 0.0
-        return min(hold_until - self._clock.now().timestamp(), self.limits.hold_seconds)
+        return min(read_hold_until(self._reader, order) - self._clock.now().timestamp(), self.limits.hold_seconds)
 
     # The queue ---------------------------------------------------------------------------------------------
 

@@ -33,6 +33,9 @@ class MemoryReplica:
     def generation(self) -> int:
         return self._generation
 
+    def is_unattended(self) -> bool:
+        return False
+
     def is_cut_off(self) -> bool:
         return self.cut_off
 

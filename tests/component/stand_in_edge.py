@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from common.db.edge_nodes import SERVING
 from common.errors import OperatorError
 from common.metrics import Family
 from common.processes import run_role
@@ -32,6 +33,7 @@ class FileReplica:
     connected = False
     age_seconds: float | None = None
     held_copy: int | None = 7
+    condition = SERVING
 
     def __init__(self, path: Path, on_applied: Callable[[int], None]) -> None:
         if path.with_name("bad-duty").exists():

@@ -980,6 +980,17 @@ async def test_a_failed_order_refuses_who_was_held() -> None:
         assert here.tls.held_now == 0
 
 
+async def test_no_handshake_is_held_while_no_monitor_works_at_the_order() -> None:
+    async with edge() as here:
+        here.replica.put_order("new.example", hold_seconds=30)
+        asking = asyncio.ensure_future(in_thread(lambda: refusal(here.port, "new.example")))
+        await until(lambda: here.tls.held_now == 1)
+        here.replica.unattended = True
+        here.tls.on_replica_change()
+        assert await asking == "TLSV1_UNRECOGNIZED_NAME"
+        assert await in_thread(lambda: refusal(here.port, "new.example")) == "TLSV1_UNRECOGNIZED_NAME"
+
+
 async def test_holding_ends_at_the_orders_deadline() -> None:
     async with edge() as here:
         here.replica.put_order("new.example", hold_seconds=0.2)

@@ -1,0 +1,59 @@
+"""The condition of this edge: whether its key opens the certificates that it holds, and whether it follows the feed.
+
+The worst of what is wrong counts, with the remedy for the operator (`common.db.edge_nodes.Condition`). Pure, but for
+the look at the key file.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from pathlib import Path
+
+from common.db import certificates
+from common.db.edge_nodes import SERVING, Condition
+from common.secrets import Keyring
+from edge.replica.catching_up import HeldCopy
+from edge.replica.records import CertificateRecord, RecordUnusable, read_record
+
+_IDENTITY = certificates.key_identity("any")  # the key depends on the purpose alone
+
+
+def is_key_missing(keyring: Keyring, records: Iterable[bytes]) -> bool:
+    """Whether one of the records is sealed under a master key that `keyring` does not hold. A record that is damaged
+    says nothing of the key."""
+    return not all(keyring.has_key_for(_envelope(each), _IDENTITY) for each in records)
+
+
+def _envelope(certificate: bytes) -> bytes:
+    """Empty where the record is damaged."""
+    try:
+        return base64.b64decode(read_record(CertificateRecord, certificate).private_key)
+    except (RecordUnusable, binascii.Error):
+        return b""
+
+
+def condition_of(
+    *, key_file: Path, lacks_key: bool, write_error: str | None, replica: Path, held: HeldCopy | None, admin: str
+) -> Condition:
+    """`write_error`: why the replica could not be written the last time. `admin`: the address of the admin port."""
+    if lacks_key:
+        return Condition(
+            "unusable",
+            f"the master key file {key_file} does not open this database's certificates, so every TLS handshake fails:"
+            " copy the file that the monitors use, then restart this edge",
+        )
+    if write_error is not None:
+        return Condition(
+            "stuck",
+            f"cannot write {replica} ({write_error}), and serves what it last knew: free space on that disk,"
+            " then it catches up by itself",
+        )
+    if held is not None:
+        return Condition(
+            "held",
+            f"the database has lost {held.removed_routes} of {held.routes} routes, and the edge still serves them:"
+            f" restore it, or agree with `curl -X POST http://{admin}/replica/accept`",
+        )
+    return SERVING

@@ -1,0 +1,145 @@
+"""An edge that cannot serve, or cannot follow: what it says of itself, and how soon. Real processes and a database."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import ssl
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.db import certificates, edge_nodes, monitor_nodes
+from common.db.certificates import Certificate
+from common.db.edge_nodes import EdgeNode
+from common.db.pool import Database
+from common.secrets import Keyring, load_keyring
+from tests.component.edge_process import EdgeProcess
+from tests.integration.edge.test_role import DOMAIN, power
+from tests.integration.replica.test_replicator import _forget_routes
+from tests.tls_parts import the_ca
+
+PROMPTLY_SECONDS = 20.0  # on a busy machine; a second or two otherwise
+_SMALL_FILE_BYTES = 16_384
+
+
+@pytest.fixture
+async def edge(tmp_path: Path, dsn: str) -> AsyncIterator[EdgeProcess]:
+    load_keyring(tmp_path / "master.key", create=True)
+    process = EdgeProcess(tmp_path, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+async def issue(database: Database, keyring: Keyring, domain: str = DOMAIN) -> None:
+    """As a monitor with this key does."""
+    chain, key = the_ca().issue(domain)
+    now = datetime.now(UTC)
+    sealed = keyring.seal(key, certificates.key_identity(domain))
+    certificate = Certificate("internal", chain, sealed, now - timedelta(days=1), now + timedelta(days=1))
+    async with database.transaction() as connection:
+        await certificates.store(connection, domain, "app", certificate)
+
+
+async def lease_when(database: Database, state: str) -> EdgeNode:
+    async with asyncio.timeout(PROMPTLY_SECONDS), database.connection() as connection:
+        while True:
+            nodes = [node for node, is_alive in await edge_nodes.list_nodes(connection) if is_alive]
+            if nodes and nodes[0].condition.state == state:
+                return nodes[0]
+            await asyncio.sleep(0.02)
+
+
+async def readiness(edge: EdgeProcess) -> tuple[int, dict[str, Any]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.admin)
+    writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    status = int((await reader.readline()).split()[1])
+    writer.close()
+    return status, await edge.admin_json("/readyz")
+
+
+async def test_an_edge_whose_key_opens_no_certificate_is_not_ready(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await edge.start()
+    assert (await readiness(edge))[0] == 200
+
+    others = load_keyring(edge.state_dir / "other.key", create=True)
+    await issue(database, others)
+    node = await lease_when(database, "unusable")
+    assert "copy the file that the monitors use" in (node.condition.reason or "")
+    status, ready = await readiness(edge)
+    assert (status, ready["message"], ready["replica"]["state"]) == (503, "not ready", "unusable")
+    assert "master.key" in ready["replica"]["reason"]
+
+
+async def test_an_edge_started_with_another_key_never_becomes_ready(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await issue(database, load_keyring(edge.state_dir / "master.key"))
+    await edge.start()
+    await lease_when(database, "serving")
+    edge.end()
+    (edge.state_dir / "master.key").unlink()
+    load_keyring(edge.state_dir / "master.key", create=True)
+    edge.launch()
+    await lease_when(database, "unusable")
+    assert (await readiness(edge))[0] == 503
+
+
+async def test_an_edge_with_a_full_disk_says_so_and_catches_up(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await edge.start()
+    await lease_when(database, "serving")
+    supervisor = await edge.serving()
+    no_limit = resource.RLIM_INFINITY
+    resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (_SMALL_FILE_BYTES, no_limit))
+    await power(database, 2)
+    node = await lease_when(database, "stuck")
+    assert "free space on that disk" in (node.condition.reason or "")
+    status, ready = await readiness(edge)
+    assert (status, ready["message"]) == (200, "ready, with old routes")
+
+    resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (no_limit, no_limit))
+    node = await lease_when(database, "serving")
+    assert (await edge.admin_json("/readyz"))["message"] == "ready"
+
+
+async def test_an_edge_that_holds_a_copy_says_so(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await edge.start()
+    await lease_when(database, "serving")
+    async with database.connection() as connection:
+        await _forget_routes(connection, 1)
+        await connection.execute("notify frontage_changes")
+    node = await lease_when(database, "held")
+    assert "the database has lost 1 of 1 routes" in (node.condition.reason or "")
+    status, ready = await readiness(edge)
+    assert (status, ready["message"]) == (200, "ready, with old routes")
+
+
+async def test_no_handshake_waits_for_an_order_while_no_monitor_runs(edge: EdgeProcess, database: Database) -> None:
+    async with database.transaction() as connection:
+        await monitor_nodes.report(connection, "monitor-1", "host", "internal 00", ())
+    await power(database, 1)
+    await edge.start()
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into orders (domain, application_id, state, hold_until, due_at)"
+            " values ($1, 'app', 'running', now() + interval '1 hour', now())",
+            DOMAIN,
+        )
+    context = ssl.create_default_context()
+    began = time.monotonic()
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await asyncio.open_connection("127.0.0.1", edge.https, ssl=context, server_hostname=DOMAIN)
+    held_seconds = time.monotonic() - began
+    began = time.monotonic()
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await asyncio.open_connection("127.0.0.1", edge.https, ssl=context, server_hostname=DOMAIN)
+    assert time.monotonic() - began < 1.0, "known by now"
+    assert held_seconds < PROMPTLY_SECONDS
