@@ -46,18 +46,14 @@ class MonitorHandlers:
         await self._service.unwatch(application_of(request), await read_body(request, UnwatchBody))
         return answers.message(DELETED)
 
-    async def get(self, request: web.Request) -> web.StreamResponse:
+    async def get(self, request: web.Request) -> web.Response:
         if "domain" in request.query:
             found = await self._service.find(_key(request, queries.parse_text(request.query, "domain")))
             return answers.respond(monitor_answers.monitored_domain(found))
         query = monitor_queries.parse_monitor_query(request.query)
         page = await self._service.list_page(application_of(request), query)
-        return await answers.stream(
-            request,
-            "domains",
-            (monitor_answers.monitored_domain(domain) for domain in page),
-            {"page": query.offset, "totalItems": len(page)},
-        )
+        domains = [monitor_answers.monitored_domain(domain) for domain in page]
+        return answers.respond({"domains": domains, "page": query.offset, "totalItems": len(domains)})
 
     async def get_one(self, request: web.Request) -> web.Response:
         return answers.respond(monitor_answers.monitored_domain(await self._service.find(_key_of_path(request))))

@@ -11,7 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from common.cli import alarms, applications, certificates, database, demo, doctor, domains, master_key, roles, up
+from common.cli import alarms, applications, certificates, database, demo, domains, master_key, roles, up
+from common.cli.doctor.command import doctor
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
@@ -35,7 +36,7 @@ app.command("edge")(roles.edge)
 app.command("api")(roles.api)
 app.command("monitor")(roles.monitor)
 app.command("migrate")(database.migrate)
-app.command("doctor")(doctor.doctor)
+app.command("doctor")(doctor)
 app.command("token")(applications.token)
 app.add_typer(applications.app, name="app")
 app.add_typer(domains.app, name="domain")

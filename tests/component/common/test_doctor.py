@@ -9,8 +9,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.cli import doctor
-from common.cli.doctor import State
+from common.cli.doctor import authorities, machine
+from common.cli.doctor.findings import State
 from common.settings import load
 from tests.component.test_origin_tls import server_context
 
@@ -23,7 +23,7 @@ def test_a_directory_that_is_not_trusted_names_the_variable_for_a_ca_of_ones_own
         answering = threading.Thread(target=server.handle_request)
         answering.start()
         url = f"https://localhost:{server.server_port}/dir"
-        finding, *_ = doctor._issuers(load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": url}))
+        finding, *_ = authorities.check_authorities(load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": url}))
         answering.join()
     assert finding.state is State.BROKEN
     assert "FRONTAGE_ACME_CA_FILE" in finding.says
@@ -59,11 +59,11 @@ def test_ports_of_roles_that_run_are_theirs_and_the_others_have_to_be_free() -> 
         environ = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
         environ |= {"FRONTAGE_API_ADMIN": "off", "FRONTAGE_MONITOR_ADMIN": "off"}
         environ["FRONTAGE_EDGE_ADMIN"] = held.enter_context(a_role())
-        taken = doctor._listeners(load(environ), is_up=False)
+        taken = machine.check_ports(load(environ), is_up=False)
         listening[-1].close()
-        free = doctor._listeners(load(environ), is_up=False)
+        free = machine.check_ports(load(environ), is_up=False)
         environ["FRONTAGE_API_LISTEN"] = held.enter_context(a_role())
-        both = doctor._listeners(load(environ), is_up=False)
+        both = machine.check_ports(load(environ), is_up=False)
     assert taken.state is State.BROKEN
     assert taken.says.startswith("FRONTAGE_API_LISTEN: ")
     assert (free.state, "`frontage edge` on this machine" in free.says) == (State.OK, True)

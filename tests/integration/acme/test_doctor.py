@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bench.lab.faulty_ca import FaultyCa
 from bench.lab.pebble import Pebble
-from common.cli.doctor import Finding, State, _issuers
+from common.cli.doctor.authorities import check_authorities
+from common.cli.doctor.findings import Finding, State
 from common.settings import load
 
 
@@ -18,7 +19,7 @@ async def look(pebble: Pebble, directory: str, **more: str) -> Finding:
         "FRONTAGE_ACME_CA_FILE": str(pebble.ca_file),
         **more,
     }
-    return (await asyncio.to_thread(list, _issuers(load(environ))))[0]
+    return (await asyncio.to_thread(list, check_authorities(load(environ))))[0]
 
 
 async def test_directories_are_asked(pebble: Pebble, faulty: FaultyCa, tmp_path: Path) -> None:

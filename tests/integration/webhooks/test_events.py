@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.cli import doctor
+from common.cli.doctor.database import check_webhooks
 from common.db import deliveries, events, shares, webhook_endpoints
 from common.db.pool import Database
 from common.db.retention import EVENT_DAYS
@@ -83,7 +83,6 @@ async def test_application_without_webhook_has_events_and_no_deliveries(database
 
 
 async def test_restored_supersedes_the_missing_of_its_own_name_only(partner: Database) -> None:
-    await parts.note_answer(partner)
     missing, elsewhere = await record(partner), await record(partner, an_event(subdomain="shop"))
     secured = await record(partner, an_event("domain.secure"))
     restored = await record(partner, an_event("domain.record_restored"))
@@ -141,14 +140,16 @@ async def test_missing_superseded_under_a_lease_that_lapsed_is_settled_unsent(
 
 async def test_doctor_notes_webhooks_that_are_disabled_or_will_be(partner: Database) -> None:
     await record(partner)
+    assert await check_webhooks(partner) == []
     async with partner.transaction() as connection:
-        assert await doctor._webhooks(connection) == []
         await webhook_endpoints.note_failure(connection, APPLICATION, "answered 500")
-        assert await doctor._webhooks(connection) == []
+    assert await check_webhooks(partner) == []
+    async with partner.transaction() as connection:
         await webhook_endpoints.warn(connection, APPLICATION)
-        [warned] = await doctor._webhooks(connection)
+    [warned] = await check_webhooks(partner)
+    async with partner.transaction() as connection:
         await webhook_endpoints.disable(connection, APPLICATION)
-        [disabled] = await doctor._webhooks(connection)
+    [disabled] = await check_webhooks(partner)
     assert "will be disabled at" in warned.says
     assert "is disabled since" in disabled.says
     assert f"frontage app set {APPLICATION} --webhook-url" in disabled.says

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from common.cli import doctor
-from common.cli.doctor import State
+from common.cli.doctor import authorities, machine, names, nodes
+from common.cli.doctor.examination import examine
+from common.cli.doctor.findings import State
 from common.secrets import load_keyring
 from common.settings import load
 
@@ -24,43 +25,39 @@ from common.settings import load
         ({"message": "not an edge"}, State.BROKEN, "unknown age"),
     ],
 )
-def test_an_edge_is_judged_by_what_it_serves_from(
-    monkeypatch: pytest.MonkeyPatch, health: dict[str, Any] | None, state: State, word: str
-) -> None:
-    monkeypatch.setattr(doctor, "_said", lambda address, path: health)
-    finding = doctor._replica(load({}))
+def test_an_edge_is_judged_by_what_it_serves_from(health: dict[str, Any] | None, state: State, word: str) -> None:
+    finding, *_ = nodes.judge_edge(load({}), health)
     assert finding.state is state
     assert word in finding.says
 
 
 def test_a_master_key_that_others_can_read_is_broken(tmp_path: Path) -> None:
     settings = load({"FRONTAGE_STATE_DIR": str(tmp_path)})
-    assert doctor._master_key(settings).state is State.NOTE
+    assert machine.check_master_key(settings).state is State.NOTE
     load_keyring(settings.key_file, create=True)
-    assert doctor._master_key(settings).state is State.OK
+    assert machine.check_master_key(settings).state is State.OK
     settings.key_file.chmod(0o644)
-    assert "chmod 600" in doctor._master_key(settings).says
+    assert "chmod 600" in machine.check_master_key(settings).says
 
 
 def test_a_bad_setting_is_the_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRONTAGE_NOSUCH", "1")
-    [finding] = doctor.examine()
+    [finding] = examine()
     assert finding.state is State.BROKEN
     assert "FRONTAGE_NOSUCH" in finding.says
 
 
-def test_targets_that_only_this_machine_knows_are_noted() -> None:
-    assert doctor._targets(load({})).state is State.NOTE
-    settings = load({"FRONTAGE_POWER_TARGET": "power.example.com", "FRONTAGE_SSL_TARGET": "ssl.example.com"})
-    assert doctor._targets(settings).state is State.OK
+async def test_targets_that_only_this_machine_knows_are_noted() -> None:
+    [finding] = await names.check_targets(load({}))
+    assert (finding.state, "FRONTAGE_POWER_TARGET and FRONTAGE_SSL_TARGET" in finding.says) == (State.NOTE, True)
 
 
 def test_certificates_of_our_own_ca_are_noted_and_an_acme_directory_is_needed() -> None:
-    [finding] = doctor._issuers(load({}))
+    [finding] = authorities.check_authorities(load({}))
     assert (finding.state, "public CA" in finding.says) == (State.NOTE, True)
-    finding, *_ = doctor._issuers(load({"FRONTAGE_ISSUER": "acme"}))
+    finding, *_ = authorities.check_authorities(load({"FRONTAGE_ISSUER": "acme"}))
     assert (finding.state, "FRONTAGE_ACME_DIRECTORY" in finding.says) == (State.BROKEN, True)
-    finding, port = doctor._issuers(
+    finding, port = authorities.check_authorities(
         load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": "https://127.0.0.1:1/d"})
     )
     assert (finding.state, "cannot be asked" in finding.says) == (State.BROKEN, True)

@@ -1,0 +1,21 @@
+"""The command `frontage doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print findings as JSON.")] = False,
+) -> None:
+    """Check this installation and say what to do; exits 1 when something is broken."""
+    from common.cli.doctor.examination import examine
+    from common.cli.doctor.findings import State
+    from common.cli.doctor.rendering import show
+
+    findings = examine()
+    show(findings, as_json=as_json)
+    if any(finding.state is State.BROKEN for finding in findings):
+        raise typer.Exit(1)

@@ -1,0 +1,104 @@
+"""Checks of the database: reachable, with this program's schema, room to write, and keys that open its secrets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.cli.doctor.findings import Finding, State, broken, from_error, note, ok
+from common.cli.doctor.machine import check_disk, check_master_key
+from common.errors import DatabaseUnavailable, OperatorError
+
+if TYPE_CHECKING:
+    from common.db.pool import Database
+    from common.settings import Settings
+
+_OLDEST_POSTGRES = 14
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Database]:
+    """Raises: `OperatorError`, `DatabaseUnavailable`."""
+    from common.db.pool import open_pool, resolve_dsn
+
+    async with open_pool(resolve_dsn(settings), size=2, application_name="frontage doctor") as database:
+        yield database
+
+
+async def check_database(database: Database) -> Finding:
+    """Raises: `DatabaseUnavailable`; `OperatorError` when the schema is not this program's."""
+    from common.db.schema import check_schema
+
+    async with database.connection() as connection:
+        version = connection.get_server_version()
+        if version.major < _OLDEST_POSTGRES:
+            seen = f"PostgreSQL {version.major} is too old"
+            return broken("database", seen, f"move it to version {_OLDEST_POSTGRES} or newer")
+        await check_schema(connection)
+    return ok("database", f"PostgreSQL {version.major}.{version.micro}, the schema is up to date")
+
+
+async def check_space(database: Database) -> list[Finding]:
+    """Write as much as shows a full disk, in a transaction that is rolled back; and look at the disk where it is this
+    machine's."""
+    from common.db import health
+
+    subject = "database's disk"
+    try:
+        async with database.connection() as connection:
+            directory = await health.data_directory(connection)
+            await health.try_writing(connection)
+    except DatabaseUnavailable as error:
+        remedy = "free space on the disk of Postgres, or see its log"
+        return [broken(subject, f"Postgres cannot write ({error})", remedy)]
+    if directory is None or directory.startswith("/proc/"):  # the embedded one's, which is in the state directory
+        return []
+    try:
+        return [check_disk(Path(directory), subject)]
+    except OSError:
+        return []
+
+
+async def check_keys(settings: Settings, database: Database) -> Finding:
+    """The master key, with what the database knows of it."""
+    from common.db.secrets_canary import ensure_canary, known_keys
+    from common.secrets import load_keyring, read_key_file
+
+    async with database.connection() as connection:
+        is_needed = bool(await known_keys(connection))
+        found = check_master_key(settings, is_needed=is_needed)
+        if found.state is State.BROKEN or not settings.key_file.exists():
+            return found
+        if all(key.room == "edge" for key in read_key_file(settings.key_file)):
+            return ok("master key", f"{settings.key_file}, for edges only")
+        looking = connection.transaction()
+        await looking.start()
+        try:
+            await ensure_canary(connection, load_keyring(settings.key_file))
+        except OperatorError as error:
+            return from_error("master key", error)
+        finally:
+            await looking.rollback()  # a new database would be left with a canary
+    return found
+
+
+async def check_webhooks(database: Database) -> list[Finding]:
+    """Endpoints that are disabled, or soon will be."""
+    from common.db.webhook_endpoints import list_endpoints
+    from common.endpoint_health import disables_at
+
+    findings = []
+    async with database.connection() as connection:
+        endpoints = await list_endpoints(connection)
+    for application_id, endpoint in endpoints.items():
+        if endpoint.disabled_at is not None:
+            state = f"is disabled since {endpoint.disabled_at:%Y-%m-%d}"
+        elif (at := disables_at(endpoint)) is not None:
+            state = f"will be disabled at {at:%Y-%m-%d %H:%M} UTC"
+        else:
+            continue
+        remedy = f"once that is put right, `frontage app set {application_id} --webhook-url URL` begins anew"
+        findings.append(note("webhooks", f"{application_id}'s {state} ({endpoint.last_error})", remedy))
+    return findings

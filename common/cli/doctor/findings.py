@@ -1,0 +1,48 @@
+"""Findings: what a check saw, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class State(StrEnum):
+    OK = "ok"
+    NOTE = "note"  # works, or may; the operator should know
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Made by `ok`, `note`, `broken` and `from_error`, so that whatever is not ok has a remedy."""
+
+    subject: str
+    state: State
+    seen: str
+    remedy: str = ""
+
+    @property
+    def says(self) -> str:
+        return f"{self.seen}: {self.remedy}" if self.remedy else self.seen
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def ok(subject: str, seen: str) -> Finding:
+    return Finding(subject, State.OK, seen)
+
+
+def note(subject: str, seen: str, remedy: str) -> Finding:
+    return Finding(subject, State.NOTE, seen, remedy)
+
+
+def broken(subject: str, seen: str, remedy: str) -> Finding:
+    return Finding(subject, State.BROKEN, seen, remedy)
+
+
+def from_error(subject: str, error: Exception) -> Finding:
+    """An `OperatorError` has the form ``problem: remedy`` where there is a remedy to name."""
+    seen, _, remedy = str(error).partition(": ")
+    return broken(subject, seen, remedy or "put that right, then run `frontage doctor` again")

@@ -1,0 +1,57 @@
+"""Whether Postgres can write, what time it has, and how its records stand to the time. For `frontage doctor`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import asyncpg
+
+from common.db.session import Connection
+
+_TRIAL_BYTES = 2 * 1024**2
+
+
+async def data_directory(connection: Connection) -> str | None:
+    """Where Postgres keeps its data, if it runs on this machine and may be asked."""
+    found: str | None = await connection.fetchval(
+        "select setting from pg_settings where name = 'data_directory'"
+        " and (inet_server_addr() is null or inet_server_addr() = inet_client_addr())"
+    )
+    return found
+
+
+async def try_writing(connection: Connection) -> None:
+    """Fill a temporary table with some megabytes, and roll back.
+
+    Raises: `DatabaseUnavailable` when there is no room.
+    """
+    trial = connection.transaction()
+    await trial.start()
+    try:
+        await connection.execute("create temporary table frontage_doctor (content text)")
+        await connection.execute("alter table frontage_doctor alter content set storage external")
+        await connection.execute("insert into frontage_doctor select repeat('x', $1)", _TRIAL_BYTES)
+    except asyncpg.InsufficientPrivilegeError:
+        return  # a role that may make no temporary tables
+    finally:
+        if not connection.is_closed():
+            await trial.rollback()
+
+
+async def read_clock(connection: Connection) -> datetime:
+    now: datetime = await connection.fetchval("select clock_timestamp()")
+    return now
+
+
+async def latest_record_at(connection: Connection) -> datetime | None:
+    """The latest time at which something was recorded: no clock that is right shows an earlier one."""
+    found: datetime | None = await connection.fetchval(
+        "select greatest((select max(enrolled_at) from enrolments), (select max(created_at) from events))"
+    )
+    return found
+
+
+async def has_domains(connection: Connection) -> bool:
+    """Whether there is a domain to serve, for which edges and monitors have to run."""
+    found: bool = await connection.fetchval("select exists (select from domains)")
+    return found

@@ -1,0 +1,267 @@
+"""`frontage doctor` against real parts: a database, leases, a name server, an edge's probe, a disk, clocks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dns.message
+import pytest
+from aiohttp import web
+
+from bench.lab.server import NameServer
+from bench.lab.zone import Zone
+from common.cli.doctor import clock, machine, names, nodes
+from common.cli.doctor.database import check_keys, check_space
+from common.cli.doctor.findings import Finding, State
+from common.clock import SystemClock
+from common.db import edge_nodes, feed, monitor_nodes
+from common.db.edge_nodes import Condition
+from common.db.pool import Database
+from common.db.secrets_canary import ensure_canary
+from common.probe import PROBE_PATH, probe_answer
+from common.secrets import Keyring, load_keyring
+from common.settings import Settings, load
+from tests.integration.cli.frontage import environment, run
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def settings_of(state_dir: Path, **more: str) -> Settings:
+    return load({"FRONTAGE_STATE_DIR": str(state_dir)} | {f"FRONTAGE_{name}": value for name, value in more.items()})
+
+
+def found(findings: list[Finding], subject: str) -> Finding:
+    return next(finding for finding in findings if finding.subject == subject)
+
+
+# Output --------------------------------------------------------------------------------------------------
+
+
+def test_piped_output_is_one_line_a_finding_and_json_is_data(dsn: str, tmp_path: Path) -> None:
+    env = environment(tmp_path, DATABASE_URL=dsn, DNS_SERVERS="127.0.0.1:9")
+    piped = run("doctor", env=env)
+    lines = piped.stdout.splitlines()
+    assert piped.returncode == 1
+    assert all(line.startswith(("ok: ", "note: ", "broken: ")) for line in lines)
+    assert max(map(len, lines)) > 100, "none is wrapped"
+
+    as_json = run("doctor", "--json", env=env)
+    content = json.loads(as_json.stdout)
+    assert (as_json.returncode, content["ok"]) == (1, False)
+    assert len(content["findings"]) == len(lines)
+    assert all(each["remedy"] for each in content["findings"] if each["state"] != "ok")
+
+
+# The machine ---------------------------------------------------------------------------------------------
+
+
+async def test_a_lost_key_file_is_told_from_one_that_was_never_made(database: Database, tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    assert (await check_keys(settings, database)).state is State.NOTE
+
+    keyring = load_keyring(settings.key_file, create=True)
+    async with database.transaction() as connection:
+        await ensure_canary(connection, keyring)
+    assert (await check_keys(settings, database)).state is State.OK
+
+    settings.key_file.unlink()
+    lost = await check_keys(settings, database)
+    assert (lost.state, lost.remedy.startswith("restore it from your backup")) == (State.BROKEN, True)
+    assert "migrate" not in lost.says
+
+    load_keyring(settings.key_file, create=True)
+    other = await check_keys(settings, database)
+    assert (other.state, "does not belong to this database" in other.says) == (State.BROKEN, True)
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte with no room left."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            (place / "filling").write_bytes(b"x" * 2**21)
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_is_broken(full_disk: Path) -> None:
+    finding = machine.check_disk(full_disk / "not" / "made", "disk")
+    assert (finding.state, "0 MiB free" in finding.seen) == (State.BROKEN, True)
+
+
+def test_disks_are_judged_by_what_is_free(tmp_path: Path) -> None:
+    states = [
+        machine.judge_space("disk", tmp_path, free << 20, inodes).state
+        for free, inodes in ((50, 9), (500, 9), (5000, 9), (5000, 0), (5000, None))
+    ]
+    assert states == [State.BROKEN, State.NOTE, State.OK, State.BROKEN, State.OK]
+
+
+async def test_a_database_that_can_write_is_well(database: Database) -> None:
+    assert [finding.says for finding in await check_space(database) if finding.state is State.BROKEN] == []
+
+
+# Clocks --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OffClock:
+    """Shows another time than it is."""
+
+    off: timedelta
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.off
+
+    def monotonic(self) -> float:
+        return SystemClock().monotonic()
+
+
+@pytest.mark.parametrize(("days", "words"), [(2, "2.0 days ahead of Postgres"), (-2, "2.0 days behind Postgres")])
+async def test_a_clock_two_days_off_is_broken(database: Database, days: int, words: str) -> None:
+    evidence = await clock.ask_database(database)
+    assert clock.check_clock(SystemClock(), evidence).state is State.OK
+    finding = clock.check_clock(OffClock(timedelta(days=days)), evidence)
+    assert (finding.state, finding.seen) == (State.BROKEN, words)
+    assert "NTP" in finding.remedy
+
+
+async def test_a_clock_behind_the_latest_record_is_broken(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into enrolments (application_id, domain, product, enrolled_at)"
+            " values ('app', 'a.test', 'power', now() + interval '2 days')"
+        )
+    finding = clock.check_clock(SystemClock(), await clock.ask_database(database))
+    assert (finding.state, "behind the latest record" in finding.seen) == (State.BROKEN, True)
+
+
+@pytest.mark.parametrize(
+    ("off", "state"),
+    [(timedelta(hours=1), State.OK), (timedelta(days=2), State.BROKEN), (timedelta(days=-2), State.BROKEN)],
+)
+def test_the_signature_of_the_root_tells_the_day(off: timedelta, state: State) -> None:
+    signed = NOW - timedelta(hours=20)
+    expires = signed + timedelta(days=13)
+    answer = dns.message.from_text(
+        "id 1\nopcode QUERY\nrcode NOERROR\nflags QR RD RA\n;QUESTION\n. IN SOA\n;ANSWER\n"
+        ". 86400 IN SOA a.root-servers.net. nstld.verisign-grs.com. 2026112200 1800 900 604800 86400\n"
+        f". 86400 IN RRSIG SOA 8 0 86400 {expires:%Y%m%d%H%M%S} {signed:%Y%m%d%H%M%S} 20326 . AAAA\n"
+    )
+    evidence = clock.read_root_signature(answer)
+    assert evidence is not None
+    assert clock.judge_clock(NOW + off, [evidence]).state is state
+
+
+# Targets -------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def answering(keyring: Keyring | None) -> AsyncIterator[int]:
+    """An edge with that master key, or another server; its port."""
+
+    async def answer(request: web.Request) -> web.Response:
+        nonce = request.path.removeprefix(PROBE_PATH)
+        body = None if keyring is None else probe_answer(keyring, request.host.partition(":")[0], nonce)
+        return web.Response(body=body or b"hello")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def test_targets_have_to_lead_to_an_edge_of_this_installation(tmp_path: Path) -> None:
+    keyring = load_keyring(tmp_path / "master.key", create=True)
+    zone = Zone()
+    zone.add("power.frontage.test", "A", "127.0.0.1")
+    zone.add("power.frontage.test", "AAAA", "::1")
+    async with NameServer.serve(zone) as server, answering(keyring) as edge, answering(None) as another:
+        targets = {"POWER_TARGET": "power.frontage.test", "SSL_TARGET": "ssl.frontage.test"}
+        settings = settings_of(tmp_path, DNS_SERVERS=server.address, EDGE_HTTP=f"127.0.0.1:{edge}", **targets)
+        power, ssl = await names.check_targets(settings)
+        assert power.state is State.OK
+        assert (ssl.state, "ssl.frontage.test has no address" in ssl.seen) == (State.BROKEN, True)
+
+        elsewhere = settings_of(tmp_path, DNS_SERVERS=server.address, EDGE_HTTP=f"127.0.0.1:{another}", **targets)
+        power, _ = await names.check_targets(elsewhere)
+        assert (power.state, "and no edge of this installation" in power.seen) == (State.BROKEN, True)
+
+
+# Nodes ---------------------------------------------------------------------------------------------------
+
+
+async def examine_nodes(opened: Database) -> list[Finding]:
+    return await nodes.check_nodes(opened, SystemClock())
+
+
+async def add_domain(opened: Database) -> None:
+    async with opened.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " values ('app', 'app', 'app.example', '', '')"
+        )
+        await connection.execute(
+            "insert into domains (domain, product, application_id, application_url)"
+            " values ('shop.test', 'power', 'app', 'http://192.0.2.1/')"
+        )
+
+
+async def test_nothing_that_runs_is_noted_before_there_is_a_domain_and_broken_then(database: Database) -> None:
+    before = await examine_nodes(database)
+    assert {finding.state for finding in before} == {State.NOTE}
+    await add_domain(database)
+    after = await examine_nodes(database)
+    assert {finding.subject: finding.state for finding in after} == {"edges": State.BROKEN, "monitors": State.BROKEN}
+    assert found(after, "monitors").remedy == "start `frontage monitor`"
+
+
+async def test_edges_and_monitors_are_judged_by_their_leases(database: Database) -> None:
+    await add_domain(database)
+    async with database.transaction() as connection:
+        head = await feed.read_head(connection)
+        await edge_nodes.report(connection, "0123456789", head.identity, head.version, host="edge-a")
+        await monitor_nodes.report(connection, "monitor-a", "host-a", "internal aaaa", ())
+    assert {finding.state for finding in await examine_nodes(database)} == {State.OK}
+
+    async with database.transaction() as connection:
+        condition = Condition("stuck", "cannot write the replica: free space on that disk")
+        await edge_nodes.report(connection, "0123456789", head.identity, head.version, condition, host="edge-a")
+        await edge_nodes.report(connection, "9876543210", head.identity, head.version, host="edge-b")
+        await connection.execute("update edge_nodes set lease_until = now() where host = 'edge-b'")
+        await monitor_nodes.report(connection, "monitor-b", "host-b", "internal bbbb", ("batches",))
+    findings = await examine_nodes(database)
+    says = " | ".join(finding.says for finding in findings)
+    assert "01234567 on edge-a: cannot write the replica: free space on that disk" in says
+    assert "98765432 on edge-b left without ending its lease" in says
+    assert "2 internal CAs" in says
+    assert "monitor- on host-b has stopped work: batches" in says
+
+
+def test_a_failed_upgrade_is_broken(tmp_path: Path) -> None:
+    readiness = {
+        "replica": {"age_seconds": 0.1, "held_copy": None, "state": "serving", "reason": None},
+        "failed_upgrade": {"at": "2026-11-22T10:00:00Z", "reason": "a worker ended before it could accept"},
+    }
+    well, failed = nodes.judge_edge(settings_of(tmp_path), readiness)
+    assert (well.state, failed.state) == (State.OK, State.BROKEN)
+    assert "a worker ended" in failed.seen
