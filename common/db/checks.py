@@ -49,6 +49,7 @@ class Due:
 class Check:
     """A claimed row: whose records to look at, and what was known of them.
 
+    `has_long_ttl`: at the last check a record had a TTL longer than the check interval.
     `reported` is what the partner was last told is missing, if it still has to hear of its return; `held_at` is since
     when more is missing than that, and held back.
     """
@@ -65,6 +66,7 @@ class Check:
     fence: int
     attempts: int
     claimed_at: datetime
+    has_long_ttl: bool = False
 
     @property
     def key(self) -> str:
@@ -89,6 +91,7 @@ class Outcome:
     held_at: datetime | None
     evidence: Sequence[Any]
     due_at: datetime
+    has_long_ttl: bool = False
 
 
 _IS_FREE = "(lease_until is null or lease_until <= now())"
@@ -133,22 +136,24 @@ _CLAIM = f"""
     update checks set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
         lease_until = clock_timestamp() + make_interval(secs => $2)
     where id = any(array(select id from free))
-    returning id, fence, attempts
+    returning id, fence, attempts, has_long_ttl
 """
 
 _READ = """
     select id, application_id, domain, subdomain, user_id, dns_records, state, records_present, records_missing,
-        reported_missing, alarm_held_at, claims.fence, claims.attempts, clock_timestamp() as claimed_at
-    from unnest($1::text[], $2::bigint[], $3::int[]) as claims (id, fence, attempts) join monitored_domains using (id)
+        reported_missing, alarm_held_at, claims.fence, claims.attempts, claims.has_long_ttl,
+        clock_timestamp() as claimed_at
+    from unnest($1::text[], $2::bigint[], $3::int[], $4::bool[]) as claims (id, fence, attempts, has_long_ttl)
+        join monitored_domains using (id)
 """
 
 _RECORD = """
     with outcomes as materialized (
         select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
                 $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::bool[], $12::bool[], $13::bool[],
-                $14::bool[])
+                $14::bool[], $15::bool[])
             as o (id, fence, state, present, missing, reported, evidence, held_at, claimed_at, due_at,
-                is_complete, has_found_missing, has_turned, is_recheck)
+                is_complete, has_found_missing, has_turned, is_recheck, has_long_ttl)
     ), locked as materialized (
         select id from monitored_domains where id = any($1) order by id for no key update
     ), ours as materialized (
@@ -158,7 +163,7 @@ _RECORD = """
         update checks set lease_until = null,
             due_at = case when requested_at > o.claimed_at then checks.due_at else o.due_at end,
             requested_at = case when requested_at > o.claimed_at then requested_at end,
-            attempts = case when o.is_complete then 0 else attempts end,
+            attempts = case when o.is_complete then 0 else attempts end, has_long_ttl = o.has_long_ttl,
             turned_missing_at = case when o.has_turned then o.claimed_at else turned_missing_at end,
             rechecked_at = case when o.is_recheck then o.claimed_at else rechecked_at end
         from outcomes o join ours using (id) where checks.id = o.id
@@ -252,6 +257,7 @@ async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -
         [outcome.has_found_missing for outcome in outcomes],
         [outcome.has_turned for outcome in outcomes],
         [outcome.check.seen.state != "unchecked" for outcome in outcomes],
+        [outcome.has_long_ttl for outcome in outcomes],
     )
     return {row["id"] for row in rows}
 
@@ -355,6 +361,7 @@ def _check(row: Row) -> Check:
         fence=row["fence"],
         attempts=row["attempts"],
         claimed_at=row["claimed_at"],
+        has_long_ttl=row["has_long_ttl"],
     )
 
 

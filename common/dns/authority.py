@@ -22,9 +22,9 @@ from common.records import RecordType
 from common.settings import HostPort
 
 DNS_PORT = 53
+MOST_SERVERS = 4  # of a zone that are asked
 
 _MOST_AT_ONCE = 256  # each is a socket
-_MOST_SERVERS = 4  # of a zone
 _MOST_NAMES = 6
 _MOST_REFERRALS = 8
 
@@ -61,8 +61,9 @@ class Authority:
         ask: AskServer | None = None,
         *,
         grace_seconds: float | None = None,
+        most_servers: int = MOST_SERVERS,
     ) -> list[ServerAnswer]:
-        """The answers of all servers of the zone that `name` is in, those that could not be asked included.
+        """The answers of the servers of the zone that `name` is in, those that could not be asked included.
 
         `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
         than the first useful reply count as not asked.
@@ -71,6 +72,7 @@ class Authority:
         zone, servers = await self._nearest(name, resolve)
         answers: list[ServerAnswer] = []
         for _ in range(_MOST_REFERRALS):
+            servers = servers[:most_servers]
             replies = await _gather([ask(server, name, kind) for server in servers], grace_seconds)
             answers = [ServerAnswer(server, reply.answer) for server, reply in zip(servers, replies, strict=True)]
             referral = next((reply.referral for reply in replies if is_below(reply.referral, zone)), None)
@@ -97,7 +99,7 @@ class Authority:
         if not addresses:
             found = await asyncio.gather(*(_resolve_address(name, resolve) for name in referral.names[:_MOST_NAMES]))
             addresses = tuple(values[0] for values in found if values)
-        return [HostPort(address, self._port) for address in addresses if self._may_ask(address)][:_MOST_SERVERS]
+        return [HostPort(address, self._port) for address in addresses if self._may_ask(address)][:MOST_SERVERS]
 
     def _may_ask(self, address: str) -> bool:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import aiodns
 import pycares
 
-from common.dns.questions import Outcome
+from common.dns.questions import Answer, Outcome
 from common.records import RecordType, authorization, normal_name, normal_value, text_of
 from common.settings import HostPort
 
@@ -45,19 +45,20 @@ def outcome_of(error: aiodns.error.DNSError) -> Outcome:
     return _OUTCOMES.get(error.args[0], Outcome.SERVER_FAILURE)
 
 
-def values_of(result: pycares.DNSResult, kind: RecordType, owner: str | None = None) -> tuple[str, ...]:
-    """The values of type `kind` in the answer section, in normal form (`common.records`).
+def read_result(result: pycares.DNSResult, kind: RecordType, owner: str | None = None) -> Answer:
+    """The records of type `kind` in the answer section.
 
-    With `owner`, a name in normal form, only the values of that name: the section also holds the CNAMEs that a
-    resolver followed, and the records they led to.
+    With `owner`, a name in normal form, only those of that name: the section also holds the CNAMEs that a resolver
+    followed, and the records they led to.
     """
-    values = []
+    values, ttl_seconds = [], 0
     for record in result.answer:
         if owner is not None and normal_name(record.name) != owner:
             continue
         if (value := _value(record.data, kind)) is not None:
             values.append(value)
-    return tuple(values)
+            ttl_seconds = max(ttl_seconds, record.ttl)
+    return Answer(Outcome.RECORDS, tuple(values), ttl_seconds=ttl_seconds) if values else Answer(Outcome.NO_DATA)
 
 
 def _value(data: object, kind: RecordType) -> str | None:

@@ -37,11 +37,13 @@ class Outcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`values` are in normal form (`common.records`): addresses, names in lower case without the trailing dot; there
-    are some only with RECORDS. `is_disputed`: other servers of the zone answered differently."""
+    are some only with RECORDS. `is_disputed`: other servers of the zone answered differently. `ttl_seconds` of the
+    records, if any: of a resolver's answer, how long it may still answer so; of a zone's own server, the record's."""
 
     outcome: Outcome
     values: tuple[str, ...] = ()
     is_disputed: bool = field(default=False, compare=False)
+    ttl_seconds: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,11 @@ def read_authoritative(reply: dns.message.Message, name: str, kind: RecordType) 
     if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Reply(Answer(Outcome.SERVER_FAILURE))
     if reply.flags & dns.flags.AA:
-        if values := _values(reply.answer, owner, kind):
-            return Reply(Answer(Outcome.RECORDS, values))
+        if answer := _records(reply.answer, owner, kind):
+            return Reply(answer)
         return Reply(Answer(_absence(reply, owner)))
-    if kind == "NS" and (values := _values(reply.authority, owner, kind)):
-        return Reply(Answer(Outcome.RECORDS, values))
+    if kind == "NS" and (answer := _records(reply.authority, owner, kind)):
+        return Reply(answer)
     return Reply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
 
 
@@ -60,8 +60,8 @@ def read_recursive(reply: dns.message.Message, kind: RecordType, owner: str | No
     """The reply of a resolver. With `owner`, only records of that name count, not where a CNAME led."""
     if reply.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Answer(Outcome.SERVER_FAILURE)
-    if values := _values(reply.answer, None if owner is None else dns.name.from_text(owner), kind):
-        return Answer(Outcome.RECORDS, values)
+    if answer := _records(reply.answer, None if owner is None else dns.name.from_text(owner), kind):
+        return answer
     return Answer(Outcome.NO_NAME if reply.rcode() == dns.rcode.NXDOMAIN else Outcome.NO_DATA)
 
 
@@ -90,11 +90,12 @@ def _referral(reply: dns.message.Message, owner: dns.name.Name) -> Referral | No
     return None
 
 
-def _values(section: Iterable[dns.rrset.RRset], owner: dns.name.Name | None, kind: RecordType) -> tuple[str, ...]:
-    """In normal form (`common.records`); without `owner`, of any name."""
+def _records(section: Iterable[dns.rrset.RRset], owner: dns.name.Name | None, kind: RecordType) -> Answer | None:
+    """Without `owner`, of any name; None if there are none."""
     wanted = dns.rdatatype.from_text(kind)
-    ours = (rrset for rrset in section if rrset.rdtype == wanted and owner in (None, rrset.name))
-    return tuple(normal_value(kind, text) for text in _texts(ours))
+    ours = [rrset for rrset in section if rrset.rdtype == wanted and owner in (None, rrset.name)]
+    values = tuple(normal_value(kind, text) for text in _texts(ours))
+    return Answer(Outcome.RECORDS, values, ttl_seconds=max(each.ttl for each in ours)) if values else None
 
 
 def _texts(rrsets: Iterable[dns.rrset.RRset]) -> list[str]:

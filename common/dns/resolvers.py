@@ -19,7 +19,7 @@ import aiodns
 from common.addresses import AddressPolicy
 from common.dns.authoritative import Authoritative
 from common.dns.authority import DNS_PORT, Authority
-from common.dns.channels import open_channel, outcome_of, values_of
+from common.dns.channels import open_channel, outcome_of, read_result
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
 from common.errors import AddressRefused, OperatorError
 from common.records import RecordType
@@ -143,8 +143,7 @@ class Pass:
             return Answer(outcome_of(error))
         except UnicodeError:  # from the IDNA of pycares, for a name that a CNAME led to
             return Answer(Outcome.UNASKABLE)
-        values = values_of(result, kind, owner)
-        return Answer(Outcome.RECORDS, values) if values else Answer(Outcome.NO_DATA)
+        return read_result(result, kind, owner)
 
 
 def refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:

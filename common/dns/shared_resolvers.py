@@ -16,7 +16,7 @@ from pathlib import Path
 import aiodns
 
 from common.addresses import AddressPolicy
-from common.dns.channels import open_channel, outcome_of, values_of
+from common.dns.channels import open_channel, outcome_of, read_result
 from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome, Question
 from common.dns.replies import read_recursive
@@ -60,8 +60,7 @@ class _Channel:
         finally:
             self._waiting -= 1
             await self._close_if_done()
-        values = values_of(result, kind, owner)
-        return Answer(Outcome.RECORDS, values) if values else Answer(Outcome.NO_DATA)
+        return read_result(result, kind, owner)
 
     async def retire(self) -> None:
         if not self._is_retired:

@@ -71,7 +71,9 @@ class Checking:
         """Raises: `OperatorError` for a server that the policy refuses."""
         self._interval_seconds = interval_seconds
         self._resolvers = SharedResolvers(servers, policy)
-        self._record_checker = RecordChecker(self._resolvers, Authority(policy, port=authority_port), clock)
+        self._record_checker = RecordChecker(
+            self._resolvers, Authority(policy, port=authority_port), clock, interval_seconds=interval_seconds
+        )
         self._outcomes = Outcomes(database, base_url, on_events)
         self._health = Health(database, interval_seconds)
         self._shares = ConcurrencyShares()
@@ -103,11 +105,13 @@ class Checking:
             await self._check(check)
 
     async def _check(self, check: Check) -> None:
-        found = await self._record_checker.check(check.domain, check.records, tenant=check.application_id)
+        found = await self._record_checker.check(
+            check.domain, check.records, tenant=check.application_id, had_long_ttl=check.has_long_ttl
+        )
         transition = decide(check, found.verdicts, round_seconds=self._interval_seconds)
         if transition.is_complete:
             due_at = next_due(check.id, check.claimed_at, self._interval_seconds)
         else:
             due_at = next_try(check.id, check.claimed_at, self._interval_seconds, check.attempts)
         self._health.count(found.verdicts)
-        await self._outcomes.write(Finished(check, transition, found.evidence, due_at))
+        await self._outcomes.write(Finished(check, transition, found.evidence, due_at, found.has_long_ttl))

@@ -47,6 +47,7 @@ class Finished:
     transition: Transition
     evidence: list[dict[str, Any]]
     due_at: datetime
+    has_long_ttl: bool = False
 
 
 Waiting = tuple[Finished, asyncio.Future[bool]]
@@ -231,4 +232,5 @@ def _outcome(finished: Finished, of_it: News) -> Outcome:
         held_at=of_it.held_at,
         evidence=finished.evidence,
         due_at=finished.due_at,
+        has_long_ttl=finished.has_long_ttl,
     )

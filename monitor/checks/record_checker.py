@@ -5,6 +5,11 @@ by the zone's own servers and the other resolvers (the rules are in `verdicts`).
 authoritative (AA) may stand in for name servers that cannot be found, if it answers the same twice. Nothing here
 outlives its check.
 
+A resolver's answer is at most as old as the record's original TTL, which it does not show: it shows what is left of
+it. An answer with more left than the check interval would hide a loss from the next check; so it is confirmed by a
+server of the zone, and so are all of the domain's at the check after one where a TTL was that long (`has_long_ttl`):
+by then less may be left of the very same answer. So a lost record is found by the next check, whatever its TTL.
+
 Records are checked in groups, and in all checks together at most as many at once as one core can follow
 (`common.fair_queue`): if all were asked at once, every answer would be late, and no check would end in time.
 """
@@ -16,11 +21,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from common.clock import Clock
 from common.dns import evidence
-from common.dns.authority import Authority
+from common.dns.authority import MOST_SERVERS, Authority
 from common.dns.evidence import Role, Statement
 from common.dns.questions import Answer, Ask, Outcome, Question
 from common.dns.replies import Reply
@@ -28,7 +34,7 @@ from common.dns.shared_resolvers import SharedResolvers
 from common.fair_queue import FairQueue
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
-from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
+from monitor.checks.verdicts import Verdict, confirm, confirm_present, judge, judge_flattened
 
 _ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
 _REPEATS = 2
@@ -43,10 +49,12 @@ _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`verdicts` in the order of the records; `evidence` as JSON."""
+    """`verdicts` in the order of the records; `evidence` as JSON. `has_long_ttl`: a record's TTL is longer than the
+    check interval."""
 
     verdicts: list[Verdict]
     evidence: list[dict[str, Any]]
+    has_long_ttl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +68,35 @@ class _Queues:
 class RecordChecker:
     """Created by `Checking`; `check` may run any number of times at once."""
 
-    def __init__(self, resolvers: SharedResolvers, authority: Authority, clock: Clock) -> None:
+    def __init__(
+        self, resolvers: SharedResolvers, authority: Authority, clock: Clock, *, interval_seconds: float
+    ) -> None:
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
+        self._interval_seconds = interval_seconds
         self._queues = _Queues(
             first=FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_FIRST_SECONDS),
             doubts=FairQueue(_MOST_DOUBTED, longest_hold_seconds=_DOUBTS_SECONDS),
         )
 
-    async def check(self, domain: str, records: Sequence[Record], *, tenant: str | None = None) -> Findings:
+    async def check(
+        self, domain: str, records: Sequence[Record], *, tenant: str | None = None, had_long_ttl: bool = False
+    ) -> Findings:
         """Records without an answer before the deadline are reported as unknown. `domain` is the apex that hosts are
         relative to. Tenants share the capacity evenly, however many domains each has; by default a domain is its own
-        tenant."""
-        run = CheckRun(self._resolvers, self._authority, self._clock, self._queues, tenant or domain, domain, records)
+        tenant. `had_long_ttl` is the last check's `Findings.has_long_ttl`."""
+        run = CheckRun(
+            self._resolvers,
+            self._authority,
+            self._clock,
+            self._queues,
+            tenant or domain,
+            domain,
+            records,
+            trusted_ttl_seconds=-1.0 if had_long_ttl else self._interval_seconds,
+            long_ttl_seconds=self._interval_seconds,
+        )
         with suppress(TimeoutError):
             await run.run()
         return run.findings()
@@ -92,7 +115,11 @@ class CheckRun:
         tenant: str,
         domain: str,
         records: Sequence[Record],
+        *,
+        trusted_ttl_seconds: float,
+        long_ttl_seconds: float,
     ) -> None:
+        """A resolver's "present" is believed up to `trusted_ttl_seconds`."""
         self._resolvers = resolvers
         self._authority = authority
         self._clock = clock
@@ -104,10 +131,13 @@ class CheckRun:
         self._verdicts = [Verdict.UNKNOWN] * len(records)
         self._servers = resolvers.servers()
         self._asked: dict[tuple[HostPort, str, RecordType], asyncio.Task[Answer]] = {}
-        self._zone_servers: dict[Question, asyncio.Task[list[HostPort]]] = {}
+        self._zone_servers: dict[tuple[Question, HostPort | None, int], asyncio.Task[list[HostPort]]] = {}
         self._zone_answers: dict[tuple[HostPort, str, RecordType], Answer] = {}
         self._statements: list[Statement] = []
         self._room = asyncio.Semaphore(_MOST_QUESTIONS)
+        self._trusted_ttl_seconds = trusted_ttl_seconds
+        self._long_ttl_seconds = long_ttl_seconds
+        self._has_long_ttl = False
         self._silent: set[HostPort] = set()
 
     async def run(self) -> None:
@@ -131,13 +161,15 @@ class CheckRun:
                 await asyncio.gather(*map(self._settle, doubted))
 
     async def _ask_first(self, numbers: range) -> list[int]:
-        """Records that the first resolver finds are present. Returns the others."""
+        """Records that the first resolver finds are present, if its answer cannot be too old. Returns the others."""
         server, doubted = self._servers[0], []
         for number in numbers:
             self._begin(server, *self._questions[number])
         for number in numbers:
             answer = await self._begin(server, *self._questions[number])
-            if judge(self._records[number], answer) is Verdict.PRESENT:
+            self._has_long_ttl |= answer.ttl_seconds > self._long_ttl_seconds
+            is_fresh = answer.ttl_seconds <= self._trusted_ttl_seconds
+            if is_fresh and judge(self._records[number], answer) is Verdict.PRESENT:
                 self._verdicts[number] = Verdict.PRESENT
             else:
                 doubted.append(number)
@@ -149,18 +181,39 @@ class CheckRun:
             for question, verdict in zip(self._questions, self._verdicts, strict=True)
             if verdict is not Verdict.PRESENT
         }
-        return Findings(self._verdicts, evidence.as_json(self._statements, doubted))
+        return Findings(self._verdicts, evidence.as_json(self._statements, doubted), self._has_long_ttl)
 
     async def _settle(self, number: int) -> None:
-        """The verdict of a record that the first resolver did not find, or that it gave no answer about."""
+        """The verdict of a record that the first resolver did not find, gave no answer about, or may have had for too
+        long."""
         record, question = self._records[number], self._questions[number]
         for server in self._servers:
             verdict = await self._judge(record, question, partial(self._ask_resolver, server))
             if verdict is Verdict.MISSING:
                 verdict = await self._confirm(record, question, server)
+            elif verdict is Verdict.PRESENT and self._may_be_old(server, question):
+                verdict = await self._confirm_present(record, question)
             if verdict is not Verdict.UNKNOWN or self._outcome(server, question).is_known:
                 self._verdicts[number] = verdict
                 return
+
+    def _may_be_old(self, server: HostPort, question: Question) -> bool:
+        """Whether a cache may hold what this server answered about a record for longer than the check interval."""
+        name, kind = question
+        kinds = (kind, *_ADDRESS_TYPES) if (name, kind) == (self._apex, "CNAME") else (kind,)
+        asked = [self._asked.get((server, name, each)) for each in kinds]
+        return any(task and task.done() and task.result().ttl_seconds > self._trusted_ttl_seconds for task in asked)
+
+    async def _confirm_present(self, record: Record, question: Question) -> Verdict:
+        """By one server of the zone; if it does not find the record, by all of them, twice, as any resolver finds
+        them: of a zone on the move, resolvers may know different ones."""
+        if Verdict.PRESENT in await self._ask_zone(record, question, most_servers=1):
+            return Verdict.PRESENT
+        verdict = confirm_present(await self._ask_zone(record, question))
+        if verdict is Verdict.MISSING:
+            again = await asyncio.gather(*(self._ask_zone(record, question, by=server) for server in self._servers))
+            return confirm([Verdict.MISSING, *chain.from_iterable(again)], ())
+        return verdict
 
     async def _confirm(self, record: Record, question: Question, first: HostPort) -> Verdict:
         others = [server for server in self._servers if server != first]
@@ -168,6 +221,12 @@ class CheckRun:
             asyncio.gather(*(self._judge(record, question, partial(self._ask_resolver, server)) for server in others)),
             self._ask_zone(record, question),
         )
+        for number, server in enumerate(others):
+            if second[number] is Verdict.PRESENT and self._may_be_old(server, question):
+                by_its_zone = await self._ask_zone(record, question, by=server)
+                if any(verdict is not Verdict.UNKNOWN for verdict in by_its_zone):
+                    second[number] = Verdict.UNKNOWN  # servers of the zone, as it finds them, replace its cache
+                    authorities += by_its_zone
         if all(verdict is Verdict.UNKNOWN for verdict in authorities):
             authorities = await asyncio.gather(*(self._ask_stand_in(record, question, each) for each in self._servers))
         verdict = confirm(authorities, second)
@@ -185,8 +244,11 @@ class CheckRun:
                 return Verdict.UNKNOWN
         return Verdict.MISSING
 
-    async def _ask_zone(self, record: Record, question: Question) -> list[Verdict]:
-        servers = await self._zone(question)
+    async def _ask_zone(
+        self, record: Record, question: Question, *, by: HostPort | None = None, most_servers: int = MOST_SERVERS
+    ) -> list[Verdict]:
+        """The verdicts of the zone's own servers, as the resolver `by` finds them, or the first that can."""
+        servers = await self._zone(question, by, most_servers)
         return await asyncio.gather(
             *(self._judge(record, question, partial(self._ask_authority, server)) for server in servers)
         )
@@ -236,22 +298,25 @@ class CheckRun:
                 break
         return answer
 
-    async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
-        for server in self._servers:
+    async def _resolve(self, servers: Sequence[HostPort], name: str, kind: RecordType) -> tuple[str, ...]:
+        for server in servers:
             answer = await self._begin(server, name, kind, may_share=True)
             if answer.values:
                 return answer.values
         return ()
 
-    async def _zone(self, question: Question) -> list[HostPort]:
+    async def _zone(self, question: Question, by: HostPort | None, most_servers: int) -> list[HostPort]:
         """The zone's servers; their answers are kept for `_ask_authority`."""
-        if question not in self._zone_servers:
-            self._zone_servers[question] = asyncio.create_task(self._find_zone(question), name="checks: ask the zone")
-        return await self._zone_servers[question]
+        key = (question, by, most_servers)
+        if key not in self._zone_servers:
+            self._zone_servers[key] = asyncio.create_task(self._find_zone(*key), name="checks: ask the zone")
+        return await self._zone_servers[key]
 
-    async def _find_zone(self, question: Question) -> list[HostPort]:
-        answers = await self._authority.ask_zone(*question, self._resolve, self._ask_server)
+    async def _find_zone(self, question: Question, by: HostPort | None, most_servers: int) -> list[HostPort]:
+        resolve = partial(self._resolve, [by] if by else self._servers)
+        answers = await self._authority.ask_zone(*question, resolve, self._ask_server, most_servers=most_servers)
         for each in answers:
+            self._has_long_ttl |= each.answer.ttl_seconds > self._long_ttl_seconds
             self._zone_answers[each.server, *question] = each.answer
             self._note("authority", each.server, question, each.answer)
         return [each.server for each in answers]

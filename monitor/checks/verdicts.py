@@ -2,7 +2,8 @@
 
 Rules
     a failure to ask (server failure, refusal, time-out, truncation that TCP could not mend) is unknown, never missing
-    "present" from one server is believed
+    "present" from one server is believed, unless a cache may hold it for longer than the check interval: then the
+        zone's authoritative servers decide, and where none answers it stays present
     "missing" from a resolver is only a suspicion, until in the same run
         the zone's authoritative servers confirm it, all that answer, and no other resolver contradicts;
         or, none of them being reached, another resolver says the same, and both say it again
@@ -52,6 +53,12 @@ def confirm(authorities: Collection[Verdict], others: Collection[Verdict]) -> Ve
     if heard == {Verdict.MISSING} and Verdict.PRESENT not in second:
         return Verdict.MISSING
     return Verdict.PRESENT if heard == {Verdict.PRESENT} else Verdict.UNKNOWN
+
+
+def confirm_present(authorities: Collection[Verdict]) -> Verdict:
+    """The verdict after a resolver found a record that may be gone since: `authorities` are those of the zone's own
+    servers, one each. MISSING only if all that answer agree."""
+    return Verdict.MISSING if set(authorities) - {Verdict.UNKNOWN} == {Verdict.MISSING} else Verdict.PRESENT
 
 
 def _addresses(answers: Collection[Answer]) -> set[str]:
