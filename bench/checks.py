@@ -58,7 +58,8 @@ _KINDS = ("A", "TXT", "MX", "AAAA")
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`cpu_seconds` are the monitor's own, all its threads; `unknown` domains had a record that could not be asked."""
+    """`cpu_seconds` are the monitor's own, all its threads; `unknown` domains had a record that could not be asked.
+    `zone_questions` went to the zone's own server besides those to the resolver."""
 
     name: str
     domains: int
@@ -66,6 +67,7 @@ class Round:
     seconds: float
     cpu_seconds: float
     unknown: int
+    zone_questions: int
 
     @property
     def records_a_second(self) -> float:
@@ -79,7 +81,7 @@ def main() -> None:
             if arguments.work:
                 print(json.dumps(runner.run(_work(*arguments.work))))
                 return
-            rounds = runner.run(_measure(arguments.domains, arguments.records))
+            rounds = runner.run(_measure(arguments.domains, arguments.records, arguments.ttl))
     except FrontageError as error:
         sys.exit(f"bench.checks: {error}")
     except KeyboardInterrupt:
@@ -96,6 +98,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--domains", type=int, default=20_000, help="monitored domains (20,000)")
     parser.add_argument("--records", type=int, default=2, choices=range(1, len(_KINDS) + 1), help="of each (2)")
+    parser.add_argument("--ttl", type=int, default=60, help="seconds of each record (60); above 3600, zones are asked")
     parser.add_argument("--work", nargs=2, metavar=("DSN", "SERVER"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -110,6 +113,7 @@ def _table(rounds: list[Round], records: int) -> Table:
         "records/s",
         "goal",
         "unknown",
+        "zone asked",
         "CPU a record",
         "a CPU second",
     ):
@@ -124,6 +128,7 @@ def _table(rounds: list[Round], records: int) -> Table:
             f"{each.records_a_second:,.0f}",
             f"{GOAL_A_SECOND:,} {'met' if is_met else 'missed'}",
             f"{each.unknown:,}",
+            f"{each.zone_questions:,}",
             f"{each.cpu_seconds / each.records * 1e6:.0f} µs",
             f"{each.records / each.cpu_seconds:,.0f}",
         )
@@ -133,7 +138,7 @@ def _table(rounds: list[Round], records: int) -> Table:
 # The world --------------------------------------------------------------------------------------------------
 
 
-async def _measure(domains: int, records: int) -> list[Round]:
+async def _measure(domains: int, records: int, ttl_seconds: int) -> list[Round]:
     if not {PROXY_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         raise OperatorError("two cores are needed: one for the checks, one for everything else")
     os.sched_setaffinity(0, {LOAD_CORE})  # and so for Postgres and knot, our children
@@ -142,7 +147,7 @@ async def _measure(domains: int, records: int) -> list[Round]:
         try:
             dsn = postgres.start()
             await migrate(dsn)
-            async with Knot.serve({_ZONE: "\n".join(_zone_lines(domains))}) as knot:
+            async with Knot.serve({_ZONE: "\n".join(_zone_lines(domains, ttl_seconds))}) as knot:
                 await _write_domains(dsn, domains, records)
                 rounds = [await _round("first checks", dsn, knot.address, domains, records)]
                 rounds.append(await _round("routine checks", dsn, knot.address, domains, records))
@@ -155,11 +160,11 @@ async def _measure(domains: int, records: int) -> list[Round]:
             postgres.stop()
 
 
-def _zone_lines(domains: int) -> Iterator[str]:
+def _zone_lines(domains: int, ttl_seconds: int) -> Iterator[str]:
     yield "@ NS ns\nns A 127.0.0.1"
     for number in range(domains):
         for kind in _KINDS:
-            yield f"d{number} {kind} {_value(number, kind)}"
+            yield f"d{number} {ttl_seconds} {kind} {_value(number, kind)}"
 
 
 def _value(number: int, kind: str) -> str:
@@ -251,7 +256,16 @@ async def _work(dsn: str, server: str) -> dict[str, Any]:
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
         async with database.connection() as connection:
             unknown = await connection.fetchval("select count(*) from checks where attempts > 0")
-        return {"seconds": seconds, "cpu_seconds": cpu_seconds, "unknown": unknown}
+            zone_questions = await connection.fetchval(
+                "select count(*) from monitored_domains, jsonb_array_elements(evidence) as statement"
+                " where statement->>'role' = 'authority'"
+            )
+        return {
+            "seconds": seconds,
+            "cpu_seconds": cpu_seconds,
+            "unknown": unknown,
+            "zone_questions": zone_questions,
+        }
 
 
 async def _until_none_is_due(database: Database) -> None:
