@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from common.clock import SystemClock
 from common.db import acme_accounts, applications, certificates, envelopes
@@ -249,6 +250,41 @@ async def test_edge_that_has_not_applied_it_keeps_the_old_key(
         )
     with pytest.raises(OperatorError, match="edge-1"):
         await master_key._await_edges(database)
+
+
+def seal_whole(keyring: Keyring, key_file: Path, secret: bytes, identity: str) -> bytes:
+    """An envelope of version 1, under the master key itself."""
+    [master] = read_key_file(key_file)
+    nonce = bytes(12)
+    return b"\x01" + master.id + nonce + AESGCM(master.key).encrypt(nonce, secret, identity.encode())
+
+
+async def test_envelopes_of_before_open_and_are_sealed_anew_for_edges(
+    database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, tmp_path: Path
+) -> None:
+    await fill(database, keyring, domains=1)
+    identity = applications.service_auth_identity("app")
+    async with database.connection() as connection:
+        await connection.execute(
+            "update applications set service_auth = $1", seal_whole(keyring, key_file, b"of an application", identity)
+        )
+    before = await opened(database, keyring)
+    edge_file = tmp_path / "edge.key"
+    arguments = ("export", "--role", "edge", str(edge_file))
+    refused = frontage.run("master-key", *arguments, env=env)
+    assert refused.returncode == 1
+    assert "run `frontage master-key rotate` first" in refused.stderr
+    assert not edge_file.exists()
+    said(env, "rotate", *NO_GRACE)
+    said(env, *arguments)
+    assert edge_file.stat().st_mode & 0o777 == 0o600
+    assert await opened(database, load_keyring(key_file)) == before
+    edge = load_keyring(edge_file)
+    assert edge.derive("probe") == load_keyring(key_file).derive("probe")
+    rows = await parts.fetch(database, "select service_auth, client_secret from applications")
+    assert edge.open(rows[0]["service_auth"], identity) == b"of an application"
+    with pytest.raises(SecretUnreadable, match="secrets of edges only"):
+        edge.open(rows[0]["client_secret"], applications.client_secret_identity("app"))
 
 
 def test_keyring_follows_its_file_and_outlives_it(tmp_path: Path) -> None:
