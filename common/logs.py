@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     import structlog
 
 
-def configure(role: str, *, level: int = logging.INFO, human: bool | None = None) -> None:
+def configure(role: str, *, level: str = "info", human: bool | None = None) -> None:
     """Send logs to standard error.
 
-    `human`: coloured text instead of JSON; by default when standard error is a terminal.
+    `level`: the name of the least severe level that is logged. `human`: coloured text instead of JSON; by default
+    when standard error is a terminal.
     """
-    _library.prepare = partial(_configure, role, level, sys.stderr.isatty() if human is None else human)
+    _library.prepare = partial(
+        _configure, role, logging.getLevelNamesMapping()[level.upper()], sys.stderr.isatty() if human is None else human
+    )
 
 
 def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:

@@ -65,7 +65,7 @@ def run_role(role: str, serve: Callable[[Settings, asyncio.Event], Awaitable[Non
         settings = load(os.environ)
         for name in SECRET_VARIABLES:
             os.environ.pop(name, None)
-        logs.configure(role)
+        logs.configure(role, level=settings.log_level)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve_until_stopped(settings, serve))
     except FrontageError as error:

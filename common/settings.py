@@ -138,6 +138,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    # Events that are logged on standard error: these and worse ones
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
     # Truth and state
     database_url: str | None = Field(None, repr=False)  # none: the embedded Postgres of `up`
     state_dir: Path = Field(default_factory=_default_state_dir)
@@ -186,6 +189,7 @@ class Settings(BaseModel):
     # Edge: the access log: off, "-" (standard output) or an absolute path. Once moved away, the file is made anew.
     edge_access_log: Annotated[str, AfterValidator(_access_log)] = "off"
     edge_access_log_sample: Annotated[float, Field(ge=0, le=1)] = 1  # of the requests; statuses from 500 always
+    edge_access_log_user_agent: bool = True
 
     # Whom we may dial
     allow_private_addresses: Networks = ()

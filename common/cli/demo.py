@@ -65,6 +65,7 @@ async def _run(*, check: bool) -> None:
             domain = _domain(check=False)
             with stage.described(domain).announced(state_dir):
                 _present(console, stage, domain, seconds, is_kept="FRONTAGE_STATE_DIR" in os.environ)
+                stage.pass_output_on()  # an access log on standard output, behind what is shown above
                 await asyncio.Event().wait()
 
 
@@ -168,5 +169,7 @@ def _trust(ca_file: Path) -> str:
     return (
         f"{ca_file}\n"
         "  browsers: import it under Settings → Certificates → Authorities; Debian and Ubuntu, as root:\n"
-        f"  cp {shlex.quote(str(ca_file))} /usr/local/share/ca-certificates/frontage.crt && update-ca-certificates"
+        f"  cp {shlex.quote(str(ca_file))} /usr/local/share/ca-certificates/frontage.crt && update-ca-certificates\n"
+        "  to remove it afterwards: delete it there in the browser; Debian and Ubuntu, as root:\n"
+        "  rm /usr/local/share/ca-certificates/frontage.crt && update-ca-certificates --fresh"
     )

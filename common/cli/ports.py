@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.05
 
 
 def require_free(settings: Settings) -> None:
-    """Raises: OperatorError naming the first variable whose address cannot be listened on."""
+    """Raises: OperatorError naming every variable whose address cannot be listened on."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (problem := find_problem(settings)) is not None:
         if time.monotonic() > deadline:
@@ -31,7 +31,8 @@ def require_free(settings: Settings) -> None:
 
 
 def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> str | None:
-    """Return why the first unusable address cannot be listened on. All are bound at once, so that duplicates show."""
+    """Return why addresses cannot be listened on, all in one line. All are bound at once, so that duplicates show."""
+    problems: list[str] = []
     with contextlib.ExitStack() as held:
         for field in listeners:
             address: HostPort | None = getattr(settings, field)
@@ -40,8 +41,8 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
             try:
                 held.enter_context(bind(address))
             except OSError as error:
-                return f"{PREFIX}{field.upper()}: {_explain(address, error)}"
-    return None
+                problems.append(f"{PREFIX}{field.upper()}: {_explain(address, error)}")
+    return "; ".join(problems) or None
 
 
 def bind(address: HostPort) -> socket.socket:

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,8 @@ class Stage:
     lab: LabAddresses
     application_id: str
     client_secret: str
+    pass_output_on: Callable[[], None]
+    """From now on, copy what the roles write to standard output, such as an access log, to ours."""
 
     @property
     def ca_file(self) -> Path:
@@ -98,11 +100,11 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
         lab = await _addresses(process)
         child_environ = _environment(environ, state_dir, dns=lab.dns)
         settings = load(child_environ)
-        logs.configure("demo")
+        logs.configure("demo", level=settings.log_level)
         try:
-            async with everything(settings, child_environ):
+            async with everything(settings, child_environ) as group:
                 application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
-                yield Stage(settings, lab, application_id, client_secret)
+                yield Stage(settings, lab, application_id, client_secret, group.pass_output_on)
         except ChildFailed as error:
             raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
 

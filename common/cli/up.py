@@ -34,7 +34,7 @@ def up() -> None:
     from common.settings import load
 
     settings = load(os.environ)
-    logs.configure("up")
+    logs.configure("up", level=settings.log_level)
     asyncio.run(_until_signalled(settings))
 
 

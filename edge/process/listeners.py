@@ -31,16 +31,24 @@ class Listeners:
 
     @classmethod
     def opened(cls, http: HostPort, https: HostPort, admin: HostPort, pairs: int) -> Self:
-        """Raises: `OperatorError` that names the variable whose address cannot be had."""
+        """Raises: `OperatorError` that names every variable whose address cannot be had."""
         sockets: list[socket.socket] = []
-        try:
-            plain = _open(sockets, http, "FRONTAGE_EDGE_HTTP", pairs)
-            secure = _open(sockets, https, "FRONTAGE_EDGE_HTTPS", pairs)
-            (own,) = _open(sockets, admin, "FRONTAGE_EDGE_ADMIN", 1)
-        except BaseException:
+        opened: list[list[int]] = []
+        problems: list[str] = []
+        for address, variable, count in (
+            (http, "FRONTAGE_EDGE_HTTP", pairs),
+            (https, "FRONTAGE_EDGE_HTTPS", pairs),
+            (admin, "FRONTAGE_EDGE_ADMIN", 1),
+        ):
+            try:
+                opened.append(_open(sockets, address, variable, count))
+            except OperatorError as error:
+                problems.append(str(error))
+        if problems:
             for listener in sockets:
                 listener.close()
-            raise
+            raise OperatorError("; ".join(problems))
+        plain, secure, (own,) = opened
         return cls([ListenerPair(*pair) for pair in zip(plain, secure, strict=True)], own, sockets)
 
     @classmethod

@@ -202,7 +202,8 @@ class Supervisor:
         except Exception:
             log.exception("a worker was lost", worker=process.number)
             status = -1
-        log.info("worker exited", worker=process.number, pid=process.pid, status=status)
+        report = log.warning if status else log.info
+        report("worker exited", worker=process.number, pid=process.pid, status=status)
         self._failures += status != 0
         del self._processes[process.number]
         self._measured.retire(process.number)

@@ -157,7 +157,8 @@ class UpgradeParent:
     def _on_end(self, generation: Generation, life: asyncio.Task[int]) -> None:
         self._generations.discard(generation)
         if self._serving:
-            log.info("a generation has ended", pid=generation.pid, status=life.result())
+            report = log.warning if life.result() else log.info
+            report("a generation has ended", pid=generation.pid, status=life.result())
 
     async def _stop(self, seconds: float) -> int:
         command: Command = Stop()

@@ -160,6 +160,7 @@ async def _work(control: socket.socket) -> None:
     begin = decode_command(first)
     if not isinstance(begin, Begin):
         raise ValueError("the first message is Begin")
+    logs.configure(f"edge worker {begin.pair}", level=begin.settings.log_level)
     asyncio.get_running_loop().set_exception_handler(_log_unhandled)
     service = compose(begin.service, begin.settings)
     worker = Worker(begin, service, writer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import select
 import stat
 import threading
@@ -37,6 +38,8 @@ _BATCH_BYTES: Final = 256 * 1024
 # A longer write to a pipe may be mixed with another worker's (POSIX, write): no line may come near it.
 _MAX_PIPE_BYTES: Final = select.PIPE_BUF
 _MAX_PATH: Final = 1024
+_MAX_TEXT: Final = 256
+_USER_AGENT: Final = re.compile(rb"\r\nuser-agent:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _LAST_WORD_SECONDS: Final = 2.0
 
 _log = get_logger("edge.proxy.access_log")
@@ -51,9 +54,16 @@ def check(destination: str) -> None:
 class AccessLog:
     """One a worker, where there is one. `flush` is called by the worker's clock; `close` by whoever made it."""
 
-    def __init__(self, destination: str, *, sample: float, random: Callable[[], float]) -> None:
-        """Raises: `OperatorError` when the destination cannot be opened."""
+    def __init__(
+        self, destination: str, *, node: str, sample: float, user_agent: bool, random: Callable[[], float]
+    ) -> None:
+        """`node` names this machine in each line; `user_agent`: whether lines state the client's.
+
+        Raises: `OperatorError` when the destination cannot be opened.
+        """
         self._writer = _Writer(destination)
+        self._node = node
+        self._states_user_agent = user_agent
         self._sample = sample
         self._random = random
 
@@ -79,6 +89,7 @@ class AccessLog:
         entry: dict[str, Any] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "id": request_id,
+            "node": self._node,
             "status": status,
             "scheme": scheme.decode(),
             "bytes_down": bytes_down,
@@ -92,6 +103,8 @@ class AccessLog:
             entry["method"] = head.method.decode("ascii")
             entry["domain"] = head.host
             entry["path"] = head.path[:_MAX_PATH].decode("ascii")
+            if self._states_user_agent and (user_agent := _USER_AGENT.search(head.kept)):
+                entry["user_agent"] = user_agent[1][:_MAX_TEXT].decode("utf-8", "replace")
         if exchange is not None:
             entry |= _of_exchange(exchange, now)
         if refusal is not None:
@@ -121,6 +134,8 @@ def _of_exchange(exchange: Exchange, now: float) -> dict[str, Any]:
         entry["origin_seconds"] = round((exchange.answered_at or now) - exchange.started_at, 6)
     if exchange.failure is CUT_OFF:
         entry["cut"] = True
+    if exchange.reason:
+        entry["reason"] = exchange.reason[:_MAX_TEXT]
     return entry
 
 

@@ -374,6 +374,8 @@ class ClientConnection(asyncio.Protocol):
             upstream_head = sign(route.signing, head, upstream_head, worker.unix_seconds())
         if worker.access_log is not None:
             upstream_head = self._identify(head, upstream_head)
+        else:
+            self._request_id = ""
         self.bytes_down = 0
         self.exchange = exchange = Exchange(self, worker.exchanges, head, route, upstream_head, worker.loop.time())
         exchange.start()
@@ -418,6 +420,13 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
 
     # Called by the exchange -------------------------------------------------------------------------------
+
+    @property
+    def request_id(self) -> str:
+        """Of the request in progress; without an access log it is made when it is first needed."""
+        if not self._request_id:
+            self._request_id = request_ids.new_id()
+        return self._request_id
 
     @property
     def is_draining(self) -> bool:

@@ -77,6 +77,9 @@ class ClientSide(Protocol):
     bytes_down: int  # written for this exchange
 
     @property
+    def request_id(self) -> str: ...
+
+    @property
     def is_draining(self) -> bool:
         """No other request is to follow this one's answer."""
 
@@ -145,6 +148,7 @@ class Exchange:
         "failure",
         "head",
         "phase",
+        "reason",
         "request_is_complete",
         "reused",
         "route",
@@ -166,6 +170,7 @@ class Exchange:
         self.phase = WAITING
         self.status = 0
         self.failure: ErrorResponse | None = None  # why it did not end well: the refusal, or `CUT_OFF`
+        self.reason = ""  # of a failure, for the operator
         self.started_at = started_at
         self.answered_at = 0.0  # the final head came; 0.0 too when all of the answer came with it
         self.bytes_up = 0  # of the body or the tunnel, as passed on
@@ -212,9 +217,12 @@ class Exchange:
         self.reused = connection.served > 0
         self._send(connection)
 
-    def on_lease_failed(self, kind: ErrorResponse) -> None:
+    def on_lease_failed(self, kind: ErrorResponse, reason: str = "") -> None:
         if self.phase is WAITING:  # the client may have left while this was under way
-            self._refuse(kind)
+            self._refuse(kind, reason)
+
+    def log_fields(self) -> dict[str, str]:
+        return {"request_id": self.client.request_id, "domain": self.head.host}
 
     def _send(self, upstream: UpstreamConnection) -> None:
         self._upstream = upstream
@@ -489,7 +497,8 @@ class Exchange:
                 self.client.set_deadline(self._context.timeouts.connect)
                 self._context.dispatcher.request(self.route.origin, self)
             else:
-                self._refuse(ORIGIN_INVALID if self._response_head else ORIGIN_DOWN)
+                kind = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
+                self._refuse(kind, "the origin closed the connection before the end of its response's head")
         elif self.phase is BODY and self._response_left == UNTIL_CLOSE and in_order:
             if self.head.minor == 1:
                 self.client.write(chunks.LAST_CHUNK)
@@ -529,9 +538,12 @@ class Exchange:
     def on_deadline(self) -> None:
         """No progress for too long."""
         if self.phase is WAITING:
-            self._refuse(ORIGIN_SLOW)
+            self._refuse(ORIGIN_SLOW, "no connection to the origin in time")
         elif self.phase is SENT:
-            self._refuse(ORIGIN_SLOW if self._is_origins_turn else REQUEST_TIMEOUT)
+            if self._is_origins_turn:
+                self._refuse(ORIGIN_SLOW, f"the origin did not answer for {self._patience():g} s")
+            else:
+                self._refuse(REQUEST_TIMEOUT)
         else:
             self._break_off()
 
@@ -559,7 +571,8 @@ class Exchange:
         self._finish()
         self.client.exchange_finished(keep_alive=whole and self._client_keeps_alive)
 
-    def _refuse(self, kind: ErrorResponse) -> None:
+    def _refuse(self, kind: ErrorResponse, reason: str = "") -> None:
+        self.reason = reason
         self._let_go(reusable=False)
         self.status, self.failure = kind.status, kind
         self._finish()

@@ -7,6 +7,7 @@ write a client's bytes: that is `edge.proxy.client_connection`'s.
 from __future__ import annotations
 
 import asyncio
+import socket
 from random import random
 from typing import Final, Protocol
 
@@ -112,7 +113,13 @@ class WorkerContext:
             self._dispatcher, timeouts, settings.edge_max_body_bytes, self._record, loop.time, self.date_field
         )
         self.access_log = (
-            AccessLog(settings.edge_access_log, sample=settings.edge_access_log_sample, random=random)
+            AccessLog(
+                settings.edge_access_log,
+                node=socket.gethostname(),
+                sample=settings.edge_access_log_sample,
+                user_agent=settings.edge_access_log_user_agent,
+                random=random,
+            )
             if settings.edge_access_log != OFF
             else None
         )

@@ -48,7 +48,7 @@ class Connector:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._speak(origin, await self._dial(origin), on_lost)
         except TimeoutError as error:
-            raise ConnectTimedOut(origin.host) from error
+            raise ConnectTimedOut(f"no connection to {origin.host} in {self._timeout_seconds:g} s") from error
         except (OSError, ssl.SSLError, ssl.CertificateError, Unresolvable, AddressRefused) as error:
             raise ConnectFailed(f"{type(error).__name__}: {error}") from error
 

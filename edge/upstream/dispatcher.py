@@ -24,7 +24,11 @@ class LeaseRequester(LeaseHolder, Protocol):
     """Who asks for a lease."""
 
     def on_lease(self, connection: UpstreamConnection) -> None: ...
-    def on_lease_failed(self, kind: ErrorResponse) -> None: ...
+    def on_lease_failed(self, kind: ErrorResponse, reason: str = "") -> None:
+        """`reason` is for the operator: what the kind does not say."""
+
+    def log_fields(self) -> dict[str, str]:
+        """The request that asks, for log lines about it."""
 
 
 class UpstreamDispatcher:
@@ -121,13 +125,14 @@ class UpstreamDispatcher:
         try:
             connection = await self._connector.connect(origin, self._on_lost)
         except ConnectFailed as error:
-            _log.info("origin could not be reached", origin=origin.authority.decode(), reason=str(error))
+            authority, reason = origin.authority.decode(), str(error)
+            _log.info("origin could not be reached", origin=authority, reason=reason, **requester.log_fields())
             self._breaker.failed(origin, started_at=started_at, now=self._loop.time())
             self._tasks.pop(requester, None)
             self._forget(origin)
-            requester.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN)
+            requester.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN, reason)
         except Exception:  # noqa: BLE001 - a task's root: it logs, and the requester hears
-            _log.exception("connecting failed in a way nobody foresaw", origin=origin.authority.decode())
+            _log.exception("connecting failed unexpectedly", origin=origin.authority.decode(), **requester.log_fields())
             self._tasks.pop(requester, None)
             self._forget(origin)
             requester.on_lease_failed(ORIGIN_DOWN)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from bench.private_stage import free_ports
@@ -34,6 +35,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """One that stays, for the tests that look at it; with a temporary directory of its own to leave clean."""
     env = environment(tmp_path_factory.mktemp("unused"))
     del env["FRONTAGE_STATE_DIR"]
+    env["FRONTAGE_EDGE_ACCESS_LOG"] = "-"
     env["TMPDIR"] = env["XDG_RUNTIME_DIR"] = str(tmp_path_factory.mktemp("tmp"))
     with Demo.started(env=env, cwd=tmp_path_factory.mktemp("elsewhere")) as running:
         running.env = env
@@ -57,6 +59,13 @@ def test_curl_line_works_as_printed(demo: Demo) -> None:
     assert page.returncode == 0, page.stderr
     assert "Version A of the application" in page.stdout
     assert "shop.customer.localhost" in page.stdout
+    written = orjson.loads(demo.read_until('"user_agent":"curl/'))
+    assert (written["domain"], written["path"], written["status"]) == ("shop.customer.localhost", "/", 200)
+
+
+def test_the_root_that_was_trusted_can_be_removed_again(demo: Demo) -> None:
+    shown = demo.output.partition("The CA's root, to trust on this machine")[2].partition("The API")[0]
+    assert "rm /usr/local/share/ca-certificates/frontage.crt && update-ca-certificates --fresh" in shown
 
 
 def test_printed_token_command_opens_the_api(demo: Demo) -> None:

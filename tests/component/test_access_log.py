@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 from common.errors import OperatorError
 from edge.proxy.access_log import _Writer, check
+from tests.component.edge_process import free_ports
 from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
 
-GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
+GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\nUser-Agent: curl/7.88.1\r\n\r\n"
 HEADERLESS = b"GET / HTTP/1.1\r\n\r\n"
 
 
@@ -47,8 +49,11 @@ async def test_a_request_is_one_line_without_its_query(tmp_path: Path) -> None:
         first, again, posted = await logged(path, 3)
     assert b"secret" not in path.read_bytes()
     assert {
-        name: first[name] for name in ("status", "client", "scheme", "method", "domain", "path", "application")
+        name: first[name]
+        for name in ("node", "status", "client", "scheme", "method", "domain", "path", "user_agent", "application")
     } == {
+        "node": socket.gethostname(),
+        "user_agent": "curl/7.88.1",
         "status": 200,
         "client": "127.0.0.1",
         "scheme": "https",
@@ -94,7 +99,46 @@ async def test_refusals_are_logged_with_the_id_the_client_was_shown(tmp_path: Pa
         (400, "bad_request"),
     ]
     assert all(each["bytes_down"] > 100 for each in written)
+    assert written[1]["reason"] == "the origin closed the connection before the end of its response's head"
     assert "origin_seconds" not in written[1]
+
+
+async def test_user_agents_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    settings = {"FRONTAGE_EDGE_ACCESS_LOG": str(path), "FRONTAGE_EDGE_ACCESS_LOG_USER_AGENT": "off"}
+    async with origin(answer_each) as there, edge(tmp_path, **settings) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.response()
+        (written,) = await logged(path, 1)
+    assert "user_agent" not in written
+
+
+@pytest.mark.parametrize("has_access_log", [True, False])
+async def test_an_unreachable_origin_is_logged_with_the_id_the_client_was_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], has_access_log: bool
+) -> None:
+    path = tmp_path / "access.log"
+    async with edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path) if has_access_log else "off") as proxy:
+        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{free_ports(1)[0]}")
+        proxy.change()
+        client = await proxy.connect()
+        shown = []
+        for _ in range(2):
+            await client.send(GET)
+            shown.append(orjson.loads((await client.response())[1])["request_id"])
+        if has_access_log:
+            written = await logged(path, 2)
+            assert [each["id"] for each in written] == shown
+            assert "ConnectionRefusedError" in written[0]["reason"]
+    output = "".join(capfd.readouterr())
+    for request_id in shown:
+        (line,) = [line for line in output.splitlines() if request_id in line]
+        assert "origin could not be reached" in line
+        assert "shop.example.com" in line
+    assert len(set(shown)) == 2
 
 
 async def test_what_is_cut_off_and_what_we_answer_ourselves_is_logged_too(tmp_path: Path) -> None:

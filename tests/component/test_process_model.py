@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 
 from tests.component.edge_process import EdgeProcess, ask, eventually, freeze
@@ -63,6 +64,16 @@ async def test_killed_worker_breaks_only_its_own_connections_and_is_replaced(edg
     await load.end()
     assert after[1] == before[1]
     assert set(load.broken) <= {before[0], None}  # none: it had not answered that connection yet
+    (exit_line,) = [line for line in edge.log().splitlines() if "worker exited" in line]
+    assert orjson.loads(exit_line)["level"] == "warning"
+
+
+async def test_log_level_leaves_out_what_is_less_severe(edge: EdgeProcess) -> None:
+    await edge.start(FRONTAGE_LOG_LEVEL="warning")
+    before = await edge.workers()
+    os.kill(before[0], signal.SIGKILL)
+    await edge.workers_when(lambda workers: len(workers) == 2 and workers[0] != before[0])
+    assert [orjson.loads(line)["level"] for line in edge.log().splitlines()] == ["warning"]
 
 
 async def test_connections_queued_at_a_killed_worker_are_answered(edge: EdgeProcess) -> None:

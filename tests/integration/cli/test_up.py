@@ -87,6 +87,20 @@ def test_a_port_in_use_is_named_by_its_variable_before_anything_starts(
     assert not (state_dir / "postgres").exists()
 
 
+def test_several_ports_in_use_are_named_in_one_line(env: dict[str, str]) -> None:
+    names = ("EDGE_HTTP", "EDGE_HTTPS", "API_LISTEN")
+    with contextlib.ExitStack() as taken:
+        for name in names:
+            host, _, port = env[f"FRONTAGE_{name}"].partition(":")
+            taken.enter_context(socket.create_server((host, int(port))))
+        result = run("up", env=env)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    for name in names:
+        address = env[f"FRONTAGE_{name}"]
+        assert f"FRONTAGE_{name}: {address} is in use" in result.stderr
+
+
 def test_one_port_for_two_listeners_is_refused(env: dict[str, str]) -> None:
     result = run("up", env=env | {"FRONTAGE_EDGE_ADMIN": env["FRONTAGE_EDGE_HTTP"]})
     assert result.returncode == 1

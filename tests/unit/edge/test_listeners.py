@@ -51,6 +51,8 @@ def test_address_is_not_shared_with_another_edge() -> None:
             Listeners.opened(http, free_address(), free_address(), 1)
         with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTPS: .* is in use"):
             Listeners.opened(free_address(), https, free_address(), 1)
+        with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTP: .*in use.*; FRONTAGE_EDGE_HTTPS: .*in use"):
+            Listeners.opened(http, https, free_address(), 1)
     finally:
         first.close()
 
