@@ -43,8 +43,8 @@ _TABLES = {
         from generate_series($1::int, $2::int) n""",
     "changes": """
         insert into changes (kind, key, version, deleted, digest)
-        select 'route', 'power/d' || n || '.example', version + n, false, n from feed, generate_series($1::int, $2::int) n
-        where $3::int > 0""",
+        select 'route', 'power/d' || n || '.example', 1000000 + n, false, n
+        from generate_series($1::int, $2::int) n where $3::int > 0""",
     "enrolments": """
         insert into enrolments (domain, product, application_id, enrolled_at)
         select 'd' || n || '.example', 'power', 'bench-' || n % $3::int, now() - random() * interval '30 days'
@@ -100,7 +100,7 @@ async def fill(dsn: str, count: int, track: Iterator[int]) -> None:
             statement = list(_TABLES.values())[number // steps]
             first = number % steps * _CHUNK
             await connection.execute(statement, first + 1, min(count, first + _CHUNK), applications, timeout=_SECONDS)
-        await connection.execute("update feed set version = version + $1", count)
+        await connection.execute("update feed_shards set version = version + 1000000 + $1 where shard = 0", count)
         await connection.execute("vacuum (analyze)", timeout=_SECONDS)
         await connection.execute("checkpoint", timeout=_SECONDS)  # writing all this is not what is measured
     finally:

@@ -13,6 +13,7 @@ import ctypes
 import gc
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -80,6 +81,12 @@ def settle_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many open files as the system allows it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def announce_ready() -> None:

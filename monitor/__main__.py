@@ -23,7 +23,7 @@ from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.logs import get_logger
 from common.metrics import Family
-from common.processes import announce_ready, run_role, settle_garbage_collector
+from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
 from monitor.batches.processing import Processing
@@ -31,6 +31,8 @@ from monitor.certificates.dns_moved_away import DomainDnsCheck
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
+from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE
+from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
 from monitor.lease import Lease
@@ -41,9 +43,6 @@ from monitor.webhooks.sender import Sender
 
 _log = get_logger("monitor")
 
-_AWAITED_ORDERS_AT_ONCE = 16
-_ROUTINE_ORDERS_AT_ONCE = 8
-_RECHECKS_AT_ONCE = 8
 _REVOCATIONS_AT_ONCE = 2
 _RECHECKS = "rechecks"
 _LISTENER = "frontage monitor listener"
@@ -60,6 +59,7 @@ class Work(Protocol):
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Raises: `OperatorError` when something must be put right before any work can be done."""
+    raise_descriptor_limit()  # a webhook attempt takes one, and there are many
     clock, random = SystemClock(), Random()  # noqa: S311 - it spreads due times
     keyring = load_keyring(settings.key_file)
     dsn = resolve_dsn(settings)
@@ -136,15 +136,21 @@ def _certificates(
         limits=Limits.of(settings),
         on_event=on_event,
     )
-    work: dict[str, tuple[Any, Any, int]] = {
-        monitor_nodes.ISSUING: (orders.AWAITED, issuance.perform, _AWAITED_ORDERS_AT_ONCE),
-        "routine orders": (orders.ROUTINE, issuance.perform, _ROUTINE_ORDERS_AT_ONCE),
-        _RECHECKS: (orders.RECHECKS, issuance.perform, _RECHECKS_AT_ONCE),
-        "revocations": (revocations, Revoking(database, issuer).perform, _REVOCATIONS_AT_ONCE),
-    }
     return {
-        name: Runner[Any](database, queue, perform, concurrency=concurrency, random=random)
-        for name, (queue, perform, concurrency) in work.items()
+        monitor_nodes.ISSUING: make_order_runner(
+            database, orders.AWAITED, issuance.perform, random, concurrency=AWAITED_AT_ONCE
+        ),
+        "routine orders": make_order_runner(
+            database, orders.ROUTINE, issuance.perform, random, concurrency=ROUTINE_AT_ONCE
+        ),
+        _RECHECKS: make_order_runner(database, orders.RECHECKS, issuance.perform, random, concurrency=RECHECKS_AT_ONCE),
+        "revocations": Runner[Any](
+            database,
+            revocations,
+            Revoking(database, issuer).perform,
+            concurrency=_REVOCATIONS_AT_ONCE,
+            random=random,
+        ),
     }
 
 

@@ -216,7 +216,7 @@ class DiagnosisService:
             full = None
             if order is not None and order.state != "issued" and self.settings.acme_directory:
                 issuer = order.placed_issuer or self.settings.acme_directory[0]
-                full = await ca_ledger.next_slot(connection, issuer, name.text, _limits(self.settings))
+                full = await ca_ledger.next_slot(connection, issuer, name.text, application.id, _limits(self.settings))
             return Holding(tuple(held), await certificates.describe(connection, name.text), order, full)
 
     async def _look_at_holding_and_origin(

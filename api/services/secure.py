@@ -167,7 +167,7 @@ class SecureService:
                 raise Refused(renewal_failed("The domain's DNS no longer leads here, so it cannot be renewed."))
         try:
             async with self.enrolment.database.transaction() as connection:
-                await orders.request_renewal(connection, name.text, application.id)
+                await orders.request_renewal(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
         except NotRenewable as error:
             words = str(error)
             raise Refused(renewal_failed(f"The certificate cannot be renewed: {words}.")) from error

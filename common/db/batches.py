@@ -5,21 +5,25 @@ one in the order sent, each in a transaction that holds the batch's fence, toget
 ``monitored_domains``. So an item's effect and its outcome become true at the same moment, or neither does.
 
 Rules
-    an application's batches run in the order they were submitted, one at a time
+    an application's batches run in the order they were submitted, one at a time; the next one goes to the end of the
+        line of applications
     an item that could not be understood has failed from the beginning
     a batch is over when every item has its outcome, and is remembered for `KEPT_DAYS` from its submission (SPEC 8)
 """
 
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import asyncpg
 
 from common import records
+from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL, Labels
 from common.db.session import Connection
 from common.errors import FenceLost
@@ -28,6 +32,8 @@ from common.record_sets import Records
 KEPT_DAYS = 7
 
 Kind = Literal["create", "delete"]
+
+_TABLE = ClaimTable("batches", key="id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,50 +160,45 @@ async def find(connection: Connection, batch_id: str) -> Progress | None:
 # As claimed work ------------------------------------------------------------------------------------------
 
 
+# Each application's first batch that is not over, from one application to the next by the index: the others wait.
+_FIRST = """
+    with recursive first as (
+        (select application_id, id, due_at, lease_until from batches where due_at is not null
+            order by application_id, number limit 1)
+        union all
+        select next.* from first cross join lateral (
+            select application_id, id, due_at, lease_until from batches
+            where due_at is not null and application_id > first.application_id
+            order by application_id, number limit 1) next
+    )
+"""
+
+_CLAIM = f"""
+    {_FIRST}, due as materialized (
+        select id from batches
+        where id in (select id from first where due_at <= now() and {IS_FREE} order by due_at limit $1)
+            and due_at <= now() and {IS_FREE}
+        for update skip locked
+    )
+    update batches set {ClaimTable.taken("$2")}
+    from due where batches.id = due.id
+    returning batches.id, application_id, kind, fence, attempts, failures
+"""
+
+
 async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Batch]:
-    rows = await connection.fetch(
-        """
-        with due as materialized (
-            select id from batches b
-            where due_at <= now() and (lease_until is null or lease_until <= now())
-                and not exists (select from batches earlier where earlier.due_at is not null
-                    and earlier.application_id = b.application_id and earlier.number < b.number)
-            order by due_at limit $1
-            for update skip locked
-        )
-        update batches set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-            lease_until = clock_timestamp() + make_interval(secs => $2)
-        from due where batches.id = due.id
-        returning batches.id, application_id, kind, fence, attempts, failures
-        """,
-        most,
-        lease_seconds,
-    )
-    return [Batch(**row) for row in rows]
+    return [Batch(**row) for row in await connection.fetch(_CLAIM, most, lease_seconds)]
 
 
-async def extend(connection: Connection, claims: Collection[Batch], /, *, lease_seconds: float) -> set[str]:
-    rows = await connection.fetch(
-        """
-        update batches set lease_until = clock_timestamp() + make_interval(secs => $3)
-        from unnest($1::text[], $2::bigint[]) as held (id, fence)
-        where batches.id = held.id and batches.fence = held.fence and lease_until is not null
-        returning batches.id
-        """,
-        [batch.id for batch in claims],
-        [batch.fence for batch in claims],
-        lease_seconds,
-    )
-    return {row["id"] for row in rows}
+extend = _TABLE.extend
 
 
 async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: float, last_error: str) -> None:
-    await connection.execute(
-        "update batches set lease_until = null, last_error = $3, failures = failures + 1,"
-        " due_at = clock_timestamp() + make_interval(secs => $4)"
-        " where id = $1 and fence = $2 and lease_until is not null",
-        batch.id,
-        batch.fence,
+    await _TABLE.try_write(
+        connection,
+        batch,
+        "lease_until = null, last_error = $3, failures = failures + 1,"
+        " due_at = clock_timestamp() + make_interval(secs => $4)",
         last_error,
         delay_seconds,
     )
@@ -206,13 +207,7 @@ async def postpone(connection: Connection, batch: Batch, /, *, delay_seconds: fl
 async def next_due_seconds(connection: Connection, /) -> float | None:
     """Of the batches that need not wait for another."""
     seconds: float | None = await connection.fetchval(
-        """
-        select extract(epoch from due_at - clock_timestamp())::float8 from batches b
-        where due_at is not null and (lease_until is null or lease_until <= now())
-            and not exists (select from batches earlier where earlier.due_at is not null
-                and earlier.application_id = b.application_id and earlier.number < b.number)
-        order by due_at limit 1
-        """
+        f"{_FIRST} select extract(epoch from min(due_at) - clock_timestamp())::float8 from first where {IS_FREE}"
     )
     return seconds
 
@@ -260,7 +255,14 @@ async def record_over(connection: Connection, batch: Batch) -> None:
         batch.id,
     )
     await connection.execute(
-        "select pg_notify($1, '') where exists (select from batches where application_id = $2 and due_at is not null)",
+        """
+        with next as (
+            update batches set due_at = greatest(due_at, clock_timestamp()) where id = (
+                select id from batches where application_id = $2 and due_at is not null order by number limit 1)
+            returning id
+        )
+        select pg_notify($1, '') from next
+        """,
         CHANNEL,
         batch.application_id,
     )

@@ -8,6 +8,8 @@ Rules
     for more than it has: what fits every window of a length fits a bucket that refills in that length.
     Of each limit the less urgent take a part only, so that a wave of renewals leaves room for new domains, and new
     domains for what is about to expire: `SHARES`.
+    Of the account's orders an application takes at most `_APPLICATION_SHARE` times as many as it leaves free (dynamic
+    thresholds, as in `common.concurrency_shares`): alone it gets four fifths, and the next one that asks finds a slot.
     A renewal that the authority suggested itself (RFC 9773) is written down, and not counted.
     An order that failed made no certificate: it counts for the account, not for the domain's certificates.
 
@@ -33,6 +35,8 @@ from common.settings import Settings
 Urgency: TypeAlias = Literal["expiring", "new", "renewal", "manual"]
 
 SHARES: Mapping[Urgency, float] = MappingProxyType({"expiring": 1.0, "new": 0.9, "renewal": 0.6, "manual": 0.6})
+
+_APPLICATION_SHARE = 4
 
 HOUR_SECONDS = 3600.0
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
@@ -92,6 +96,7 @@ _SCOPES: Mapping[str, _Scope] = MappingProxyType(
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "orders_per_account": "orders of the account in 3 hours",
+        "orders_per_application": "orders of one application in 3 hours",
         "certificates_per_registered_domain": "certificates of the registered domain in 7 days",
         "certificates_per_exact_set": "certificates of the same names in 7 days",
         "failed_validations": "failed validations of the name in an hour",
@@ -110,14 +115,16 @@ async def reserve(
     await _lock(connection, issuer)  # a statement of its own: what it waited for, the next one sees
     counted = ("failed_validations",) if is_exempt else tuple(_SCOPES)
     limited, arguments = _limited(issuer, order.domain, limits, urgency, counted)
+    if not is_exempt:
+        limited += _of_application(arguments, order.application_id, limits, urgency)
     row = await connection.fetchrow(
         f"""
         with limited as materialized ({limited}),
         held as (
             select exists (select from orders where domain = $2 and fence = ${len(arguments) + 1}) as is_ours
         ), taken as (
-            insert into ca_ledger (issuer, kind, domain, registered_domain, is_exempt)
-            select $1, 'order', $2, $3, ${len(arguments) + 2} from held
+            insert into ca_ledger (issuer, kind, domain, registered_domain, is_exempt, application_id)
+            select $1, 'order', $2, $3, ${len(arguments) + 2}, ${len(arguments) + 3} from held
             where is_ours and not exists (select from limited where free_at is not null)
             returning id
         )
@@ -127,6 +134,7 @@ async def reserve(
         *arguments,
         order.fence,
         is_exempt,
+        order.application_id,
     )
     assert row is not None, "every order is counted by one limit at least"
     if not row["is_ours"]:
@@ -168,10 +176,11 @@ async def record_failed_validation(connection: Connection, issuer: str, domain: 
 
 
 async def next_slot(
-    connection: Connection, issuer: str, domain: str, limits: Limits, urgency: Urgency = "new"
+    connection: Connection, issuer: str, domain: str, application_id: str, limits: Limits, urgency: Urgency = "new"
 ) -> Full | None:
-    """The limit that keeps an order for the domain waiting longest; none when one could be sent now."""
+    """The limit that keeps the application's order for the domain waiting longest; none when one could be sent now."""
     limited, arguments = _limited(issuer, domain, limits, urgency, tuple(_SCOPES))
+    limited += _of_application(arguments, application_id, limits, urgency)
     row = await connection.fetchrow(
         f"select * from ({limited}) limited where free_at is not null order by free_at desc limit 1", *arguments
     )
@@ -197,6 +206,26 @@ def _limited(
         )
     known = "select $1::text, $2::text, $3::text"  # so that each argument has its type, used or not
     return f"with known as ({known}) " + " union all ".join(selects), arguments
+
+
+def _of_application(arguments: list[object], application_id: str, limits: Limits, urgency: Urgency) -> str:
+    """One more such query, and its arguments: whether the application has its share of the account's orders. It has
+    none free before so many orders have left the window as it needs if all of them are its own."""
+    scope, first = _SCOPES["orders_per_account"], len(arguments) + 1
+    arguments += [application_id, share_of("orders_per_account", limits, urgency)]
+    window = (
+        f"from ca_ledger where issuer = $1 and {scope.condition}"
+        f" and taken_at > clock_timestamp() - interval '{scope.seconds} seconds'"
+    )
+    return f"""
+        union all
+        select 'orders_per_application', own, case when excess > 0 then (
+            select taken_at + interval '{scope.seconds} seconds' {window}
+            order by taken_at offset least((excess - 1) / {_APPLICATION_SHARE + 1}, used - 1) limit 1) end
+        from (
+            select own, used, own + 1 - {_APPLICATION_SHARE} * (${first + 1}::bigint - used) as excess
+            from (select count(*) as used, count(*) filter (where application_id = ${first}) as own {window}) counted
+        ) share"""
 
 
 def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:

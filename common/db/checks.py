@@ -21,11 +21,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
 from asyncpg import Record as Row
 
+from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.record_sets import Records, Seen, State
@@ -94,18 +96,18 @@ class Outcome:
     has_long_ttl: bool = False
 
 
-_IS_FREE = "(lease_until is null or lease_until <= now())"
+_TABLE = ClaimTable("checks", key="id")
 
 _DUE = f"""
     select id, application_id, requested_at is null as is_routine from checks
-    where due_at <= now() and {_IS_FREE} order by due_at limit $1
+    where due_at <= now() and {IS_FREE} order by due_at limit $1
 """
 
 # Ordered and bounded by rows of both columns, as one index alone has them: by `application_id = … order by due_at` the
 # planner may walk all that is due, once for each application (seen: 7 s, where one has nearly all of it).
 _IN_LINE = f"""
     from checks where (application_id, due_at) >= (applications.id, timestamptz '-infinity')
-        and (application_id, due_at) <= (applications.id, now()) and {_IS_FREE} and requested_at is {{}}
+        and (application_id, due_at) <= (applications.id, now()) and {IS_FREE} and requested_at is {{}}
     order by application_id, due_at
 """
 _REQUESTED, _ROUTINE = _IN_LINE.format("not null"), _IN_LINE.format("null")
@@ -131,10 +133,9 @@ _LINES = f"""
 
 _CLAIM = f"""
     with free as materialized (
-        select id from checks where id = any($1) and due_at <= now() and {_IS_FREE} order by id for update skip locked
+        select id from checks where id = any($1) and due_at <= now() and {IS_FREE} order by id for update skip locked
     )
-    update checks set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-        lease_until = clock_timestamp() + make_interval(secs => $2)
+    update checks set {ClaimTable.taken("$2")}
     where id = any(array(select id from free))
     returning id, fence, attempts, has_long_ttl
 """
@@ -199,42 +200,14 @@ async def claim(connection: Connection, due: Collection[Due], /, *, lease_second
     return [_check(row) for row in rows]
 
 
-async def extend(connection: Connection, claims: Collection[Check], /, *, lease_seconds: float) -> set[str]:
-    rows = await connection.fetch(
-        """
-        with held as materialized (
-            select checks.id from checks join unnest($1::text[], $2::bigint[]) as claims (id, fence) using (id, fence)
-            order by checks.id for update of checks
-        )
-        update checks set lease_until = clock_timestamp() + make_interval(secs => $3)
-        where id = any(array(select id from held)) and lease_until is not null
-        returning id
-        """,
-        [check.id for check in claims],
-        [check.fence for check in claims],
-        lease_seconds,
-    )
-    return {row["id"] for row in rows}
+extend = _TABLE.extend
+next_due_seconds = partial(_TABLE.next_due_seconds, condition="true")
 
 
 async def postpone(connection: Connection, check: Check, /, *, delay_seconds: float) -> None:
-    await connection.execute(
-        "update checks set lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)"
-        " where id = $1 and fence = $2 and lease_until is not null",
-        check.id,
-        check.fence,
-        delay_seconds,
+    await _TABLE.try_write(
+        connection, check, "lease_until = null, due_at = clock_timestamp() + make_interval(secs => $3)", delay_seconds
     )
-
-
-async def next_due_seconds(connection: Connection, /) -> float | None:
-    seconds: float | None = await connection.fetchval(
-        """
-        select extract(epoch from due_at - clock_timestamp())::float8 from checks
-        where lease_until is null or lease_until <= now() order by due_at limit 1
-        """
-    )
-    return seconds
 
 
 async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -> set[str]:

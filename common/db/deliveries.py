@@ -10,8 +10,10 @@ Statuses
     The last three are settled. A replay makes any of them pending again; the event's id stays.
 
 Rules
-    An endpoint has at most `MOST_AT_ONCE` deliveries under way, over all monitors; one that fails has one. So a slow
-    partner keeps nobody else's waiting. Whoever claims holds the endpoint's row meanwhile.
+    An endpoint has at most `MOST_AT_ONCE` deliveries under way, over all monitors; one that fails, or has not answered
+    yet, has one. A claim holds the rows of its endpoints, and takes them in the order of their ``due_at``: an endpoint
+    that was served, and has more to send, goes to the end of the line.
+    What makes a delivery claimable wakes its endpoint in the same transaction (`common.db.webhook_endpoints`).
     What is superseded while under way keeps its lease: it is delivered if the attempt succeeds, and not tried again
     if it fails.
     Deliveries of one domain do not wait for each other: receivers order them by ``sequence``.
@@ -29,12 +31,13 @@ from typing import Any, Literal, TypeAlias
 from asyncpg import Record
 
 from common.db import webhook_endpoints
+from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.paging import find_page
 from common.db.session import Connection
-from common.errors import FenceLost
 
 MOST_AT_ONCE = 8
 LOG_ENTRIES = 20
+_TABLE = ClaimTable("deliveries", key="event_id")
 
 Status: TypeAlias = Literal["pending", "delivered", "failed", "superseded"]
 LogEntry: TypeAlias = Mapping[str, Any]
@@ -43,7 +46,8 @@ LogEntry: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claimed row, with what it takes to send it. Secrets are sealed. `failures` are attempts that failed."""
+    """A claimed row, with what it takes to send it. Secrets are sealed. `failures` are attempts that failed;
+    `is_slow` is said of the endpoint."""
 
     event_id: str
     application_id: str
@@ -58,6 +62,7 @@ class Claimed:
     sequence: int | None
     fields: Mapping[str, Any]
     url: str
+    is_slow: bool
     secret: bytes
     previous_secret: bytes | None
 
@@ -87,14 +92,8 @@ class Delivery:
 async def add(connection: Connection, event_id: str, application_id: str) -> None:
     """Send the event at once, if the application has a webhook URL."""
     await connection.execute(
-        """
-        with added as (
-            insert into deliveries (event_id, application_id, due_at)
-            select $1, id, now() from applications where id = $2 and webhook_url is not null
-            returning application_id
-        )
-        insert into webhook_endpoints (application_id) select application_id from added on conflict do nothing
-        """,
+        "insert into deliveries (event_id, application_id, due_at)"
+        " select $1, id, now() from applications where id = $2 and webhook_url is not null",
         event_id,
         application_id,
     )
@@ -105,6 +104,7 @@ async def replay(connection: Connection, event_id: str, application_id: str) -> 
     await connection.execute(
         "insert into webhook_endpoints (application_id) values ($1) on conflict do nothing", application_id
     )
+    await webhook_endpoints.wake(connection, application_id)
     await connection.execute(
         """
         insert into deliveries (event_id, application_id, due_at) values ($1, $2, now())
@@ -144,104 +144,128 @@ async def supersede(
 
 # Claims -----------------------------------------------------------------------------------------------------
 
+_UNDER_WAY = "from deliveries where application_id = endpoint.application_id and lease_until > now()"
 _ROOM = f"""
-    (case when failing_since is null then {MOST_AT_ONCE} else 1 end) - (select count(*) from deliveries under_way
-        where under_way.application_id = endpoint.application_id and under_way.lease_until > now())"""
-_IS_FREE = "status = 'pending' and (lease_until is null or lease_until <= now())"
-_IS_OPEN = "disabled_at is null and webhook_url is not null"
+    (case when failing_since is null and answered_at is not null then {MOST_AT_ONCE} else 1 end)
+        - (select count(*) {_UNDER_WAY})"""
+_WAITING = f"from deliveries where application_id = endpoint.application_id and status = 'pending' and {IS_FREE}"
 
+_DUE_ENDPOINTS = "due_at is not null and disabled_at is null and {}"
+_QUICK, _SLOW = _DUE_ENDPOINTS.format("not is_slow"), _DUE_ENDPOINTS.format("is_slow")  # as the indexes have them
 
-async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Claimed]:
-    """Two statements: what is under way is counted once the endpoints are locked, so that no two monitors both
-    take an endpoint's last room."""
-    endpoints = await connection.fetch(
-        f"""
-        select endpoint.application_id from webhook_endpoints endpoint
-        join applications on id = endpoint.application_id
-        cross join lateral (select min(due_at) as due_at from deliveries
-            where deliveries.application_id = endpoint.application_id and {_IS_FREE}) first
-        where {_IS_OPEN} and first.due_at <= now() and {_ROOM} > 0
-        order by first.due_at limit $1
-        for update of endpoint skip locked
-        """,
-        most,
+_LOCK_DUE = """
+    (select application_id from webhook_endpoints where {} and due_at <= now() and application_id <> all(${})
+        order by due_at limit ${} for no key update skip locked)"""
+_LOCK_ENDPOINTS = f"""
+    with quick as materialized {_LOCK_DUE.format(_QUICK, 3, 1)}, slow as materialized {_LOCK_DUE.format(_SLOW, 3, 2)}
+    select application_id from quick union all select application_id from slow
+"""
+
+# Each endpoint's first, then each endpoint's second, and so on, of each of the two kinds as many as it may have.
+_CLAIM = f"""
+    with line as materialized (
+        select endpoint.application_id, is_slow, place,
+            case when resumes_at > now() or webhook_url is null then 0 else greatest(0, {_ROOM}) end as room
+        from unnest($1::text[]) with ordinality as line (application_id, place)
+        join webhook_endpoints endpoint using (application_id) join applications on id = endpoint.application_id
+    ), shown as materialized (
+        select event_id, is_slow, place, row_number() over (partition by endpoint.application_id) as turn
+        from line endpoint cross join lateral (
+            select event_id {_WAITING} and due_at <= now() order by due_at, event_id limit room
+            for update skip locked) first
+    ), ranked as (
+        select event_id, is_slow, row_number() over (partition by is_slow order by turn, place) as rank from shown
+    ), claimed as (
+        update deliveries set {ClaimTable.taken("$4")}
+        from ranked where deliveries.event_id = ranked.event_id
+            and rank <= case when is_slow then $3::bigint else $2::bigint end
+        returning deliveries.*, is_slow
     )
-    if not endpoints:
+    select event_id, claimed.application_id, fence, attempts, failures, superseded_by is not null as is_superseded,
+        log, type as event_type, domain, subdomain, sequence, fields, webhook_url as url, is_slow,
+        webhook_secret as secret,
+        case when previous_webhook_until > now() then previous_webhook_secret end as previous_secret
+    from claimed join events on events.id = event_id join applications on applications.id = claimed.application_id
+"""
+
+# Where there is room: when the first delivery may go, at the end of the line; and when a lease may lapse, in any case.
+_MOVE_ENDPOINTS = f"""
+    update webhook_endpoints set due_at = line.due_at
+    from (
+        select endpoint.application_id, least(
+            case when webhook_url is not null and disabled_at is null and {_ROOM} > 0
+                then (select greatest(due_at, resumes_at, clock_timestamp()) {_WAITING} order by due_at limit 1) end,
+            (select min(lease_until) {_UNDER_WAY})) as due_at
+        from webhook_endpoints endpoint join applications on id = endpoint.application_id
+        where endpoint.application_id = any($1)
+    ) line
+    where webhook_endpoints.application_id = line.application_id
+"""
+
+
+async def claim(
+    connection: Connection,
+    /,
+    *,
+    most: int,
+    lease_seconds: float,
+    most_slow: int | None = None,
+    full: Collection[str] = (),
+) -> list[Claimed]:
+    """Up to `most` deliveries of quick endpoints, and up to `most_slow` (by default as many) of slow ones; none of the
+    applications that are `full`.
+
+    Statements of their own, since each must see what those before it waited for: what is under way is counted once
+    the endpoints are locked, so that two monitors never both take an endpoint's last room; and ``due_at`` is moved only
+    where no delivery is about to be added, once that is certain.
+    """
+    most_slow = most if most_slow is None else most_slow
+    rows = await connection.fetch(_LOCK_ENDPOINTS, most, most_slow, list(full))
+    if not rows:
         return []
-    rows = await connection.fetch(
-        f"""
-        with due as materialized (
-            select event_id from webhook_endpoints endpoint
-            cross join lateral (
-                select event_id from deliveries
-                where deliveries.application_id = endpoint.application_id and due_at <= now() and {_IS_FREE}
-                order by due_at, event_id limit greatest(0, {_ROOM})
-                for update skip locked) first
-            where endpoint.application_id = any($1) limit $2
-        ), claimed as (
-            update deliveries set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-                lease_until = clock_timestamp() + make_interval(secs => $3)
-            from due where deliveries.event_id = due.event_id
-            returning deliveries.*
-        )
-        select event_id, claimed.application_id, fence, attempts, failures, superseded_by is not null as is_superseded,
-            log, type as event_type, domain, subdomain, sequence, fields, webhook_url as url,
-            webhook_secret as secret,
-            case when previous_webhook_until > now() then previous_webhook_secret end as previous_secret
-        from claimed join events on events.id = event_id join applications on applications.id = claimed.application_id
-        """,
-        [row["application_id"] for row in endpoints],
-        most,
-        lease_seconds,
+    endpoints = [row["application_id"] for row in rows]
+    claimed = await connection.fetch(_CLAIM, endpoints, most, most_slow, lease_seconds)
+    settled = await connection.fetch(
+        "select application_id from webhook_endpoints where application_id = any($1) for update skip locked", endpoints
     )
-    return [_claimed(row) for row in rows]
+    await connection.execute(_MOVE_ENDPOINTS, [row["application_id"] for row in settled])
+    return [_claimed(row) for row in claimed]
 
 
 async def extend(connection: Connection, claims: Collection[Claimed], /, *, lease_seconds: float) -> set[str]:
-    rows = await connection.fetch(
-        """
-        update deliveries set lease_until = clock_timestamp() + make_interval(secs => $3)
-        from unnest($1::text[], $2::bigint[]) as held (event_id, fence)
-        where deliveries.event_id = held.event_id and deliveries.fence = held.fence and lease_until is not null
-        returning deliveries.event_id
-        """,
-        [claimed.event_id for claimed in claims],
-        [claimed.fence for claimed in claims],
-        lease_seconds,
-    )
-    return {row["event_id"] for row in rows}
+    if lease_seconds <= 0:
+        for application_id in sorted({claimed.application_id for claimed in claims}):
+            await webhook_endpoints.wake(connection, application_id)
+    return await _TABLE.extend(connection, claims, lease_seconds=lease_seconds)
 
 
 async def postpone(connection: Connection, claimed: Claimed, /, *, delay_seconds: float, last_error: str) -> None:
     """For failures of ours: they are no step of the schedule."""
-    await connection.execute(
-        "update deliveries set lease_until = null, last_error = $3,"
-        " due_at = case when status = 'pending' then clock_timestamp() + make_interval(secs => $4) end"
-        " where event_id = $1 and fence = $2 and lease_until is not null",
-        claimed.event_id,
-        claimed.fence,
+    await webhook_endpoints.wake(connection, claimed.application_id)
+    await _TABLE.try_write(
+        connection,
+        claimed,
+        "lease_until = null, last_error = $3,"
+        " due_at = case when status = 'pending' then clock_timestamp() + make_interval(secs => $4) end",
         last_error,
         delay_seconds,
     )
 
 
 async def next_due_seconds(connection: Connection, /) -> float | None:
-    """Endpoints without room are left out: the end of an attempt makes room, and whoever ends it looks again."""
     seconds: float | None = await connection.fetchval(
         f"""
-        select extract(epoch from min(first.due_at) - clock_timestamp())::float8 from webhook_endpoints endpoint
-        join applications on id = endpoint.application_id
-        cross join lateral (select min(due_at) as due_at from deliveries
-            where deliveries.application_id = endpoint.application_id and {_IS_FREE}) first
-        where {_IS_OPEN} and {_ROOM} > 0
+        select extract(epoch from least(
+            (select due_at from webhook_endpoints where {_QUICK} order by due_at limit 1),
+            (select due_at from webhook_endpoints where {_SLOW} order by due_at limit 1)) - clock_timestamp())::float8
         """
     )
     return seconds
 
 
-async def record_delivered(connection: Connection, claimed: Claimed, entry: LogEntry) -> None:
+async def record_delivered(connection: Connection, claimed: Claimed, entry: LogEntry, *, is_slow: bool = False) -> None:
     """Raises: `FenceLost`."""
-    await webhook_endpoints.note_success(connection, claimed.application_id)
+    await webhook_endpoints.note_success(connection, claimed.application_id, is_slow=is_slow)
     await _settle(connection, claimed, "delivered", None, entry)
 
 
@@ -253,60 +277,48 @@ async def record_failed(connection: Connection, claimed: Claimed, entry: LogEntr
     if delay_seconds is None:
         await _settle(connection, claimed, "failed", entry["error"], entry)
         return
-    status = await connection.execute(
-        """
-        update deliveries set lease_until = null, failures = failures + 1, last_error = $3, log = $4,
-            status = case when superseded_by is null then 'pending' else 'superseded' end,
-            due_at = case when superseded_by is null then clock_timestamp() + make_interval(secs => $5) end,
-            settled_at = case when superseded_by is not null then clock_timestamp() end
-        where event_id = $1 and fence = $2 and lease_until is not null
-        """,
-        claimed.event_id,
-        claimed.fence,
+    await _TABLE.write(
+        connection,
+        claimed,
+        "lease_until = null, failures = failures + 1, last_error = $3, log = $4,"
+        " status = case when superseded_by is null then 'pending' else 'superseded' end,"
+        " due_at = case when superseded_by is null then clock_timestamp() + make_interval(secs => $5) end,"
+        " settled_at = case when superseded_by is not null then clock_timestamp() end",
         entry["error"],
         _logged(claimed, entry),
         delay_seconds,
     )
-    _require_one(status, claimed)
 
 
 async def record_superseded(connection: Connection, claimed: Claimed) -> None:
-    """It was superseded under a lease that lapsed. Raises: `FenceLost`."""
-    status = await connection.execute(
-        "update deliveries set status = 'superseded', lease_until = null, due_at = null, settled_at = clock_timestamp()"
-        " where event_id = $1 and fence = $2 and lease_until is not null and superseded_by is not null",
-        claimed.event_id,
-        claimed.fence,
+    """It was superseded under a lease that lapsed; unless it was replayed since. Raises: `FenceLost`."""
+    await webhook_endpoints.wake(connection, claimed.application_id)
+    await _TABLE.write(
+        connection,
+        claimed,
+        "lease_until = null, status = case when superseded_by is null then status else 'superseded' end,"
+        " due_at = case when superseded_by is null then due_at end,"
+        " settled_at = case when superseded_by is not null then clock_timestamp() end",
     )
-    _require_one(status, claimed)
 
 
 async def _settle(
     connection: Connection, claimed: Claimed, status: Status, last_error: str | None, entry: LogEntry
 ) -> None:
     """Raises: `FenceLost`."""
-    written = await connection.execute(
-        """
-        update deliveries set lease_until = null, due_at = null, settled_at = clock_timestamp(), last_error = $4,
-            status = $3, superseded_by = null, log = $5, failures = failures + ($4::text is not null)::int
-        where event_id = $1 and fence = $2 and lease_until is not null
-        """,
-        claimed.event_id,
-        claimed.fence,
+    await _TABLE.write(
+        connection,
+        claimed,
+        "lease_until = null, due_at = null, settled_at = clock_timestamp(), last_error = $4,"
+        " status = $3, superseded_by = null, log = $5, failures = failures + ($4::text is not null)::int",
         status,
         last_error,
         _logged(claimed, entry),
     )
-    _require_one(written, claimed)
 
 
 def _logged(claimed: Claimed, entry: LogEntry) -> list[LogEntry]:
     return [*claimed.log, entry][-LOG_ENTRIES:]
-
-
-def _require_one(status: str, claimed: Claimed) -> None:
-    if status != "UPDATE 1":
-        raise FenceLost(f"the delivery of {claimed.event_id} is another's now")
 
 
 def _claimed(row: Record) -> Claimed:

@@ -80,11 +80,11 @@ async def record(connection: Connection, event: NewEvent) -> str:
     The domain's other events wait for the end of the transaction: record late in it.
     """
     event_id = await (_insert(connection, event) if event.domain is None else _insert_numbered(connection, event))
+    await deliveries.add(connection, event_id, event.application_id)  # locks the endpoint: before its deliveries
     if event.type == "domain.record_restored":
         await deliveries.supersede(
             connection, event_id, event.application_id, event.domain, event.subdomain, "domain.record_missing"
         )
-    await deliveries.add(connection, event_id, event.application_id)
     return event_id
 
 

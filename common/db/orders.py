@@ -14,7 +14,8 @@ fence its old holder knows.
 
 Work is claimed in three lanes, so that no wave of renewals keeps a new domain waiting: orders somebody waits for,
 orders due by themselves (of these the renewals longest due first), and rechecks: orders of any kind whose domain's DNS
-must be looked at again at once, because its owner or an operator asked for it.
+must be looked at again at once, because its owner or an operator asked for it. `Lane.find_due` shows what could be
+claimed of one, so that the worker can share its slots between applications.
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -30,15 +31,17 @@ from asyncpg import Record
 
 from common.db import certificates, outcomes, revocations
 from common.db.certificates import Certificate
+from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
-from common.errors import FenceLost, FrontageError
+from common.errors import FrontageError
 
 FAILED_AFTER_ATTEMPTS = 5
+RENEWALS_A_DAY = 5
+"""How often in 24 hours an application may have a domain's certificate renewed."""
 FIRST_LOOK_SECONDS = 3600.0
 """How soon after it went live a certificate's issuer is first asked when to renew it."""
 
-_IS_FREE = "(lease_until is null or lease_until <= now())"
 _RECHECKED = (
     "rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
     " recheck_requested_at = null"
@@ -146,14 +149,17 @@ async def request_order(connection: Connection, domain: str, application_id: str
     )
 
 
-async def request_renewal(connection: Connection, domain: str, application_id: str) -> None:
-    """Have the domain's certificate renewed now; an order that runs already is as good.
+async def request_renewal(
+    connection: Connection, domain: str, application_id: str, *, most_a_day: int | None = None
+) -> None:
+    """Have the domain's certificate renewed now; an order that runs already is as good, and does not count.
 
     Raises: `NotRenewable`.
     """
     await certificates.lock_domain(connection, domain)
     row = await connection.fetchrow(
-        "select state, live_at >= issued_at as is_live from orders left join certificates"
+        "select state, live_at >= issued_at as is_live, (select count(*) from unnest(renewals_requested_at) as at"
+        " where at > now() - interval '24 hours') as renewals from orders left join certificates"
         " on certificates.domain = orders.domain and released_at is null"
         " where orders.domain = $1 and orders.application_id = $2",
         domain,
@@ -162,7 +168,14 @@ async def request_renewal(connection: Connection, domain: str, application_id: s
     if row is None:
         raise NotRenewable("this domain has no certificate of yours")
     if row["state"] == "failed" or (row["state"] == "issued" and row["is_live"]):
+        if most_a_day is not None and row["renewals"] >= most_a_day:
+            raise NotRenewable("this domain has been renewed too many times in 24 hours")
         await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
+        await connection.execute(
+            "update orders set renewals_requested_at = array_append(array(select at from unnest(renewals_requested_at)"
+            " as at where at > now() - interval '24 hours' order by at), now()) where domain = $1",
+            domain,
+        )
     else:  # on its way
         await connection.execute(
             "update orders set due_at = now() where domain = $1 and due_at > now() and lease_until is null", domain
@@ -226,9 +239,9 @@ async def request_recheck(
     status = await connection.execute(
         f"""
         update orders set recheck_requested_at = clock_timestamp(),
-            due_at = case when {_IS_FREE} then least(due_at,
+            due_at = case when {IS_FREE} then least(due_at,
                 greatest(clock_timestamp(), rechecked_at + make_interval(secs => $4))) else due_at end,
-            attempts = case when {_IS_FREE} then 0 else attempts end
+            attempts = case when {IS_FREE} then 0 else attempts end
         where domain = $1 and application_id = coalesce($2, application_id)
             and (not $3 or exists (select from domains d where d.domain = $1 and departed_at is not null))
         """,
@@ -244,16 +257,110 @@ async def request_recheck(
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """The orders of some kinds, or the rechecks among them, as a queue of their own (`common.claims.Queue`)."""
+class Due:
+    """An order that could be claimed."""
 
-    kinds: tuple[Kind, ...]
-    is_recheck: bool = False
+    domain: str
+    application_id: str
+    is_routine: bool
+
+    @property
+    def tenant(self) -> str:
+        return self.application_id
+
+
+_TABLE = ClaimTable("orders", key="domain")
+_MOST_VISITED = 200
+
+_DUE = f"""
+    select domain, application_id, is_routine from (
+        select *, kind = 'renewal' as is_routine from orders
+        where {{listed}} and due_at <= now() and {IS_FREE} order by due_at limit $1
+    ) due order by case when is_routine then coalesce(renew_at, due_at) else due_at end
+"""
+
+# From one application that has orders to the next one, by the index; not by way of their orders.
+_WALK = """
+    with recursive walk (application_id, step) as (
+        select (select application_id from orders where {listed} and application_id > $1
+            order by application_id limit 1), 1
+        union all
+        select (select application_id from orders where {listed} and application_id > walk.application_id
+            order by application_id limit 1), step + 1
+        from walk where application_id is not null and step < $2
+    )
+    select application_id from walk where application_id is not null order by step
+"""
+
+# Bounded by rows of both columns, so that each line is read by the index of lines (see common.db.checks).
+_IN_LINE = f"""
+    from orders where {{listed}} and (application_id, due_at) >= (applications.id, timestamptz '-infinity')
+        and (application_id, due_at) <= (applications.id, now()) and {IS_FREE}
+    order by application_id, due_at
+"""
+_LINES = f"""
+    with waiting as materialized (
+        select id from unnest($2::text[]) as applications (id) where exists (select {_IN_LINE} limit 1)
+    ), shown as materialized (
+        select $1 / greatest(count(*), 1) + 1 as most from waiting
+    )
+    select line.domain, line.application_id, is_routine from waiting as applications, lateral (
+        select domain, application_id, due_at, kind = 'renewal' as is_routine {_IN_LINE} limit (select most from shown)
+    ) line
+    order by due_at
+"""
+
+_CLAIM = f"""
+    with due as materialized (
+        select domain from orders where domain = any($1) and due_at <= now() and {IS_FREE}
+        order by domain for update skip locked
+    ), claimed as (
+        update orders set {ClaimTable.taken("$2")} from due where orders.domain = due.domain returning orders.*
+    )
+    select claimed.domain, claimed.application_id, state, kind, fence, attempts, phases,
+        renew_at, coalesce(renew_at <= now(), false) as is_renewal_due,
+        exists (select from domains d where d.domain = claimed.domain and departed_at is not null) as dns_moved_away,
+        recheck_requested_at is not null as is_recheck, clock_timestamp() as claimed_at,
+        placed_issuer, placed_url, placed_at, placed_key,
+        extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
+        not_before, not_after, issuer, live_at >= issued_at as is_live
+    from claimed left join certificates
+        on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
+        and released_at is null
+    order by due_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Some orders, as a queue of their own (`common.claims.Queue`). `listed` is the condition of the lane's indexes."""
+
+    listed: str
+
+    async def find_due(
+        self, connection: Connection, /, *, most: int, full: Collection[str] = (), after: str = ""
+    ) -> tuple[list[Due], str]:
+        """What is due and free: all of it, or, if that is more than `most`, the beginnings of applications' lines, of
+        those that follow `after` in the order of their ids and are not `full`.
+
+        Returns it, and the last application it looked at, for the next call; empty: the next one begins anew.
+        """
+        rows = await connection.fetch(_DUE.format(listed=self.listed), most + 1)
+        if len(rows) <= most:
+            return [Due(*row) for row in rows], after
+        visited = await connection.fetch(_WALK.format(listed=self.listed), after, _MOST_VISITED)
+        applications = [row["application_id"] for row in visited]
+        shown = [each for each in applications if each not in set(full)]
+        rows = await connection.fetch(_LINES.format(listed=self.listed), most, shown)
+        return [Due(*row) for row in rows], applications[-1] if len(applications) == _MOST_VISITED else ""
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
-        return await claim(
-            connection, most=most, lease_seconds=lease_seconds, kinds=self.kinds, is_recheck=self.is_recheck
-        )
+        """Whose they are counts for nothing here."""
+        rows = await connection.fetch(_DUE.format(listed=self.listed), most)
+        return await claim_due(connection, [Due(*row) for row in rows], lease_seconds=lease_seconds)
+
+    async def next_due_seconds(self, connection: Connection, /) -> float | None:
+        return await _TABLE.next_due_seconds(connection, condition=self.listed)
 
     async def extend(self, connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
         return await extend(connection, claims, lease_seconds=lease_seconds)
@@ -261,93 +368,39 @@ class Lane:
     async def postpone(self, connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
         await postpone(connection, order, delay_seconds=delay_seconds, last_error=last_error)
 
-    async def next_due_seconds(self, connection: Connection, /) -> float | None:
-        return await next_due_seconds(connection, kinds=self.kinds, is_recheck=self.is_recheck)
+
+AWAITED = Lane("due_at is not null and kind <> 'renewal' and recheck_requested_at is null")
+ROUTINE = Lane("due_at is not null and kind = 'renewal' and recheck_requested_at is null")
+RECHECKS = Lane("recheck_requested_at is not null")
+_ALL = Lane("due_at is not null")
+
+claim = _ALL.claim
+next_due_seconds = _ALL.next_due_seconds
 
 
-AWAITED = Lane(("new", "manual", "replacement"))
-ROUTINE = Lane(("renewal",))
-_ALL = AWAITED.kinds + ROUTINE.kinds
-RECHECKS = Lane(_ALL, is_recheck=True)
-_OF_LANE = {
-    None: "kind = any($1)",
-    False: "kind = any($1) and recheck_requested_at is null",
-    True: "kind = any($1) and recheck_requested_at is not null",
-}
-
-
-async def claim(
-    connection: Connection,
-    /,
-    *,
-    most: int,
-    lease_seconds: float,
-    kinds: Collection[Kind] = _ALL,
-    is_recheck: bool | None = None,
-) -> list[Order]:
-    """With `is_recheck`, only rechecks, or only others."""
-    rows = await connection.fetch(
-        f"""
-        with due as materialized (
-            select domain from orders
-            where due_at <= now() and {_IS_FREE} and {_OF_LANE[is_recheck]}
-            order by case when kind = 'renewal' then coalesce(renew_at, due_at) else due_at end limit $2
-            for update skip locked
-        ), claimed as (
-            update orders set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-                lease_until = clock_timestamp() + make_interval(secs => $3)
-            from due where orders.domain = due.domain
-            returning orders.*
-        )
-        select claimed.domain, claimed.application_id, state, kind, fence, attempts, phases,
-            renew_at, coalesce(renew_at <= now(), false) as is_renewal_due,
-            exists (select from domains d where d.domain = claimed.domain and departed_at is not null)
-                as dns_moved_away,
-            recheck_requested_at is not null as is_recheck, clock_timestamp() as claimed_at,
-            placed_issuer, placed_url, placed_at, placed_key,
-            extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
-            not_before, not_after, issuer, live_at >= issued_at as is_live
-        from claimed left join certificates
-            on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
-            and released_at is null
-        """,
-        kinds,
-        most,
-        lease_seconds,
-    )
+async def claim_due(connection: Connection, due: Collection[Due], *, lease_seconds: float) -> list[Order]:
+    """Those of them that still are due and free, the longest due first."""
+    if not due:
+        return []
+    rows = await connection.fetch(_CLAIM, [each.domain for each in due], lease_seconds)
     return [_order(row) for row in rows]
 
 
 async def extend(connection: Connection, claims: Collection[Order], /, *, lease_seconds: float) -> set[str]:
-    rows = await connection.fetch(
-        """
-        update orders set lease_until = clock_timestamp() + make_interval(secs => $3)
-        from unnest($1::text[], $2::bigint[]) as held (domain, fence)
-        where orders.domain = held.domain and orders.fence = held.fence and lease_until is not null
-        returning orders.domain
-        """,
-        [order.domain for order in claims],
-        [order.fence for order in claims],
-        lease_seconds,
-    )
-    return {row["domain"] for row in rows}
+    return await _TABLE.extend(connection, claims, lease_seconds=lease_seconds)
 
 
 async def postpone(connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
     """A failed attempt. The owner is told once of a run of failures: when the order is given up as running."""
-    row = await connection.fetchrow(
-        """
-        update orders set lease_until = null, last_error = $3,
-            due_at = clock_timestamp() + make_interval(secs => $4),
-            state = case when state = 'running' and attempts >= $5 then 'failed' else state end
-        where domain = $1 and fence = $2 and lease_until is not null
-        returning state, failed_at
-        """,
-        order.domain,
-        order.fence,
+    row = await _TABLE.try_write(
+        connection,
+        order,
+        "lease_until = null, last_error = $3, due_at = clock_timestamp() + make_interval(secs => $4),"
+        " state = case when state = 'running' and attempts >= $5 then 'failed' else state end",
         last_error,
         delay_seconds,
         FAILED_AFTER_ATTEMPTS,
+        returning="state, failed_at",
     )
     if row is not None and row["state"] == "failed" and row["failed_at"] is None:
         await _tell_failed(connection, order, last_error)
@@ -358,27 +411,13 @@ async def _tell_failed(connection: Connection, order: Order, reason: str) -> Non
     await outcomes.record_failure(connection, order.domain, order.application_id, reason)
 
 
-async def next_due_seconds(
-    connection: Connection, /, *, kinds: Collection[Kind] = _ALL, is_recheck: bool | None = None
-) -> float | None:
-    seconds: float | None = await connection.fetchval(
-        f"""
-        select extract(epoch from due_at - clock_timestamp())::float8 from orders
-        where due_at is not null and {_IS_FREE} and {_OF_LANE[is_recheck]}
-        order by due_at limit 1
-        """,
-        kinds,
-    )
-    return seconds
-
-
 async def defer(connection: Connection, order: Order, *, delay_seconds: float, words: str) -> None:
     """Put the order off because a CA's limit is reached: no failure, and no attempt. Raises: `FenceLost`."""
-    await _write_fenced(
+    await _TABLE.write(
         connection,
+        order,
         "lease_until = null, last_error = $3, attempts = attempts - 1,"
         " due_at = clock_timestamp() + make_interval(secs => $4), state = case when $5 then 'issued' else state end",
-        order,
         words,
         delay_seconds,
         order.in_service is not None and order.in_service.is_live,
@@ -387,20 +426,20 @@ async def defer(connection: Connection, order: Order, *, delay_seconds: float, w
 
 async def record_renewal_begun(connection: Connection, order: Order) -> None:
     """Publish that an order runs again whose domain has a certificate, holding nobody. Raises: `FenceLost`."""
-    await _write_fenced(
+    await _TABLE.write(
         connection,
+        order,
         "state = 'running', hold_until = now(), phases = '{}',"
         " requested_at = case when state = 'issued' then now() else requested_at end, finished_at = null",
-        order,
     )
 
 
 async def record_placed(connection: Connection, order: Order, placed: PlacedOrder) -> None:
     """Keep what the order at the CA, and the key of its certificate, are found again by. Raises: `FenceLost`."""
-    await _write_fenced(
+    await _TABLE.write(
         connection,
-        "placed_issuer = $3, placed_url = $4, placed_at = $5, placed_key = $6",
         order,
+        "placed_issuer = $3, placed_url = $4, placed_at = $5, placed_key = $6",
         placed.issuer,
         placed.url,
         placed.placed_at,
@@ -410,7 +449,7 @@ async def record_placed(connection: Connection, order: Order, placed: PlacedOrde
 
 async def forget_placed(connection: Connection, order: Order) -> None:
     """The order at the CA has come to nothing. Raises: `FenceLost`."""
-    await _write_fenced(connection, _NOTHING_PLACED, order)
+    await _TABLE.write(connection, order, _NOTHING_PLACED)
 
 
 async def record_issued(
@@ -418,10 +457,10 @@ async def record_issued(
 ) -> None:
     """Store what the issuer gave and end the order's run, in the caller's transaction. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
-    await _write_fenced(
+    await _TABLE.write(
         connection,
-        f"state = 'issued', phases = $3, last_error = null, {_NOTHING_PLACED}",
         order,
+        f"state = 'issued', phases = $3, last_error = null, {_NOTHING_PLACED}",
         phases,
     )
     await certificates.store(connection, order.domain, order.application_id, certificate)
@@ -430,11 +469,11 @@ async def record_issued(
 async def record_live(connection: Connection, order: Order, renew_at: datetime, phases: Mapping[str, float]) -> None:
     """The edges serve the certificate: tell its owner, and rest until the first look. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
-    await _write_fenced(
+    await _TABLE.write(
         connection,
+        order,
         f"due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4, {_RECHECKED},"
         " kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(), failed_at = null",
-        order,
         renew_at,
         phases,
         FIRST_LOOK_SECONDS,
@@ -446,11 +485,11 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
 
 async def record_look(connection: Connection, order: Order, renew_at: datetime, *, look_again_seconds: float) -> None:
     """Looked after: nothing to do before then. Raises: `FenceLost`."""
-    await _write_fenced(
+    await _TABLE.write(
         connection,
+        order,
         "renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
         f" lease_until = null, attempts = 0, {_RECHECKED}",
-        order,
         renew_at,
         look_again_seconds,
     )
@@ -461,15 +500,15 @@ async def record_dns_moved_away(connection: Connection, order: Order, *, look_ag
     owner is notified once. A recheck requested since the order was claimed is due at once. Raises: `FenceLost`.
     """
     await certificates.lock_domain(connection, order.domain)
-    await _write_fenced(
+    await _TABLE.write(
         connection,
+        order,
         "lease_until = null, last_error = $3,"
         " due_at = clock_timestamp() + case when recheck_requested_at > $6 then interval '0'"
         "     else make_interval(secs => $4) end,"
         " recheck_requested_at = case when recheck_requested_at > $6 then recheck_requested_at end,"
         " rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
         " state = case when $5 then 'issued' else 'failed' end",
-        order,
         words,
         look_again_seconds,
         order.in_service is not None and order.in_service.is_live,
@@ -488,16 +527,9 @@ async def record_dns_returned(connection: Connection, order: Order) -> None:
     returned = await connection.execute(
         "update domains set departed_at = null where domain = $1 and departed_at is not null", order.domain
     )
-    await _write_fenced(connection, f"last_error = null, failed_at = null, attempts = 1, {_RECHECKED}", order)
+    await _TABLE.write(connection, order, f"last_error = null, failed_at = null, attempts = 1, {_RECHECKED}")
     if returned != "UPDATE 0" and order.in_service is not None and order.in_service.is_live:
         await outcomes.record_success(connection, order.domain, order.application_id)
-
-
-async def _write_fenced(connection: Connection, assignments: str, order: Order, *values: object) -> None:
-    """`assignments` take `values` from $3 on."""
-    statement = f"update orders set {assignments} where domain = $1 and fence = $2 and lease_until is not null"
-    if await connection.execute(statement, order.domain, order.fence, *values) != "UPDATE 1":
-        raise FenceLost(f"the order of {order.domain} is another's now")
 
 
 def _order(row: Record) -> Order:

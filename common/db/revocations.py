@@ -4,16 +4,18 @@ Owns the SQL of ``revocations``. The row is claimed work (`common.claims`). It c
 certificate is replaced or erased meanwhile.
 """
 
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
 from common.db.certificates import RevokedCertificate
+from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.session import Connection
-from common.errors import FenceLost
 
 REASONS: Mapping[str, int] = MappingProxyType(
     {"unspecified": 0, "keyCompromise": 1, "affiliationChanged": 3, "superseded": 4, "cessationOfOperation": 5}
@@ -23,6 +25,11 @@ REASONS: Mapping[str, int] = MappingProxyType(
 KEPT_DAYS = 90
 REPLACED_WITHIN_SECONDS = 300.0
 """How long a certificate that is served still waits for the one in its place."""
+
+_TABLE = ClaimTable("revocations", key="id", key_type="bigint")
+
+extend = _TABLE.extend
+next_due_seconds = _TABLE.next_due_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +92,12 @@ async def hasten(connection: Connection, domain: str) -> None:
 
 async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Revocation]:
     rows = await connection.fetch(
-        """
+        f"""
         with due as materialized (
-            select id from revocations
-            where due_at <= now() and (lease_until is null or lease_until <= now())
-            order by due_at limit $1
+            select id from revocations where due_at <= now() and {IS_FREE} order by due_at limit $1
             for update skip locked
         )
-        update revocations set fence = pg_current_xact_id()::text::bigint, attempts = attempts + 1,
-            lease_until = clock_timestamp() + make_interval(secs => $2)
+        update revocations set {ClaimTable.taken("$2")}
         from due where revocations.id = due.id
         returning revocations.id, domain, issuer, chain, reason, fence, attempts
         """,
@@ -103,48 +107,16 @@ async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -
     return [Revocation(**row) for row in rows]
 
 
-async def extend(connection: Connection, claims: Collection[Revocation], /, *, lease_seconds: float) -> set[str]:
-    rows = await connection.fetch(
-        """
-        update revocations set lease_until = clock_timestamp() + make_interval(secs => $3)
-        from unnest($1::bigint[], $2::bigint[]) as held (id, fence)
-        where revocations.id = held.id and revocations.fence = held.fence and lease_until is not null
-        returning revocations.id
-        """,
-        [claim.id for claim in claims],
-        [claim.fence for claim in claims],
-        lease_seconds,
-    )
-    return {str(row["id"]) for row in rows}
-
-
 async def postpone(connection: Connection, claim: Revocation, /, *, delay_seconds: float, last_error: str) -> None:
-    await connection.execute(
-        "update revocations set lease_until = null, last_error = $3,"
-        " due_at = clock_timestamp() + make_interval(secs => $4)"
-        " where id = $1 and fence = $2 and lease_until is not null",
-        claim.id,
-        claim.fence,
+    await _TABLE.try_write(
+        connection,
+        claim,
+        "lease_until = null, last_error = $3, due_at = clock_timestamp() + make_interval(secs => $4)",
         last_error,
         delay_seconds,
     )
 
 
-async def next_due_seconds(connection: Connection, /) -> float | None:
-    seconds: float | None = await connection.fetchval(
-        "select extract(epoch from due_at - clock_timestamp())::float8 from revocations"
-        " where due_at is not null and (lease_until is null or lease_until <= now()) order by due_at limit 1"
-    )
-    return seconds
-
-
 async def record_revoked(connection: Connection, claim: Revocation) -> None:
     """Raises: `FenceLost`."""
-    status = await connection.execute(
-        "update revocations set due_at = null, lease_until = null, last_error = null, revoked_at = now()"
-        " where id = $1 and fence = $2 and lease_until is not null",
-        claim.id,
-        claim.fence,
-    )
-    if status != "UPDATE 1":
-        raise FenceLost(f"the revocation {claim.id} is another's now")
+    await _TABLE.write(connection, claim, "due_at = null, lease_until = null, last_error = null, revoked_at = now()")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import resource
 import signal
 import socket
 import sys
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from common import logs
 from common.errors import FrontageError
-from common.processes import loop_factory, settle_garbage_collector
+from common.processes import loop_factory, raise_descriptor_limit, settle_garbage_collector
 from common.settings import Settings
 from edge.process.acceptor import Acceptor, accept_from
 from edge.process.child import LINE_LIMIT_BYTES
@@ -143,7 +142,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # sent to the whole group at times; only the supervisor decides
     logs.configure(f"edge worker {sys.argv[1]}")
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_work(control))
@@ -190,11 +189,6 @@ def compose(name: str, settings: Settings) -> Service:
 def _log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """A callback broke: its connection is lost, the worker goes on."""
     log.error("unhandled error", what=context["message"], exc_info=context.get("exception"))
-
-
-def _raise_descriptor_limit() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

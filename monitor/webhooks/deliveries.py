@@ -24,8 +24,8 @@ from common.secrets import Keyring
 from monitor.webhooks.schedule import next_delay_seconds, parse_retry_after
 from monitor.webhooks.sender import Answer, Sender
 from monitor.webhooks.signing import signed_headers
+from monitor.webhooks.slots import MOST_AT_ONCE, QUICK_SECONDS, Slots
 
-_AT_ONCE = 256  # mostly waiting; enough that partners who hang, one each, leave room for the others
 _POLL_SECONDS = 1.0  # partners who ask for a test or a replay wait no longer
 
 _log = get_logger("monitor.webhooks")
@@ -43,23 +43,45 @@ def make_runner(
 ) -> Runner[Claimed]:
     """To be run by the role; to be woken by whoever recorded an event."""
     work = Deliveries(database, sender, keyring, clock, random)
+    slots = Slots(clock)
 
     async def perform(claimed: Claimed) -> None:
         try:
-            await work.perform(claimed)
+            with slots.hold(claimed):
+                await work.perform(claimed)
         finally:
             runner.wake()  # its endpoint has room again
 
     runner = Runner(
         database,
-        deliveries,
+        Queue(slots),
         perform,
-        concurrency=_AT_ONCE,
+        concurrency=MOST_AT_ONCE,
         random=random,
         lease_seconds=lease_seconds,
         poll_seconds=poll_seconds,
     )
     return runner
+
+
+class Queue:
+    """`common.db.deliveries` within this process' slots."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self.extend = deliveries.extend
+        self.postpone = deliveries.postpone
+        self.next_due_seconds = deliveries.next_due_seconds
+
+    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Claimed]:
+        free = self._slots.free()
+        return await deliveries.claim(
+            connection,
+            most=min(most, free.quick),
+            most_slow=min(max(0, most - free.quick), free.slow),
+            full=free.hanging,
+            lease_seconds=lease_seconds,
+        )
 
 
 class Deliveries:
@@ -79,12 +101,14 @@ class Deliveries:
                 await deliveries.record_superseded(connection, claimed)
             return
         began = self._clock.now()
+        began_at = self._clock.monotonic()
         answer = await self._attempt(claimed, began)
+        seconds = self._clock.monotonic() - began_at
         entry = {"at": began.isoformat(timespec="seconds"), "status": answer.status, "error": answer.error}
 
         async def write() -> None:
             async with self._database.transaction() as connection:
-                await self._record(connection, claimed, answer, entry)
+                await self._record(connection, claimed, answer, entry, seconds)
 
         await outlast_outage(write)
 
@@ -108,11 +132,15 @@ class Deliveries:
         envelopes = filter(None, (claimed.secret, claimed.previous_secret))
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
 
-    async def _record(self, connection: Connection, claimed: Claimed, answer: Answer, entry: LogEntry) -> None:
+    async def _record(
+        self, connection: Connection, claimed: Claimed, answer: Answer, entry: LogEntry, seconds: float
+    ) -> None:
         if answer.error is None:
-            await deliveries.record_delivered(connection, claimed, entry)
+            await deliveries.record_delivered(connection, claimed, entry, is_slow=seconds > QUICK_SECONDS)
             return
-        endpoint = await webhook_endpoints.note_failure(connection, claimed.application_id, answer.error)
+        endpoint = await webhook_endpoints.note_failure(
+            connection, claimed.application_id, answer.error, seconds=seconds
+        )
         retry_after = parse_retry_after(answer.retry_after, self._clock.now())
         delay = next_delay_seconds(claimed.failures + 1, retry_after, self._random)
         await deliveries.record_failed(connection, claimed, entry, delay)

@@ -772,3 +772,25 @@ async def test_http_keeps_its_own_statuses(service: Service, ssl_partner: Ssl) -
         for method in ("POST", "PUT", "DELETE"):
             answer = await call(method, "/ssl", data=body, headers=headers)
             assert refusal(answer) == (502, "Invalid request body")
+
+
+async def test_renewal_is_limited_to_five_a_day(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    await ssl_partner.post(DOMAIN)
+    await go_live(service, DOMAIN, ssl_partner.id)
+    for _ in range(5):
+        assert (await ssl_partner.put(DOMAIN)).status == 200
+        assert (await ssl_partner.put(DOMAIN)).status == 200  # the same renewal
+        await go_live(service, DOMAIN, ssl_partner.id)
+
+    answer = await ssl_partner.put(DOMAIN)
+    words = "The certificate cannot be renewed: this domain has been renewed too many times in 24 hours."
+    assert refusal(answer) == (502, words)
+    assert await order_state(service, DOMAIN) == "issued"
+
+    async with service.database.connection() as connection:
+        await connection.execute(
+            "update orders set renewals_requested_at = array(select at - interval '1 day'"
+            " from unnest(renewals_requested_at) as at)"
+        )
+    assert (await ssl_partner.put(DOMAIN)).status == 200

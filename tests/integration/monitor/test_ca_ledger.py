@@ -17,7 +17,7 @@ from common.secrets import Keyring
 from tests.integration.expiry import erase
 
 from . import parts
-from .parts import DOMAIN, LimitedIssuer
+from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, LimitedIssuer
 
 CA = "https://ca.example/directory"
 
@@ -57,8 +57,8 @@ async def test_many_monitors_reserve_as_one(shop: Database, dsn: str) -> None:
         found = await asyncio.gather(
             *(reserve((shop, other)[number % 2], order, limits) for number, order in enumerate(held))
         )
-    assert len(full(found)) == 20
-    assert len(await parts.fetch(shop, "select 1 from ca_ledger")) == 10
+    assert len(full(found)) == 22
+    assert len(await parts.fetch(shop, "select 1 from ca_ledger")) == 8  # and two are kept for other applications
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,36 @@ async def test_another_registered_domain_has_limits_of_its_own(shop: Database) -
 
 
 async def test_expiring_comes_before_new_and_new_before_manual(shop: Database) -> None:
-    limits = Limits(orders_per_account=10)
-    held = await claimed(shop, *(f"shop.customer{number}.example" for number in range(40)))
+    limits = Limits(orders_per_account=20)
+    held = await claimed(shop, *(f"shop.customer{number}.example" for number in range(80)))
     taken: dict[Urgency, int] = {}
     of_each: tuple[Urgency, ...] = ("manual", "renewal", "new", "expiring")
     for number, urgency in enumerate(of_each):
-        found = [await reserve(shop, order, limits, urgency) for order in held[number * 10 : number * 10 + 10]]
+        found = [await reserve(shop, order, limits, urgency) for order in held[number * 20 : number * 20 + 20]]
         taken[urgency] = len(found) - len(full(found))
-    assert taken == {"manual": 6, "renewal": 0, "new": 3, "expiring": 1}
+    assert taken == {"manual": 10, "renewal": 0, "new": 5, "expiring": 1}  # of one application
+
+
+async def test_account_emptied_by_one_application_has_slots_for_another(shop: Database) -> None:
+    limits = Limits(orders_per_account=300)
+    greedy = await claimed(shop, *(f"shop.customer{number}.example" for number in range(400)))
+    for order in greedy:
+        last = await reserve(shop, order, limits, "new")
+    assert isinstance(last, Full)
+    assert last.limit == "orders_per_application"
+    taken = await parts.fetch(shop, "select taken_at from ca_ledger order by taken_at")
+    assert last.free_at == taken[0]["taken_at"] + timedelta(hours=3)
+    for number in range(20):
+        await parts.power(shop, f"new{number}.example", application_id=OTHER_APPLICATION)
+    async with shop.transaction() as connection:
+        modest = await orders.claim(connection, most=100, lease_seconds=60)
+    found = [await reserve(shop, order, limits, "new") for order in modest]
+    placed = len(found) - len(full(found))
+    print(f"one application took {len(taken)} of 270 orders; of another's first {len(found)}, {placed} were placed")
+    assert len(found) == 20
+    assert not full(found)
+    await age(shop, timedelta(hours=3))
+    assert isinstance(await reserve(shop, greedy[-1], limits, "new"), int)
 
 
 async def test_renewal_the_authority_suggested_does_not_count(shop: Database) -> None:
@@ -196,7 +218,7 @@ async def test_order_waits_for_a_slot_without_failing_and_then_goes_on(
         assert "1 certificates of the registered domain in 7 days" in order["last_error"]
         assert timedelta(days=6, hours=23) < order["due_at"] - await now(shop) < timedelta(days=7, hours=1)
         async with shop.connection() as connection:
-            found = await ca_ledger.next_slot(connection, issuer.name, second, limits)
+            found = await ca_ledger.next_slot(connection, issuer.name, second, APPLICATION, limits)
         assert found is not None
         assert found.free_at <= order["due_at"]
         await age(shop, timedelta(days=7))

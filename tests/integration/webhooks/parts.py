@@ -15,7 +15,7 @@ from common import applications as minting
 from common.addresses import AddressPolicy
 from common.claims import Runner
 from common.clock import SystemClock
-from common.db import deliveries, events
+from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import NewApplication, create_application, webhook_secret_identity
 from common.db.deliveries import Claimed
 from common.db.events import EventType, NewEvent
@@ -62,6 +62,15 @@ def an_event(
     **fields: Any,
 ) -> NewEvent:
     return NewEvent(application_id, event_type, domain, subdomain, {"user_id": None} | fields)
+
+
+async def note_answer(database: Database, application_id: str = APPLICATION) -> None:
+    """The application's endpoint has answered: it may have several deliveries at once."""
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into webhook_endpoints (application_id) values ($1) on conflict do nothing", application_id
+        )
+        await webhook_endpoints.note_success(connection, application_id)
 
 
 async def record(database: Database, event: NewEvent | None = None) -> str:

@@ -280,6 +280,7 @@ async def test_missing_superseded_in_the_middle_of_its_attempt_is_not_tried_agai
         return web.Response(status=204)
 
     sink.answer_by(fail_late)
+    await parts.note_answer(database)
     missing = await record(database)
     async with delivering(database, keyring):
         await sink.wait_for(1)
@@ -303,6 +304,7 @@ async def test_slow_partner_holds_a_few_of_its_own_and_nobody_elses(
     async with WebhookSink.serve() as slow:
         slow.answer_by(hang)
         await parts.add_application(database, keyring, slow.url, OTHER_APPLICATION)
+        await parts.note_answer(database, OTHER_APPLICATION)
         backlog = [await record(database, an_event(application_id=OTHER_APPLICATION)) for _ in range(40)]
         async with delivering(database, keyring), delivering(database, keyring):
             await slow.wait_for(MOST_AT_ONCE)
@@ -321,6 +323,7 @@ async def test_room_of_an_endpoint_is_never_given_twice(database: Database, secr
     """Sixteen monitors that claim at the same moment."""
     for _ in range(60):
         await record(database)
+    await parts.note_answer(database)
 
     async def claim() -> int:
         async with database.transaction() as connection:

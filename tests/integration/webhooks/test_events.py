@@ -83,6 +83,7 @@ async def test_application_without_webhook_has_events_and_no_deliveries(database
 
 
 async def test_restored_supersedes_the_missing_of_its_own_name_only(partner: Database) -> None:
+    await parts.note_answer(partner)
     missing, elsewhere = await record(partner), await record(partner, an_event(subdomain="shop"))
     secured = await record(partner, an_event("domain.secure"))
     restored = await record(partner, an_event("domain.record_restored"))

@@ -31,6 +31,7 @@ async def test_events_of_a_monitor_killed_in_the_middle_arrive_by_another(
 
     async with WebhookSink.serve() as sink:
         secret = await parts.add_application(database, keyring, sink.url)
+        await parts.note_answer(database)
         sink.answer_by(hang)
         event_ids = [await record(database) for _ in range(3)]
         async with monitor(tmp_path, **variables) as doomed:

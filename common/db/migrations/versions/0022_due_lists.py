@@ -1,4 +1,4 @@
-"""Checks remember that a record's TTL is longer than the check interval."""
+"""Due lists that are as long as what is due."""
 
 from __future__ import annotations
 
