@@ -170,19 +170,7 @@ async def test_one_partner_cannot_hold_up_anothers_alarms(
 ) -> None:
     await set_up(shop, server, checking, COUNT + 10)
     mine = [domain(number) for number in range(COUNT, COUNT + 10)]
-    async with shop.transaction() as connection:
-        await connection.execute(
-            "insert into applications select (jsonb_populate_record(applications, $1)).* from applications",
-            {"id": "neighbour", "cname_target": "neighbour"},
-        )
-        await connection.execute(
-            "update checks set application_id = 'neighbour' from monitored_domains of_it"
-            " where checks.id = of_it.id and of_it.domain = any($1)",
-            mine,
-        )
-        await connection.execute(
-            "update monitored_domains set application_id = 'neighbour' where domain = any($1)", mine
-        )
+    await move(shop, "neighbour", mine)
     await check_now(shop, checking)
     lose(server, COUNT)
     server.zone.remove(mine[0])
@@ -209,3 +197,37 @@ async def test_a_held_domain_that_can_no_longer_be_asked_does_not_make_the_servi
     assert await held(shop) == waiting > 0, "silence confirms nothing"
     reason = (await health(shop)).reason
     assert reason is None or HELD not in reason
+
+
+async def test_two_partners_cannot_hold_up_a_thirds_alarms(
+    shop: Database, server: NameServer, checking: Checking
+) -> None:
+    await set_up(shop, server, checking, 2 * COUNT + 10)
+    mine = [domain(number) for number in range(2 * COUNT, 2 * COUNT + 10)]
+    await move(shop, "second", [domain(number) for number in range(COUNT, 2 * COUNT)])
+    await move(shop, "third", mine)
+    await check_now(shop, checking)
+    lose(server, 2 * COUNT)
+    server.zone.remove(mine[0])
+    await check_now(shop, checking, *(domain(number) for number in range(2 * COUNT)))
+    assert await held(shop) > 0
+    await check_now(shop, checking, *mine)
+    assert [event["type"] for event in await events_of(shop, mine[0])] == ["domain.record_missing"]
+
+
+async def move(shop: Database, application_id: str, domains: list[str]) -> None:
+    """Make these domains another application's."""
+    async with shop.transaction() as connection:
+        await connection.execute(
+            "insert into applications select (jsonb_populate_record(applications, $1)).* from applications limit 1",
+            {"id": application_id, "cname_target": application_id},
+        )
+        await connection.execute(
+            "update checks set application_id = $2 from monitored_domains of_it"
+            " where checks.id = of_it.id and of_it.domain = any($1)",
+            domains,
+            application_id,
+        )
+        await connection.execute(
+            "update monitored_domains set application_id = $2 where domain = any($1)", domains, application_id
+        )

@@ -22,16 +22,15 @@ def test_fifty_domains_and_over_a_fifth_are_too_many(turned: int, rechecked: int
     [
         ({"other": 60, "app": 1}, {"other": 60, "app": 50}, False),  # one partner's own doing
         ({"other": 60}, {"other": 60, "app": 50}, False),
-        ({"other": 60, "app": 11}, {"other": 60, "app": 50}, True),  # ours turned as they did
+        ({"other": 60, "app": 11}, {"other": 60, "app": 50}, False),  # so many are unchanged
+        ({"other": 60, "app": 50}, {"other": 60, "app": 50}, True),  # none is unchanged
         ({"other": 1000, "app": 2}, {"other": 1000, "app": 2}, True),
-        ({"other": 60, "third": 60, "app": 1}, {"other": 60, "third": 60, "app": 50}, True),  # not one alone
+        ({"other": 60, "third": 60, "app": 1}, {"other": 60, "third": 60, "app": 50}, False),  # nor two's
         ({"other": 30, "app": 30}, {"other": 30, "app": 30}, True),
         ({"other": 10, "app": 60}, {"other": 1000, "app": 100}, False),
     ],
 )
-def test_no_application_alone_holds_up_anothers_alarms(
-    turned: dict[str, int], rechecked: dict[str, int], is_held: bool
-) -> None:
+def test_losses_of_others_hold_up_no_alarm(turned: dict[str, int], rechecked: dict[str, int], is_held: bool) -> None:
     assert Tally(rechecked, turned).holds("app") is is_held
 
 
