@@ -46,14 +46,18 @@ class MonitorHandlers:
         await self._service.unwatch(application_of(request), await read_body(request, UnwatchBody))
         return answers.message(DELETED)
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: web.Request) -> web.StreamResponse:
         if "domain" in request.query:
             found = await self._service.find(_key(request, queries.parse_text(request.query, "domain")))
             return answers.respond(monitor_answers.monitored_domain(found))
         query = monitor_queries.parse_monitor_query(request.query)
         page = await self._service.list_page(application_of(request), query)
-        domains = [monitor_answers.monitored_domain(domain) for domain in page]
-        return answers.respond({"domains": domains, "page": query.offset, "totalItems": len(domains)})
+        return await answers.stream(
+            request,
+            "domains",
+            (monitor_answers.monitored_domain(domain) for domain in page),
+            {"page": query.offset, "totalItems": len(page)},
+        )
 
     async def get_one(self, request: web.Request) -> web.Response:
         return answers.respond(monitor_answers.monitored_domain(await self._service.find(_key_of_path(request))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -39,3 +40,18 @@ def message(text: str, status: int = 200, notices: Iterable[Notice] = ()) -> web
 
 def respond(content: dict[str, Any] | list[Any], status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")
+
+
+async def stream(
+    request: web.Request, name: str, items: Iterable[dict[str, Any]], rest: dict[str, Any]
+) -> web.StreamResponse:
+    """An object whose first field is a long list: one item at a time is in memory, and sent before the next is made."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    with suppress(ConnectionError):  # the client has disconnected
+        await response.prepare(request)
+        await response.write(b"{" + orjson.dumps(name) + b":[")
+        for number, item in enumerate(items):
+            await response.write((b"," if number else b"") + orjson.dumps(item))
+        await response.write(b"]," + orjson.dumps(rest).removeprefix(b"{"))
+        await response.write_eof()
+    return response

@@ -17,7 +17,7 @@ from api.schemas.monitor_queries import MonitorQuery
 from common.db import monitor_health, monitored_domains
 from common.db.applications import Application
 from common.db.monitor_health import Health
-from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain
+from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain, Page
 from common.db.pool import Database
 from common.record_rules import check_size
 from common.record_sets import Records, distinct, without
@@ -50,7 +50,7 @@ class MonitorService:
         if outcome == "not empty":
             raise Refused(NOT_EMPTY)
 
-    async def list_page(self, application: Application, query: MonitorQuery) -> list[MonitoredDomain]:
+    async def list_page(self, application: Application, query: MonitorQuery) -> Page:
         async with self.database.connection() as connection:
             return await monitored_domains.list_page(
                 connection, application.id, offset=query.offset, limit=query.limit, dates=query.dates

@@ -16,11 +16,12 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
+import orjson
 from asyncpg import Connection, Record
 
 from common import records as dns
@@ -35,13 +36,17 @@ _WHERE = "where application_id = $1 and domain = $2 and coalesce(subdomain, '') 
 _COLUMNS = """id, application_id, domain, subdomain, user_id, job_id, user_email, source, date_added, dns_records,
     records_present, records_missing, missing_records_last_detected, last_checked_at"""
 
+# As text: a page of two hundred names holds up to 26 MB, and many times that as objects.
+_LISTED = """id, application_id, domain, subdomain, user_id, job_id, user_email, source, date_added, dns_records::text,
+    records_present::text, records_missing::text, missing_records_last_detected, last_checked_at"""
+
 _PAGE = f"""
     with start as materialized (select begins_at, before from find_monitored($1, $2, $3, $4)), page as (
         select id from monitored_domains
         where application_id = $1 and date_added >= (select begins_at from start) and date_added < $3
         order by date_added, id offset (select before from start) limit $5
     )
-    select {_COLUMNS} from page join monitored_domains using (id) order by date_added, id
+    select {_LISTED} from page join monitored_domains using (id) order by date_added, id
 """
 
 
@@ -77,6 +82,19 @@ class MonitoredDomain:
     records_missing: list[dict[str, Any]] | None
     missing_records_last_detected: datetime | None
     last_checked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Names in the order they were added, each read when the iteration reaches it."""
+
+    rows: list[Record]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[MonitoredDomain]:
+        return map(_monitored, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +167,10 @@ async def find_last_check(connection: Connection[Record], key: Key) -> LastCheck
 
 async def list_page(
     connection: Connection[Record], application_id: str, *, offset: int, limit: int, dates: tuple[date, date] | None
-) -> list[MonitoredDomain]:
+) -> Page:
     """The application's names in the order they were added, the first `offset` left out; `dates` are days in UTC,
     the first and the last."""
-    rows = await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit)
-    return [_monitored(row) for row in rows]
+    return Page(await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit))
 
 
 def _bounds(dates: tuple[date, date] | None) -> tuple[datetime, datetime]:
@@ -240,6 +257,10 @@ def _maybe_records(stored: list[dict[str, Any]] | None) -> Records | None:
     return None if stored is None else _records(stored)
 
 
+def _decoded(stored: Any) -> Any:
+    return orjson.loads(stored) if isinstance(stored, str) else stored
+
+
 def _monitored(row: Record) -> MonitoredDomain:
     return MonitoredDomain(
         id=row["id"],
@@ -247,9 +268,9 @@ def _monitored(row: Record) -> MonitoredDomain:
         labels=Labels(row["user_id"], row["job_id"], row["user_email"]),
         source=row["source"],
         date_added=row["date_added"],
-        dns_records=row["dns_records"],
-        records_present=row["records_present"],
-        records_missing=row["records_missing"],
+        dns_records=_decoded(row["dns_records"]),
+        records_present=_decoded(row["records_present"]),
+        records_missing=_decoded(row["records_missing"]),
         missing_records_last_detected=row["missing_records_last_detected"],
         last_checked_at=row["last_checked_at"],
     )
