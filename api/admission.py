@@ -4,6 +4,8 @@ Rules
     a request holds a slot for `_HOLD_SECONDS` at most: a slot is for work, and most of a long request is waiting
     a request that asks the DNS also holds one of its application's own slots until it ends: questions to servers that
         do not answer take seconds each, and the resolver has a bounded number of passes
+    tokens are verified in turns too: of the application that the request names, from its address, so that a request
+        which names another's application takes no turn of it
     an application with too many requests waiting is answered 429 for further ones
 """
 
@@ -17,6 +19,7 @@ from common.fair_queue import FairQueue, TooManyWaiting
 _SLOTS = 32
 _HOLD_SECONDS = 0.1
 _MOST_WAITING = 200
+_VERIFICATIONS = 8  # each needs a connection of the pool
 _DNS_SLOTS = 32  # of one application; a quarter of the resolver's passes (`common.dns.resolvers.MOST_PASSES`)
 _MOST_WAITING_FOR_DNS = 128
 
@@ -29,7 +32,16 @@ class Admission:
 
     def __init__(self) -> None:
         self._slots = FairQueue(_SLOTS, longest_hold_seconds=_HOLD_SECONDS, most_waiting_per_tenant=_MOST_WAITING)
+        self._verifications = FairQueue(
+            _VERIFICATIONS, longest_hold_seconds=_HOLD_SECONDS, most_waiting_per_tenant=_MOST_WAITING
+        )
         self._dns: dict[str, tuple[FairQueue, int]] = {}
+
+    @asynccontextmanager
+    async def verification_slot(self, address: str, named_application_id: str) -> AsyncIterator[None]:
+        """For the time in which a token is verified. Raises: `TooManyWaiting`."""
+        async with self._verifications.slot(f"{address} {named_application_id[:64]}"):
+            yield
 
     @asynccontextmanager
     async def slot(self, application_id: str) -> AsyncIterator[None]:

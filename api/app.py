@@ -59,6 +59,7 @@ def build_app(
     policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
     limits = RateLimits.of(settings, clock)
+    admission = Admission()
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
     enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock)
     probe_origin = OriginProbe(policy, settings.dns_servers)
@@ -74,8 +75,8 @@ def build_app(
         middlewares=[
             answered(counters, clock),
             limited(limits, settings.api_trusted_proxies),
-            authenticated(authenticator, limits),
-            admitted(Admission()),
+            authenticated(authenticator, limits, admission),
+            admitted(admission),
         ],
         client_max_size=LARGEST_BODY_BYTES,
     )

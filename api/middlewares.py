@@ -97,12 +97,18 @@ def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
     return limit_request
 
 
-def authenticated(authenticator: Authenticator, limits: RateLimits) -> Middleware:
+def authenticated(authenticator: Authenticator, limits: RateLimits, admission: Admission) -> Middleware:
     @web.middleware
     async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
         if resource is not None and resource.canonical not in OPEN_ROUTES:
-            request[APPLICATION] = application = await authenticator.authenticate(request.headers)
+            named = request.headers.get("applicationId", "")
+            try:
+                async with admission.verification_slot(request[CLIENT_ADDRESS], named):
+                    application = await authenticator.authenticate(request.headers)
+            except TooManyWaiting as error:
+                raise _too_many_at_once() from error
+            request[APPLICATION] = application
             if wait := limits.charge_application(application.id):
                 raise too_many_requests(wait, "too many requests of this application")
         return await handler(request)
@@ -120,9 +126,13 @@ def admitted(admission: Admission) -> Middleware:
             async with slot(request[APPLICATION].id):
                 return await handler(request)
         except TooManyWaiting as error:
-            raise too_many_requests(_FULL_QUEUE_SECONDS, "too many requests of this application at once") from error
+            raise _too_many_at_once() from error
 
     return admit_request
+
+
+def _too_many_at_once() -> Refused:
+    return too_many_requests(_FULL_QUEUE_SECONDS, "too many requests of this application at once")
 
 
 def _asks_dns(request: web.Request) -> bool:

@@ -97,7 +97,8 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        _log.info("request not understood", status=status, error=type(exc).__name__)
+        if not isinstance(exc, ConnectionError):  # the client, or this process, has closed the connection
+            _log.info("request not understood", status=status, error=type(exc).__name__)
         if request.writer.output_size > 0:
             raise ConnectionError("part of an answer was sent already")
         response = answers.respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)

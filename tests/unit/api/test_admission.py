@@ -28,6 +28,21 @@ async def test_questions_to_dead_servers_keep_no_other_application_waiting() -> 
     assert not admission._dns, "nothing is kept of an application that asks no more"
 
 
+async def test_tokens_are_verified_in_turns() -> None:
+    admission, end = Admission(), asyncio.Event()
+
+    async def verify(application_id: str) -> None:
+        async with admission.verification_slot("192.0.2.1", application_id):
+            await end.wait()
+
+    busy = [asyncio.create_task(verify("busy")) for _ in range(150)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(1), admission.verification_slot("192.0.2.1", "other"):
+        pass
+    end.set()
+    await asyncio.gather(*busy)
+
+
 async def test_slow_requests_keep_no_other_application_waiting() -> None:
     admission, end = Admission(), asyncio.Event()
 
