@@ -169,19 +169,13 @@ async def _list(
     after: str,
     limit: int,
 ) -> list[Domain]:
-    """Up to `limit` names; a page is read in short statements, however rare the status is."""
+    """Up to `limit` names; a page is read in short statements, however rare the product or the status."""
     from common.db import domains
 
     wanted: list[Domain] = []
     names: set[str] = set()
     while True:
-        page = await domains.list_names(
-            connection,
-            after=after,
-            most=_READ_AT_ONCE,
-            application_id=application_id,
-            product=product.value if product else None,
-        )
+        page = await domains.list_names(connection, after=after, most=_READ_AT_ONCE, application_id=application_id)
         for each in await domains.find_many(connection, page):
             if (product and each.product != product) or (status and each.status != status):
                 continue

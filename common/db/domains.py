@@ -313,33 +313,20 @@ async def _settle_lapsed(connection: Connection[Record], application_id: str) ->
 
 
 async def list_names(
-    connection: Connection[Record],
-    *,
-    after: str = "",
-    most: int,
-    application_id: str | None = None,
-    product: Product | None = None,
+    connection: Connection[Record], *, after: str = "", most: int, application_id: str | None = None
 ) -> list[str]:
-    """The next `most` enrolled names after `after`, in their order: all, or an application's, or a product's."""
+    """The next `most` enrolled names after `after`, in their order: all, or an application's. However many there are,
+    no more rows are read."""
     if application_id is None:
-        rows = await connection.fetch(
-            "select domain from domains where domain > $1 and ($3::text is null or product = $3)"
-            " group by domain order by domain limit $2",
-            after,
-            most,
-            product,
+        statement = "select domain from domains where domain > $1 group by domain order by domain limit $2"
+        rows = await connection.fetch(statement, after, most)
+    else:  # two ordered walks over the application's own index
+        each = (
+            "(select domain from domains where application_id = $3 and product = '{}' and domain > $1"
+            " order by domain limit $2)"
         )
-        return [row["domain"] for row in rows]
-    rows = await connection.fetch(  # two ordered walks over the application's own index
-        "(select domain from domains where application_id = $3 and product = 'power' and domain > $1"
-        "  and coalesce($4, 'power') = 'power' order by domain limit $2)"
-        " union (select domain from domains where application_id = $3 and product = 'secure' and domain > $1"
-        "  and coalesce($4, 'secure') = 'secure' order by domain limit $2) order by domain limit $2",
-        after,
-        most,
-        application_id,
-        product,
-    )
+        statement = f"{each.format('power')} union {each.format('secure')} order by domain limit $2"
+        rows = await connection.fetch(statement, after, most, application_id)
     return [row["domain"] for row in rows]
 
 
