@@ -114,12 +114,16 @@ async def test_a_deep_page_reads_no_more_than_the_first(database: Database) -> N
             deep = await blocks_read(connection, status, 450)
             assert deep < first + 200, "a page far down the list"
             assert first < 1000
+        settled = await blocks_of(connection, "select settle_lapsed_domains($1, 1000)", APPLICATION)
+        assert settled < 200, "nothing has lapsed: the list is not walked"
 
 
 async def blocks_read(connection: Connection, status: bool | None, offset: int) -> int:
-    [plan] = await connection.fetchrow(  # type: ignore[misc]
-        f"explain (analyze, buffers, format json) {domains._PAGE}", APPLICATION, "power", status, offset, 50
-    )
+    return await blocks_of(connection, domains._PAGE, APPLICATION, "power", status, offset, 50)
+
+
+async def blocks_of(connection: Connection, query: str, *values: Any) -> int:
+    plan = await connection.fetchval(f"explain (analyze, buffers, format json) {query}", *values)
     content: Any = orjson.loads(plan) if isinstance(plan, str) else plan
     top = content[0]["Plan"]
     return int(top["Shared Hit Blocks"]) + int(top["Shared Read Blocks"])

@@ -150,7 +150,7 @@ create function settle_lapsed_domains(of_application text, most integer) returns
     with lapsed as (
         select domain, product from domains
         where application_id = of_application and is_active and active_until <= now()
-        order by domain, product limit most for no key update
+        order by active_until limit most for no key update  -- in the order of domains_lapsing
     ), settled as (
         update domains d set active_until = null from lapsed
         where d.domain = lapsed.domain and d.product = lapsed.product returning 1
