@@ -96,6 +96,8 @@ def main() -> None:
         figures = asyncio.run(_measure(arguments))
     except FrontageError as error:
         sys.exit(f"bench.feed: {error}")
+    except ExceptionGroup as group:
+        sys.exit(f"bench.feed: {group.exceptions[0]}")
     except KeyboardInterrupt:
         sys.exit(1)
     console = Console(soft_wrap=True)
@@ -171,7 +173,7 @@ async def _pgbench(dsn: str, script: Path, writers: int, seconds: int) -> tuple[
         out, err = await process.communicate()
     commits, latency = re.search(rb"tps = ([\d.]+)", out), re.search(rb"latency average = ([\d.]+) ms", out)
     if process.returncode != 0 or commits is None or latency is None:
-        raise FrontageError(f"pgbench failed: {err.decode(errors='replace').strip()}")
+        raise FrontageError(f"pgbench failed: {(err + out).decode(errors='replace').strip()}")
     return float(commits[1]), float(latency[1])
 
 
