@@ -78,12 +78,16 @@ class MemoryReplica:
         self._generation = 1
         self._rows: dict[tuple[str, str], dict[str, Any]] = {}
         self.unattended = False
+        self.cut_off = False
 
     def generation(self) -> int:
         return self._generation
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         return self._rows.get((kind, key))
+
+    def is_cut_off(self) -> bool:
+        return self.cut_off
 
     def is_unattended(self) -> bool:
         return self.unattended

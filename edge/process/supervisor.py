@@ -272,6 +272,12 @@ class Supervisor:
             Family.of("frontage_edge_workers_serving", "Workers that accept.", "gauge", serving),
             Family.of("frontage_edge_worker_starts", "Workers started.", "counter", self._roster.starts),
             Family.of("frontage_edge_worker_failures", "Workers that died.", "counter", self._failures),
+            Family.of(
+                "frontage_edge_failed_upgrade",
+                "Whether the last upgrade failed.",
+                "gauge",
+                self._failed_upgrade is not None,
+            ),
         ]
         if self._active_role.replica:
             own += _replica_families(self._active_role.replica)
@@ -280,7 +286,11 @@ class Supervisor:
 
 def _replica_families(replica: Replica) -> list[Family]:
     connected, version, age = replica.connected, replica.version, replica.age_seconds
-    families = [Family.of("frontage_edge_replica_connected", "Whether Postgres is followed.", "gauge", connected)]
+    is_held = replica.held_copy is not None
+    families = [
+        Family.of("frontage_edge_replica_connected", "Whether Postgres is followed.", "gauge", connected),
+        Family.of("frontage_edge_replica_held_copy", "Whether a copy waits for the operator.", "gauge", is_held),
+    ]
     if version is not None:
         families.append(Family.of("frontage_edge_replica_version", "Version applied.", "gauge", version))
     if age is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from itertools import zip_longest
 
@@ -28,7 +29,8 @@ class HeldCopy:
     checksum: int
     routes: int
     removed_routes: int
-    held_at: float
+    held_at: datetime
+    read_at: float
     """Monotonic seconds."""
 
     def still_speaks_for(self, head: Head, now: float) -> bool:
@@ -38,7 +40,7 @@ class HeldCopy:
             return False
         if head.version == self.version:
             return head.checksum == self.checksum  # else rolled back, and on
-        return now - self.held_at < _REVIEW_SECONDS
+        return now - self.read_at < _REVIEW_SECONDS
 
 
 def next_step(state: State, head: Head) -> Step:

@@ -86,6 +86,7 @@ class Replicator:
         self._is_reached = False
         self._equal_at: float | None = None
         self._heard_at = clock.monotonic()
+        self._cut_off_at = clock.monotonic()  # the last time; the store may say so from an earlier life
         self._held: tuple[HeldCopy, Copy] | None = None
         self._is_accepted = False
         self._is_lease_kept = False
@@ -251,7 +252,8 @@ class Replicator:
         routes, removed = self.store.state.routes, copy.removed_routes
         if is_mass_removal(routes, removed):
             head, now = snapshot.head, self._clock.monotonic()
-            self._held = HeldCopy(head.identity, head.version, head.checksum, routes, removed, now), copy
+            held_at = self._clock.now()
+            self._held = HeldCopy(head.identity, head.version, head.checksum, routes, removed, held_at, now), copy
             _log.error("a copy is held: it would remove many routes", routes=routes, removed=removed)
             return False
         await self._serve_copy(copy)
@@ -355,14 +357,18 @@ class Replicator:
             self._attended_at = now
 
     async def _publish_flags(self) -> None:
-        """Keep readers informed: they answer every HTTP-01 challenge (`edge.routing.certificates`) once our lease has
-        lapsed and while a copy waits for the operator, and hold no handshake while no monitor obtains certificates.
+        """Keep readers informed: they answer every HTTP-01 challenge (`edge.routing.certificates`) and hold handshakes
+        of unknown names (`edge.tls.shared`) from the moment that our lease has lapsed until the replica has caught up,
+        and while a copy waits for the operator; they hold no handshake for an order while no monitor obtains
+        certificates.
         A monitor that is restarted is missed for `_UNATTENDED_SECONDS` without consequence; of monitors, an edge
         without Postgres knows nothing new."""
         while True:
             now = self._clock.monotonic()
             has_lapsed = now - self._heard_at > edge_nodes.LEASE_SECONDS
-            is_cut_off = has_lapsed or self._held is not None
+            is_cut_off = has_lapsed or self._held is not None or self._is_behind
+            if is_cut_off and not self.store.is_cut_off:
+                self._cut_off_at = now
             is_unattended = self._heard_at - self._attended_at > _UNATTENDED_SECONDS
             if (is_cut_off, is_unattended) != (self.store.is_cut_off, self.store.is_unattended):
                 with suppress(lmdb.Error):  # a full disk: `_follow` meets it, too, and reports it
@@ -371,6 +377,11 @@ class Replicator:
                     )
                     self._on_applied(self.store.state.version)
             await asyncio.sleep(_FLAGS_SECONDS)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the replica has not been equal to the feed since it was cut off: a new lease says nothing of that."""
+        return self.store.is_cut_off and (self._equal_at is None or self._equal_at < self._cut_off_at)
 
     async def _say_farewell(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):

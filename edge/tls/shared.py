@@ -43,6 +43,7 @@ class Handshake(Holdable, Protocol):
 class Limits:
     handshake_seconds: float = 10.0
     hold_seconds: float = 60.0  # however far away an order's `hold_until` is
+    behind_seconds: float = 5.0  # for unknown names, while the replica is behind: its writer tries every 3 s
     hold_caps: HoldCaps = field(default_factory=HoldCaps)
     contexts: int = 4096  # 20 KB each
     builds_per_second: float = 400.0  # 0.7-1 ms each: a third of a core at most
@@ -168,15 +169,17 @@ class TlsShared:
 
     def _hold(self, handshake: Handshake) -> None:
         seconds = self._hold_seconds(handshake.server_name)
-        if seconds <= 0:
+        is_held = handshake in self._held
+        if seconds <= 0 and not self._reader.is_cut_off():
             handshake.refuse(Failure.UNKNOWN_NAME)
-        elif handshake in self._held:
-            handshake.wait(seconds)
-        elif self._held.add(handshake):
-            self.counters.held += 1
-            handshake.wait(seconds)
-        else:
+        elif not is_held and not self._held.add(handshake):
             handshake.refuse(Failure.HOLD_LIMIT)
+        elif seconds > 0:
+            handshake.wait(seconds)
+        elif not is_held:  # else its time runs on
+            handshake.wait(self.limits.behind_seconds)
+        if not is_held and handshake in self._held:
+            self.counters.held += 1
 
     def _hold_seconds(self, domain: str) -> float:
         """How long a handshake for this name may still be held; not above 0 when no order runs."""

@@ -246,8 +246,18 @@ async def test_admin_port_tells_health_measurements_and_takes_the_operators_word
     ready = await edge.admin_json("/readyz")
     assert ready["message"] == "ready"
     assert ready["failed_upgrade"] is None
-    assert ready["replica"] == {"version": 1, "age_seconds": None, "connected": False, "held_copy": 7}
+    assert ready["replica"] == {
+        "version": 1,
+        "age_seconds": None,
+        "connected": False,
+        "held_copy": 7,
+        "state": "serving",
+        "reason": None,
+    }
     assert [worker["state"] for worker in ready["workers"]] == ["serving", "serving"]
+    text = await edge.metrics()
+    assert "frontage_edge_replica_held_copy 1.0" in text
+    assert "frontage_edge_failed_upgrade 0.0" in text
 
     assert (await edge.admin_json("/replica/accept", "POST"))["message"] == "The held copy will be applied."
     assert (await edge.admin_json("/replica/accept", "POST"))["message"] == "No copy is held."

@@ -969,6 +969,35 @@ async def test_a_held_handshake_goes_on_when_the_certificate_arrives() -> None:
         assert here.tls.counters.context_builds == 1
 
 
+async def test_an_unknown_name_is_held_while_the_replica_is_behind() -> None:
+    async with edge() as here:
+        here.replica.cut_off = True
+        asking = asyncio.ensure_future(in_thread(lambda: ask(here.port, "new.example")))
+        missing = asyncio.ensure_future(in_thread(lambda: refusal(here.port, "nobody.example")))
+        await until(lambda: here.tls.held_now == 2)
+        here.replica.put_certificate("other.example")  # the first of what it has missed
+        here.tls.on_replica_change()
+        here.replica.put_certificate("new.example")
+        here.tls.on_replica_change()
+        assert await asking == b"hello"
+        assert here.tls.held_now == 1
+        here.replica.cut_off = False
+        here.tls.on_replica_change()
+        assert await missing == "TLSV1_UNRECOGNIZED_NAME"
+        assert here.failed(Failure.UNKNOWN_NAME) == 1
+
+
+async def test_an_unknown_name_is_held_only_for_a_moment() -> None:
+    async with edge(limits=Limits(behind_seconds=0.2)) as here:
+        here.replica.cut_off = True
+        asking = asyncio.ensure_future(in_thread(lambda: refusal(here.port, "new.example")))
+        while not asking.done():
+            here.tls.on_replica_change()  # which does not begin its time anew
+            await asyncio.sleep(0.05)
+        assert asking.result() == "TLSV1_UNRECOGNIZED_NAME"
+        assert here.failed(Failure.HOLD_TIMEOUT) == 1
+
+
 async def test_a_failed_order_refuses_who_was_held() -> None:
     async with edge() as here:
         here.replica.put_order("new.example", hold_seconds=30)

@@ -160,6 +160,7 @@ async def test_version_that_does_not_start_leaves_the_old_one_serving(edge: Edge
 
     (edge.state_dir / failure).unlink()
     await edge.metrics_with("frontage_edge_workers_serving 2.0")
+    await edge.metrics_with("frontage_edge_failed_upgrade 1.0")
     ready = await edge.admin_json("/readyz")
     assert ready["message"] == "ready"
     assert ready["supervisor"] == old

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -159,6 +160,39 @@ async def test_readers_know_that_nothing_is_heard_once_the_lease_has_lapsed(
         await eventually(lambda: not reader.is_cut_off(), "back")
 
 
+async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
+    shop: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = [dsn]
+    replicator = make_replicator(lambda: where[0], tmp_path)
+    reader = replicator.store.reader()
+    caught_up = replicator.catch_up
+    may_catch_up = asyncio.Event()
+    may_catch_up.set()
+
+    async def catch_up() -> None:
+        await may_catch_up.wait()
+        await caught_up()
+
+    monkeypatch.setattr(replicator, "catch_up", catch_up)
+    async with running(replicator), shop.connection() as connection:
+        await eventually(lambda: replicator.version == 21, "the first copy")
+        await _until_live(connection, 21)
+        where[0] = NOWHERE
+        await cut_connections(connection)
+        await eventually(reader.is_cut_off, "cut off")
+        await add_routes(connection, ["new.example"])
+        may_catch_up.clear()
+        where[0] = dsn
+        leases = set()
+        while len(leases) < 4:  # renewed once a second, and published twice a second
+            leases.add(await connection.fetchval("select lease_until from edge_nodes"))
+            assert reader.is_cut_off()
+        may_catch_up.set()
+        await eventually(lambda: not reader.is_cut_off(), "back")
+        assert reader.get("route", "power/new.example")
+
+
 async def test_without_replica_and_database_the_operator_is_told(tmp_path: Path) -> None:
     replicator = make_replicator(_no_database, tmp_path)
     try:
@@ -187,6 +221,7 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
         held = replicator.held_copy
         assert held is not None
         assert (held.routes, held.removed_routes, replicator.version) == (20, 2, 21)
+        assert abs(datetime.now(UTC) - held.held_at) < timedelta(minutes=1)
         assert replicator.store.reader().get("route", "power/d0.example") is not None
         async with asyncio.timeout(15):  # the edge's lease is reported beside its copying
             while not await edge_nodes.nodes_behind(connection, held.identity, held.version):
