@@ -52,7 +52,8 @@ async def test_an_origin_that_answers_leaves_nothing_to_say(service: Service) ->
     async with serve_origin(status=500) as origin:
         partner = await service.partner()
         service.point(DOMAIN)
-        assert (await partner.post(DOMAIN, origin.url)).body == {"message": "Domain successfully powered."}
+        accepted = await partner.post(DOMAIN, origin.url)
+        assert (accepted.status, "origin" in accepted.body.get("hint", "")) == (200, False)
         await go_live(service, DOMAIN, partner.id)
         found = await diagnose(partner)
     assert (found["status"], found["origin"]["status"]) == ("ok", "ok")
@@ -64,7 +65,6 @@ async def test_an_origin_that_refuses_is_named_until_it_is_mended(service: Servi
     service.point(DOMAIN)
     accepted = await partner.post(DOMAIN, f"http://127.0.0.1:{free_ports(1)[0]}")
     assert (accepted.status, accepted.message) == (200, "Domain successfully powered.")
-    assert accepted.body["code"] == "origin_refused"
     assert "it refuses connections" in accepted.body["hint"]
 
     await go_live(service, DOMAIN, partner.id)
@@ -74,7 +74,7 @@ async def test_an_origin_that_refuses_is_named_until_it_is_mended(service: Servi
 
     async with serve_origin() as origin:
         answer = await partner.put(DOMAIN, applicationUrl=origin.url)
-        assert "code" not in answer.body
+        assert "origin" not in answer.body.get("hint", "")
         assert (await diagnose(partner))["status"] == "ok"
 
 
@@ -117,8 +117,8 @@ async def test_a_silent_origin_keeps_an_answer_waiting_for_a_second(service: Ser
         began = time.monotonic()
         accepted = await partner.post(DOMAIN, url)
         took = time.monotonic() - began
-    assert (accepted.status, accepted.body["code"]) == (200, "origin_timeout")
-    assert 1.0 <= took < 3.0
+    assert (accepted.status, "it has not answered within 1 seconds" in accepted.body["hint"]) == (200, True)
+    assert took >= 1.0
 
 
 async def test_a_redirect_has_no_origin_to_ask(service: Service) -> None:
