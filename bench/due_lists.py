@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 import sys
 import tempfile
 import time
@@ -28,6 +29,7 @@ from bench import output, rows
 from bench.application import make_application
 from bench.figures import Figure
 from bench.private_stage import private_environment
+from common import logs
 from common.claims import Runner
 from common.cli.database import prepare
 from common.clock import SystemClock
@@ -67,6 +69,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where the database is made (TMPDIR)")
     arguments = parser.parse_args()
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+    logs.configure("bench", level=logging.WARNING)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             empty, full = runner.run(_measure(console, arguments.rows, arguments.directory))
