@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import logging
 import sys
 import tempfile
 import time
@@ -69,7 +68,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where the database is made (TMPDIR)")
     arguments = parser.parse_args()
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
-    logs.configure("bench", level=logging.WARNING)
+    logs.configure("bench", level="warning")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             empty, full = runner.run(_measure(console, arguments.rows, arguments.directory))
@@ -136,7 +135,8 @@ class _Checks:
     next_due_seconds = staticmethod(checks.next_due_seconds)
 
     async def claim(self, connection: Connection, *, most: int, lease_seconds: float) -> object:
-        return await checks.claim(connection, await checks.find_due(connection, most=most), lease_seconds=lease_seconds)
+        due = await checks.find_due(connection, most=most)
+        return await checks.claim(connection, due, lease_seconds=lease_seconds) if due else []
 
 
 async def _time(world: World, name: str, work: Callable[[Connection], Awaitable[object]]) -> Figure:
