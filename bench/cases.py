@@ -17,6 +17,7 @@ class Load(Enum):
     VARIED = "every header block different"
     PAGE = "a recorded browser's page load, its 41 requests in turn"
     NEW = "a new connection, with a whole TLS handshake, for each request"
+    RETURNING = "a new connection for each request, whose client offers the session of its last one"
     MANY = "1,000 domains in turn; over TLS a new connection, for the next name, after ten requests"
     SOCKET = "WebSocket messages of 64 bytes, said back by the origin"
 
@@ -61,6 +62,7 @@ CASES = (
     Case("https-1k-varied", "https 1 KB, varied", HTTPS, Load.VARIED),
     Case("https-page", "https page load", HTTPS, Load.PAGE),
     Case("https-new", "https new connections", HTTPS, Load.NEW, bar=Bar(1.25, "nginx")),
+    Case("https-returning", "https resumed TLS connections", HTTPS, Load.RETURNING, bar=Bar(1.25, "nginx")),
     Case("https-many", "https 1,000 domains", HTTPS, Load.MANY),
     Case("http-64k", "http 64 KB", HTTP, Load.SAME, KB_64, Bar(1, "HAProxy")),
     Case("http-64k-varied", "http 64 KB, varied", HTTP, Load.VARIED, KB_64, Bar(1, "HAProxy")),

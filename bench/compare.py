@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,8 @@ def main() -> None:
         chosen, peers = cases.select(arguments.cases), _select_peers(arguments.peers)
         results = asyncio.run(_compare(chosen, peers, console, rounds=arguments.rounds, seconds=arguments.seconds))
         console.print(_table(results, chosen, peers))
+        for line in _resumptions(results, [peer.name for peer in peers]):
+            console.print(line)
         _write(results, chosen, peers, arguments, console)
     except (FrontageError, ValueError) as error:
         sys.exit(f"bench.compare: {error}")
@@ -199,6 +201,8 @@ class _Loads:
     async def run(self, case: Case, port: int, seconds: float) -> Run:
         if case.load is Load.SOCKET:
             return await self._own("socket", f"{case.scheme}://{SOCKET_HOST}:{port}/socket", seconds)
+        if case.load in (Load.NEW, Load.RETURNING):
+            return await self._own(case.load.name.lower(), f"{case.scheme}://{HOST}:{port}{case.path}", seconds)
         if case.load is Load.MANY and case.scheme == cases.HTTPS:
             return await self._own("domains", f"https://{HOST}:{port}{case.path}", seconds)
         url = f"{case.scheme}://{HOST}:{port}{case.path}"
@@ -210,8 +214,6 @@ class _Loads:
                 return heads.varied(HOST, case.path)
             case Load.PAGE:
                 return self._page
-            case Load.NEW:
-                return heads.closing(HOST, case.path)
             case Load.MANY:
                 return heads.round_robin(MANY_HOSTS, case.path)
             case _:
@@ -245,6 +247,17 @@ def _table(results: Results, chosen: Sequence[Case], peers: Sequence[Peer]) -> T
         cells = [_cell(costs, name) for name in names]
         table.add_row(case.title, *cells, *_verdict_cells(case, costs))
     return table
+
+
+def _resumptions(results: Results, names: Sequence[str]) -> Iterator[str]:
+    """What resuming a session saves, where both cases were measured: a resumed connection beside a whole handshake."""
+    for name in names:
+        whole, returning = results.get(("https-new", name)), results.get(("https-returning", name))
+        if whole and returning:
+            costs = [statistics.median(each.cpu_us for each in measured) for measured in (returning, whole)]
+            runs = [each.run for each in returning]
+            share = sum(run.resumed for run in runs) / sum(run.requests for run in runs)
+            yield f"{name}: {share:.0%} of returning connections resumed, at {costs[0] / costs[1]:.2f} × a new one"
 
 
 def _cell(costs: dict[str, float], name: str) -> str:

@@ -1,12 +1,16 @@
-"""Loads wrk cannot make: WebSocket messages, and TLS connections that each ask for another name.
+"""Loads wrk cannot make: WebSocket messages, TLS connections that each ask for another name, and new TLS connections
+with or without a session to resume.
 
     python -m bench.load_client socket  URL --seconds 3
     python -m bench.load_client domains URL --seconds 3 --hosts FILE
+    python -m bench.load_client new       URL --seconds 3
+    python -m bench.load_client returning URL --seconds 3
 
-Both keep 64 connections busy from one uvloop, and say in the end what wrk's script says: one line of JSON. `socket`
-sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens each connection for the
-next host of the file (SNI and Host), makes ten requests on it, and closes it: whole handshakes, no sessions kept.
-The URL's host is what TLS and HTTP ask for; connected is to loopback.
+The first two keep 64 connections busy from one uvloop, the others 8 threads. All say in the end what wrk's script says:
+one line of JSON. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens
+each connection for the next host of the file (SNI and Host), makes ten requests on it, and closes it: whole handshakes,
+no sessions kept. `new` and `returning` open a connection for each request; `returning` offers the session of the last
+one, as a browser does. The URL's host is what TLS and HTTP ask for; connected is to loopback.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import functools
 import itertools
 import json
 import os
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -34,6 +39,7 @@ from common.processes import loop_factory
 MESSAGE_BYTES = 64
 REQUESTS_A_CONNECTION = 10
 _ANSWER_SECONDS = 5
+_THREADS = 8
 
 
 @dataclass(slots=True)
@@ -43,6 +49,7 @@ class Account:
     ends_at: float
     latencies_us: list[int] = field(default_factory=list)
     errors: int = 0
+    resumed: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -59,6 +66,7 @@ class Account:
             "p50_us": ordered[len(ordered) // 2],
             "p99_us": ordered[len(ordered) * 99 // 100],
             "seconds": round(seconds, 3),
+            "resumed": self.resumed,
         }
         return json.dumps(said)
 
@@ -172,6 +180,43 @@ async def _converse(url: URL, host: str, request: bytes, account: Account) -> No
         writer.transport.abort()
 
 
+# New connections -------------------------------------------------------------------------------------------
+
+
+async def connect_often(url: URL, account: Account, *, returns: bool) -> None:
+    accounts = [Account(account.ends_at) for _ in range(_THREADS)]
+    await asyncio.gather(*(asyncio.to_thread(_connect_often, url, each, returns=returns) for each in accounts))
+    for each in accounts:
+        account.latencies_us += each.latencies_us
+        account.errors += each.errors
+        account.resumed += each.resumed
+
+
+def _connect_often(url: URL, account: Account, *, returns: bool) -> None:
+    """In a thread of its own: asyncio's TLS takes no session."""
+    assert url.host is not None
+    (request,) = heads.closing(url.host, url.path)
+    context, session = _trusting_anew(), None
+    while not account.is_over:
+        started_at = time.perf_counter()
+        try:
+            raw = socket.create_connection(("127.0.0.1", _port(url)), _ANSWER_SECONDS)
+            with context.wrap_socket(raw, server_hostname=url.host, session=session) as connection:
+                connection.sendall(request)
+                answer = b""
+                while piece := connection.recv(65536):
+                    answer += piece
+                head, _, body = answer.partition(b"\r\n\r\n")
+                if len(body) != _body_bytes(head + b"\r\n"):
+                    raise OSError("the answer ended early")
+                account.resumed += connection.session_reused is True
+                session = connection.session if returns else None
+        except OSError:
+            account.errors += 1
+        else:
+            account.count(started_at)
+
+
 def _body_bytes(head: bytes) -> int:
     """Of an answer that is a success and says its length. Raises: OSError for any other."""
     status, _, fields = head.partition(b"\r\n")
@@ -196,6 +241,10 @@ def _tls(url: URL) -> ssl.SSLContext | None:
 
 @functools.cache
 def _trusting() -> ssl.SSLContext:
+    return _trusting_anew()
+
+
+def _trusting_anew() -> ssl.SSLContext:
     """Verifying is the client's work, and not what is measured."""
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -205,7 +254,7 @@ def _trusting() -> ssl.SSLContext:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.load_client", description=__doc__)
-    parser.add_argument("load", choices=["socket", "domains"])
+    parser.add_argument("load", choices=["socket", "domains", "new", "returning"])
     parser.add_argument("url", type=URL)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--hosts", type=Path, help="a host a line, for `domains`")
@@ -219,6 +268,8 @@ async def _load(arguments: argparse.Namespace) -> str:
     account = Account(ends_at=start + arguments.seconds)
     if arguments.load == "socket":
         await echo(arguments.url, account)
+    elif arguments.load in ("new", "returning"):
+        await connect_often(arguments.url, account, returns=arguments.load == "returning")
     else:
         await visit(arguments.url, arguments.hosts.read_text("ascii").split(), account)
     return account.as_json(time.perf_counter() - start)

@@ -12,7 +12,8 @@ CONNECTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`requests` were answered with success (messages came back, where the load speaks WebSocket)."""
+    """`requests` were answered with success (messages came back, where the load speaks WebSocket); `resumed` of their
+    connections resumed a TLS session."""
 
     requests: int
     errors: int
@@ -20,6 +21,7 @@ class Run:
     p99_us: int
     seconds: float
     bytes: int = 0
+    resumed: int = 0
 
 
 def read_run(what: str, line: str) -> Run:

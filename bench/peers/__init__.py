@@ -1,10 +1,9 @@
 """Proxies side by side. A peer knows how to start itself before origins; `bench.compare` loads and measures it.
 
-All do the same work: they serve the same hosts with the same certificates (ECDSA P-256, TLS 1.2 and 1.3, no session
-tickets or caches, so that each new connection is a whole handshake), add the same fields to what they forward
-(X-Forwarded-For, -IP, -Proto, -Port and -Host, x-service-forwarded-host, Via), keep connections alive on both sides,
-and write no access log. To add one: a class with `name`, `needs` and `serve`, in a module that is called like no
-library, and a line in `bench.compare`.
+All do the same work: they serve the same hosts with the same certificates (ECDSA P-256, TLS 1.2 and 1.3, session
+tickets but no session cache), add the same fields to what they forward (X-Forwarded-For, -IP, -Proto, -Port and -Host,
+x-service-forwarded-host, Via), keep connections alive on both sides, and write no access log. To add one: a class with
+`name`, `needs` and `serve`, in a module that is called like no library, and a line in `bench.compare`.
 """
 
 from __future__ import annotations

@@ -137,8 +137,6 @@ class _Contexts:
     def _of(self, host: str) -> ssl.SSLContext:
         if host not in self._made:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.options |= ssl.OP_NO_TICKET
-            context.num_tickets = 0
             context.load_cert_chain(self._sites.certificate(host))
             self._made[host] = context
         return self._made[host]

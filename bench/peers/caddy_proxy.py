@@ -50,7 +50,6 @@ def _configuration(sites: Sites, http_port: int, https_port: int) -> dict[str, A
         "apps": {
             "tls": {
                 "certificates": {"load_files": [{"certificate": pem, "key": pem} for pem in pems]},
-                "session_tickets": {"disabled": True},
             },
             "http": {
                 "servers": {

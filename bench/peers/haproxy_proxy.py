@@ -17,7 +17,7 @@ global
   nbthread 1
   maxconn 8192
   tune.ssl.cachesize 0
-  ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+  ssl-default-bind-options ssl-min-ver TLSv1.2
 defaults
   mode http
   option http-keep-alive

@@ -26,7 +26,7 @@ http {{
 """
 _COMMON = """
   server_names_hash_max_size 8192; server_names_hash_bucket_size 128;
-  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_tickets off; ssl_session_cache off;
+  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache off;
   proxy_http_version 1.1; proxy_max_temp_file_size 0;
   map $http_upgrade $onward { default upgrade; "" ""; }
 """
