@@ -35,7 +35,7 @@ from common.db.orders import NotRenewable
 from common.db.session import Connection
 from common.names import DomainName
 from common.ownership import Claim
-from common.urls import parse_redirect_target
+from common.urls import parse_application_url, parse_redirect_target
 
 _NO_ORIGIN = "the application has none: send one"
 
@@ -141,6 +141,7 @@ class SecureService:
 
     async def _change(self, application: Application, name: DomainName, own: Domain, body: SecureChange) -> None:
         if body.application_url is not None:
+            _refuse_path(body.application_url)
             self.enrolment.refuse_private(body.application_url)
         if body.redirect_to:
             _refuse_way_back(name.text, body.redirect_to)
@@ -191,6 +192,7 @@ class SecureService:
             if url is None:
                 raise Refused(invalid_parameter("applicationUrl", status=502), hint=_NO_ORIGIN)
         if url is not None:
+            _refuse_path(url)
             self.enrolment.refuse_private(url)
         return url
 
@@ -226,6 +228,17 @@ def is_live(held: list[Domain]) -> bool:
 
 def is_ordering(held: list[Domain]) -> bool:
     return any(domain.certificate == "ordering" for domain in held)
+
+
+def _refuse_path(url: str) -> None:
+    """Raises: `Refused` for an applicationUrl with a path: Secure forwards each request's path unchanged."""
+    parsed = parse_application_url(url)
+    if parsed.path not in ("", "/"):
+        raise Refused(
+            invalid_parameter("applicationUrl", status=502),
+            hint=f"Secure forwards paths unchanged, so the applicationUrl has none: send {parsed.scheme}://"
+            f"{parsed.authority}, or use Power to serve a domain from {parsed.path}",
+        )
 
 
 def _application_url(held: list[Domain]) -> str:

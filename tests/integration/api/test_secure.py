@@ -364,6 +364,23 @@ async def test_urls_that_are_none_or_private_are_refused(service: Service, ssl_p
         assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter"), url
 
 
+async def test_an_application_url_with_a_path_is_refused_and_changes_nothing(
+    service: Service, ssl_partner: Ssl
+) -> None:
+    service.point(DOMAIN)
+    answer = await ssl_partner.post(DOMAIN, applicationUrl=f"{ssl_partner.origin}/shop")
+    assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter")
+    assert f"send {ssl_partner.origin}" in answer.body["hint"]
+    await set_application(service, ssl_partner.id, application_url=f"{ssl_partner.origin}/shop")
+    answer = await ssl_partner.post(DOMAIN, applicationUrl=None)
+    assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter")
+    assert (await ssl_partner.get()).body["total"] == 0
+
+    assert (await ssl_partner.post(DOMAIN, applicationUrl=f"{ssl_partner.origin}/")).status == 200
+    answer = await ssl_partner.put(DOMAIN, applicationUrl=f"{ssl_partner.origin}/shop")
+    assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter")
+
+
 # redirectTo ---------------------------------------------------------------------------------------------------
 
 
