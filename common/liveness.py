@@ -11,10 +11,11 @@ from common.clock import Clock
 from common.db import edge_nodes, feed
 from common.db.edge_nodes import EdgeNode
 from common.db.pool import Database
+from common.retry_pauses import RetryPauses
 
 _FIRST_LOOK_SECONDS = 0.005
-_SECOND_PAUSE_SECONDS = 2 * _FIRST_LOOK_SECONDS
 _LAST_LOOK_SECONDS = 0.05
+_ANNOUNCING_LOOK = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
     Raises: `DatabaseUnavailable`.
     """
     deadline = clock.monotonic() + within_seconds
-    pause = _FIRST_LOOK_SECONDS
+    pauses = RetryPauses(first=_FIRST_LOOK_SECONDS, longest=_LAST_LOOK_SECONDS)
+    looks = 0
     async with database.connection() as connection:
         head = await feed.read_head(connection)  # the version committed, or a later one
     while True:
@@ -48,7 +50,7 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
             behind = await edge_nodes.nodes_behind(connection, head.identity, head.version)
             if not any(edge.follows for edge in behind) or clock.monotonic() >= deadline:
                 return Reach(await edge_nodes.count_alive(connection), tuple(behind))
-            if pause == _SECOND_PAUSE_SECONDS:
+            looks += 1
+            if looks == _ANNOUNCING_LOOK:
                 await feed.announce(connection)  # the commit may have left it to another one
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LAST_LOOK_SECONDS)
+        await asyncio.sleep(pauses.next_seconds())

@@ -25,6 +25,7 @@ from typing import IO, NoReturn
 
 from common import logs
 from common.errors import FrontageError
+from common.retry_pauses import RetryPauses
 from common.settings import PREFIX, Settings, load
 
 _PR_SET_PDEATHSIG = 1
@@ -225,15 +226,15 @@ class Group:
     async def keep(self, name: str, argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
         """Restart the child each time it ends, at growing intervals while it ends soon. Runs until cancelled."""
         loop = asyncio.get_running_loop()
-        pause = _FIRST_PAUSE_SECONDS
+        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LAST_PAUSE_SECONDS)
         while True:
             since = loop.time()
             status = await exited(self._processes[name])
             if loop.time() - since > _STEADY_SECONDS:
-                pause = _FIRST_PAUSE_SECONDS
+                pauses.reset()
+            pause = pauses.next_seconds()
             self._log.error("a role has ended and is started again", name=name, status=status, pause_seconds=pause)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_PAUSE_SECONDS)
             try:
                 await self.start(name, argv, env)
             except ChildFailed as error:

@@ -36,7 +36,7 @@ from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
 from monitor.lease import Lease
-from monitor.perseverance import persevere
+from monitor.restarts import restart_on_failure
 from monitor.retention import Retention
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
@@ -96,7 +96,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         )
         async with asyncio.TaskGroup() as tasks:
             roots = [
-                tasks.create_task(persevere(name, run, database, clock, stopped), name=name)
+                tasks.create_task(restart_on_failure(name, run, database, clock, stopped), name=name)
                 for name, run in work.items()
             ]
             settle_garbage_collector()

@@ -1,8 +1,8 @@
-"""The listener: one connection that only waits to be woken.
+"""The listener: a session of its own that waits for notifications.
 
-A notification says that something changed, never what. The connection may be lost without a word, so a heartbeat
-with a deadline runs over it; and whatever happened while it was away was not heard, so each new connection LISTENs
-first and then wakes its owner. Owners poll slowly besides: a wake-up is a courtesy.
+A notification carries no data: it only wakes the owner. The connection may break unnoticed, so a heartbeat with a
+deadline runs on it. Notifications sent meanwhile are lost, so each new connection first executes LISTEN and then wakes
+the owner. Owners also poll slowly: correctness never depends on a notification.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
+from common.retry_pauses import RetryPauses
 
 CHANNEL = "frontage_changes"
 
@@ -24,7 +25,7 @@ _LONGEST_PAUSE_SECONDS = 3.0
 _log = get_logger("common.db.listener")
 
 Source = str | Callable[[], str]
-"""An address of Postgres, or who knows it: an embedded server has another after each start."""
+"""A DSN, or a function that returns it: the DSN of an embedded server changes with each start."""
 
 
 class Listener:
@@ -50,22 +51,21 @@ class Listener:
         self.is_listening = False
 
     async def run(self) -> None:
-        """Listen for ever, over however many connections it takes."""
-        pause = _FIRST_PAUSE_SECONDS
+        """Listen until cancelled, reconnecting as often as necessary."""
+        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 await self._listen()
             except (DatabaseUnavailable, OperatorError) as error:
                 if self.is_listening:
-                    pause = _FIRST_PAUSE_SECONDS
+                    pauses.reset()
                     _log.warning("listening interrupted", error=str(error))
             finally:
                 self.is_listening = False
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(pauses.next_seconds())
 
     async def _listen(self) -> None:
-        """One connection's life.
+        """Open one connection and listen on it.
 
         Raises: `DatabaseUnavailable` when it ends; `OperatorError` when there is no address.
         """

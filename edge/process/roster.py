@@ -22,6 +22,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from common.retry_pauses import retry_pause_seconds
 from edge.process.worker_messages import Adopt, Command, Drain, Finish, Release
 
 HUNG_SECONDS = 2.0
@@ -107,7 +108,7 @@ class _PairState:
 
 def pause_seconds(failures: int) -> float:
     """How long a pair waits for its next worker after so many failures in a row."""
-    return min(FIRST_PAUSE_SECONDS * 2 ** (min(failures, 20) - 1), LONGEST_PAUSE_SECONDS) if failures else 0.0
+    return retry_pause_seconds(failures, first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
 
 
 def _at_least_a_last_word(until: float, now: float) -> float:

@@ -257,7 +257,7 @@ async def test_a_url_sent_wins_over_the_applications(service: Service, ssl_partn
 @pytest.mark.parametrize("status", [204, 302, 404, 500])
 async def test_any_answer_of_the_origin_will_do(service: Service, status: int) -> None:
     async with serve_origin(status) as origin:
-        partner = Ssl(await service.partner(), origin.url + "/path")
+        partner = Ssl(await service.partner(), origin.url + "/")
         service.point(DOMAIN)
 
         assert (await partner.post(DOMAIN)).status == 200
