@@ -348,7 +348,8 @@ async def test_an_https_origin_is_verified_as_the_application_says(
         service.zone.add("origin.partner.test", "A", "127.0.0.1")
 
         answer = await partner.post(DOMAIN)
-        assert (*refusal(answer), answer.body["hint"]) == (502, UNREACHABLE, "its certificate is not valid for it")
+        assert refusal(answer) == (502, UNREACHABLE)
+        assert answer.body["hint"].startswith("its certificate is not valid for it (Hostname mismatch")
 
         await set_application(service, partner.id, origin_server_name="inner.partner.test")
         assert (await partner.post(DOMAIN)).status == 200
