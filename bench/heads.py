@@ -46,6 +46,11 @@ def varied(host: str, path: str) -> list[bytes]:
     return [_variant(number, host, path) for number in range(VARIANTS)]
 
 
+def host_last(requests: Iterable[bytes]) -> list[bytes]:
+    """The same requests with Host as the last field, as axios, wrk and several load balancers send it."""
+    return [_with_host_last(request) for request in requests]
+
+
 def round_robin(hosts: Sequence[str], path: str) -> list[bytes]:
     """One request to each host, no two blocks alike."""
     return [_variant(number, host, path) for number, host in enumerate(hosts)]
@@ -72,6 +77,11 @@ def _variant(number: int, host: str, path: str) -> bytes:
         "Cookie": f"session={number * 2654435761:032x}; theme=light",
     }
     return _head(host, f"{path}?n={number}", (_BROWSER | own).items())
+
+
+def _with_host_last(request: bytes) -> bytes:
+    line, host, *others, end, _ = request.split(b"\r\n")
+    return b"\r\n".join((line, *others, host, end, b""))
 
 
 def _head(host: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:

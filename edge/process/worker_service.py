@@ -14,7 +14,8 @@ from common.metrics import Family, Labels
 from common.secrets import load_keyring
 from common.settings import Settings
 from edge.proxy.client_connection import ClientConnection
-from edge.proxy.worker_context import WorkerContext
+from edge.proxy.worker_context import ReplicaView, WorkerContext
+from edge.replica.directory import replica_path
 from edge.replica.reader import ReplicaReader
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
@@ -44,19 +45,25 @@ class Service(Protocol):
     def close(self) -> None: ...
 
 
+class ClosableReader(ReplicaView, Protocol):
+    """`edge.replica.reader.ReplicaReader`, or a stand-in."""
+
+    def close(self) -> None: ...
+
+
 class EdgeService:
     """The edge's data path. Created by `compose`, closed by the worker, within one loop."""
 
-    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, settings: Settings, reader: ClosableReader, loop: asyncio.AbstractEventLoop) -> None:
+        """`reader` is closed with the service. Raises: `OperatorError` when the master key cannot be read."""
         keyring = load_keyring(settings.key_file)
-        self._reader = ReplicaReader(settings.state_dir / "edge" / "replica")
-        self._worker = WorkerContext(settings, self._reader, keyring, loop)
-        self._tls = TlsShared(
-            self._reader, keyring, loop, SystemClock(), connection_limits=self._worker.connection_limits
-        )
+        self._reader = reader
+        self._worker = WorkerContext(settings, reader, keyring, loop)
+        limits = self._worker.connection_limits
+        self._tls = TlsShared(reader, keyring, loop, SystemClock(), connection_limits=limits)
         first = partial(
             entrance,
-            connection_limits=self._worker.connection_limits,
+            connection_limits=limits,
             trusted_proxies=settings.edge_trusted_proxies,
             seconds=settings.edge_head_timeout_seconds,
         )
@@ -84,7 +91,7 @@ class EdgeService:
 
 def compose(settings: Settings) -> Service:
     """Raises: `OperatorError` when the master key cannot be read."""
-    return EdgeService(settings, asyncio.get_running_loop())
+    return EdgeService(settings, ReplicaReader(replica_path(settings.state_dir)), asyncio.get_running_loop())
 
 
 def _tls_families(tls: TlsShared) -> list[Family]:
