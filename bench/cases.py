@@ -15,6 +15,8 @@ BODY_BYTES = {KB: 1024, KB_64: 65_536, MB: 1 << 20}
 class Load(Enum):
     SAME = "the same request again and again"
     VARIED = "every header block different"
+    HOST_LAST = "the same request again and again, its Host last"
+    HOST_LAST_VARIED = "every header block different, Host last"
     PAGE = "a recorded browser's page load, its 41 requests in turn"
     NEW = "a new connection, with a whole TLS handshake, for each request"
     RETURNING = "a new connection for each request, whose client offers the session of its last one"
@@ -56,6 +58,8 @@ class Verdict:
 CASES = (
     Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=Bar(1, "nginx")),
     Case("http-1k-varied", "http 1 KB, varied", HTTP, Load.VARIED, bar=Bar(1.25, "nginx")),
+    Case("http-host-last", "http 1 KB, Host last", HTTP, Load.HOST_LAST),
+    Case("http-host-last-varied", "http 1 KB, Host last, varied", HTTP, Load.HOST_LAST_VARIED),
     Case("http-page", "http page load", HTTP, Load.PAGE),
     Case("http-many", "http 1,000 domains", HTTP, Load.MANY),
     Case("https-1k", "https 1 KB", HTTPS, Load.SAME, bar=Bar(1, "HAProxy")),

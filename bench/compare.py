@@ -212,6 +212,10 @@ class _Loads:
         match case.load:
             case Load.VARIED:
                 return heads.varied(HOST, case.path)
+            case Load.HOST_LAST:
+                return heads.host_last(heads.same(HOST, case.path))
+            case Load.HOST_LAST_VARIED:
+                return heads.host_last(heads.varied(HOST, case.path))
             case Load.PAGE:
                 return self._page
             case Load.MANY:

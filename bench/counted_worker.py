@@ -31,6 +31,9 @@ class MemoryReader:
     def is_cut_off(self) -> bool:
         return False
 
+    def is_unattended(self) -> bool:
+        return False
+
     def close(self) -> None:
         """Nothing is held."""
 

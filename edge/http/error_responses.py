@@ -53,7 +53,7 @@ LOOP: Final = ErrorResponse(508, "loop", "This address leads back to itself.")
 
 ALLOW: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-# No answer to anybody: one side left, or was cut off, before the end.
+# Not a response: one side disconnected, or was cut off, before the end.
 CUT_OFF: Final = ErrorResponse(0, "cut_off", "")
 
 

@@ -15,7 +15,7 @@ _PORTS: Final = {b"http": b"80", b"https": b"443"}
 
 
 class Client:
-    """Who is at the other end of one downstream connection. Made once a connection, asked once a request."""
+    """The client of one connection. Made once a connection, asked once a request."""
 
     __slots__ = ("_block", "_secure", "_trusted", "address")
 

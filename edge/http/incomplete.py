@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, Refused
-from edge.http.request import Limits
+from edge.http.request import HeadLimits
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
@@ -20,7 +20,7 @@ def without_empty_lines(buffer: bytes) -> bytes:
     return buffer[lines.end() :]
 
 
-def check_incomplete(buffer: bytes, searched: int, limits: Limits) -> None:
+def check_incomplete(buffer: bytes, searched: int, limits: HeadLimits) -> None:
     """Refuse early what can no longer become a valid head; up to `searched` it is known to have been fine.
 
     Raises: `Refused`.

@@ -5,9 +5,9 @@ and our own rules run beside it, because it lets pass much that matters to a pro
 or two, unknown codings. Fields that belong to this hop, that frame the message, or that we state ourselves (the
 forwarded ones, forged or not) are cut out; all others go on as the very bytes that came.
 
-Most heads are ordinary: a GET whose Host comes first, and nothing else that we cut but perhaps Connection: close or
-keep-alive. One pattern reads them in one go, and llhttp is not asked: without the fields it knows by name it judges
-by the same grammar (`tests.unit.edge.test_request_head` holds the three together).
+Most heads are ordinary: a GET with one Host, and no other field that is cut but perhaps Connection: close or
+keep-alive, in any order. One pattern reads them in one go, without llhttp: llhttp judges such heads by the same
+grammar (`tests.unit.edge.test_request_head` compares the three).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from edge.http.upgrade import protocols
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a head may measure (`common.settings` says why these)."""
+class HeadLimits:
+    """What a head may measure (reasons: `common.settings`)."""
 
     fields: int = 100
     head_bytes: int = 32_768
@@ -64,7 +64,6 @@ class RequestHead:
     forwarded_for: Final[bytes] = b""  # as received; to be believed from trusted proxies only
     forwarded_proto: Final[bytes] = b""
     via: Final[bytes] = b""  # as received
-    fields_at: Final[int] = 0  # in an ordinary head: where its fields begin
 
     @property
     def path(self) -> bytes:
@@ -74,7 +73,6 @@ class RequestHead:
 _LINE: Final = rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([0-9])"
 _REQUEST_LINE: Final = re.compile(_LINE + rb"(?=\r\n)")
 _HEAD: Final = re.compile(_LINE + rb"(" + fields.LINES + rb")\r\n\r\n")
-_AFTER_TARGET_BYTES: Final = len(b" HTTP/1.1")
 _SMALLEST_FIELD_BYTES: Final = 4  # CR LF name colon
 _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](?:\.[0-9])?\r\n")
 # What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens, nor
@@ -87,11 +85,12 @@ _CUT_NAMES: Final = (
 _CUT: Final = fields.splitter(_CUT_NAMES)
 _KEPT_LINES: Final = fields.lines_but(_CUT_NAMES)
 _ORDINARY_LINE: Final = rb"(GET|HEAD) (/[!\"$-~]*+) HTTP/1\.1"
-_ANOTHER_LINE: Final = re.compile(_ORDINARY_LINE)
-# A second run of lines only behind a Connection, where the first must end: so it is linear whatever is sent.
+ORDINARY_LINE: Final = re.compile(_ORDINARY_LINE)
+# Host, or the two harmless forms of Connection. A run of kept lines ends where one of them begins, so that matching
+# takes linear time for any input.
+_SPECIAL: Final = rb"\r\n(?:(?i:host):[ \t]*+([!-~]*+)|(?i:connection:[ \t]*+(?:keep-alive|(close))))[ \t]*+"
 _ORDINARY: Final = re.compile(
-    _ORDINARY_LINE + rb"\r\n(?i:host):[ \t]*+([!-~]*+)[ \t]*+(" + _KEPT_LINES + rb")"
-    rb"(?:\r\n(?i:connection:[ \t]*+(?:keep-alive|(close)))[ \t]*+(" + _KEPT_LINES + rb"))?\r\n\r\n"
+    rb"%b(%b)%b(%b)(?:%b(%b))?\r\n\r\n" % (_ORDINARY_LINE, _KEPT_LINES, _SPECIAL, _KEPT_LINES, _SPECIAL, _KEPT_LINES)
 )
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
 _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])\.?(?::([0-9]{0,5}))?", re.IGNORECASE)
@@ -102,27 +101,27 @@ _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
 
 
-def parse(head: bytes, limits: Limits) -> RequestHead:
+def parse(head: bytes, limits: HeadLimits) -> RequestHead:
     """Read one head, from the request line to the empty line that ends it.
 
     Raises: `Refused` with the answer the client gets.
     """
     ordinary = _ORDINARY.fullmatch(head)
-    if ordinary is None or len(head) > limits.head_bytes:
-        return parse_any(head, limits)
-    return _read_ordinary(ordinary, limits)
+    if ordinary is not None and len(head) <= limits.head_bytes:
+        method, target, before, host, closing, between, other_host, other_closing, behind = ordinary.groups()
+        if host is None:
+            host = other_host
+        elif other_host is not None:  # two of them: refused below
+            host = None
+        if host is not None:
+            _check_limits(head, target, limits)
+            name, port = parse_host(host)
+            kept = before + between + behind if behind else before + between
+            return RequestHead(method, target, 1, name, port, host, not (closing or other_closing), kept)
+    return parse_any(head, limits)
 
 
-def parse_again(head: RequestHead, raw: bytes, fields_at: int, limits: Limits) -> RequestHead | None:
-    """What `parse` makes of `raw`, whose bytes from there on are an ordinary `head`'s; None where it must be asked."""
-    line = _ANOTHER_LINE.fullmatch(raw, 0, fields_at)
-    if line is None or len(line[2]) > limits.target_bytes or len(raw) > limits.head_bytes:
-        return None
-    host, port, as_received = head.host, head.host_port, head.host_as_received
-    return RequestHead(line[1], line[2], 1, host, port, as_received, head.keep_alive, head.kept, fields_at=fields_at)
-
-
-def parse_any(head: bytes, limits: Limits) -> RequestHead:
+def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
     """The same, by the rules alone."""
     match = _HEAD.fullmatch(head)
     if match is None or len(head) > limits.head_bytes:
@@ -138,15 +137,7 @@ def parse_any(head: bytes, limits: Limits) -> RequestHead:
     return request
 
 
-def _read_ordinary(match: re.Match[bytes], limits: Limits) -> RequestHead:
-    method, target, host_as_received, kept, closing, more = match.groups(b"")
-    _check_limits(match.string, target, limits)
-    host, port = parse_host(host_as_received)
-    fields_at = match.end(2) + _AFTER_TARGET_BYTES
-    return RequestHead(method, target, 1, host, port, host_as_received, not closing, kept + more, fields_at=fields_at)
-
-
-def _check_limits(head: bytes, target: bytes, limits: Limits) -> None:
+def _check_limits(head: bytes, target: bytes, limits: HeadLimits) -> None:
     if len(target) > limits.target_bytes:
         raise Refused(TARGET_TOO_LONG)
     # The request line and the empty one are no fields.
@@ -154,7 +145,7 @@ def _check_limits(head: bytes, target: bytes, limits: Limits) -> None:
         raise Refused(HEAD_TOO_LARGE)
 
 
-def _what_is_wrong(head: bytes, limits: Limits) -> ErrorResponse:
+def _what_is_wrong(head: bytes, limits: HeadLimits) -> ErrorResponse:
     line = _REQUEST_LINE.match(head)
     if line is None:
         return BAD_VERSION if _OTHER_VERSION.match(head) else BAD_REQUEST

@@ -1,6 +1,6 @@
-"""Accepting from one pair, and letting go of it without losing anybody.
+"""Accepting from one pair, and letting go of it without losing a connection.
 
-Who is queued stays queued for whoever accepts next, and what was accepted is served to its end. The pair's
+Queued connections stay queued for the next acceptor, and accepted ones are served to their end. The pair's
 sockets themselves are never closed here: accepting goes through duplicates of their descriptors.
 """
 
@@ -18,7 +18,7 @@ Protocols = Callable[[], asyncio.Protocol]
 
 
 class Acceptor:
-    """Created by `accept_from`; whoever created it closes it."""
+    """Created by `accept_from`, closed by its caller."""
 
     def __init__(self, servers: list[asyncio.Server]) -> None:
         self._servers = servers

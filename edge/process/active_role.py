@@ -106,7 +106,7 @@ class ActiveRole:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _replicate(self, replica: Replica) -> None:
-        """A replicator that fails takes nobody down: what it stored is served on.
+        """Replicate, and start again after a failure: what was stored is served meanwhile.
 
         Raises: `OperatorError`, which is for the operator, but only before anything was served.
         """

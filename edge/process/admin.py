@@ -59,7 +59,7 @@ class AdminPort:
 
 @asynccontextmanager
 async def listening(descriptor: int, view: View) -> AsyncIterator[None]:
-    """Answer at the listening socket `descriptor`, which itself stays open: whoever comes later is the next one's."""
+    """Answer at the listening socket `descriptor`, which stays open: later connections are for the next generation."""
     runner = web.AppRunner(
         AdminPort(view).build_app(), access_log=None, shutdown_timeout=FAREWELL_POLLS * FAREWELL_POLL_SECONDS
     )

@@ -1,7 +1,7 @@
 """A process of ours as its parent sees it: exec'ed, spoken to in lines over a socketpair, waited for.
 
 It inherits the other end of the socketpair and the descriptors it is given, nothing else, and the kernel ends it
-with its parent. What is said, and what follows from it, is the business of whoever started it.
+with its parent. The meaning of the lines is defined by the parent.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Child:
         *,
         env: Mapping[str, str] = os.environ,
     ) -> None:
-        """`arguments`: a module's name and what it is told; its end of the socketpair is added. `hear` gets each
-        line it says, and raises ValueError for one that it does not understand, which ends the child.
+        """`arguments`: a module's name and its arguments; the child's end of the socketpair is added. `on_line` is
+        called with each line the child sends; ValueError from it ends the child.
 
         Raises: OSError when there can be no process now.
         """
@@ -74,7 +74,7 @@ class Child:
                 async with asyncio.timeout(HANG_UP_SECONDS):
                     await exited(self._process)
         finally:
-            # Whoever hung up on us, or whom we stop waiting for, must not go on unsupervised.
+            # A child that closed its channel, or is no longer awaited, must not run unsupervised.
             self._process.kill()
             status = await exited(self._process)
         return status
@@ -88,7 +88,7 @@ class Child:
             self._writer.close()
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        """Pass on what it says until it hangs up."""
+        """Pass lines on until the child closes its end."""
         try:
             while (line := await reader.readline()).endswith(b"\n"):
                 self._on_line(line)

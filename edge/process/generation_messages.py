@@ -101,14 +101,14 @@ def encode(message: Command | Report) -> bytes:
 
 
 def decode_command(line: bytes) -> Command | None:
-    """None for what only a later upgrade parent says. Raises: ValueError."""
+    """None for a message that only later versions know. Raises: ValueError."""
     said = orjson.loads(line)
     kind = _COMMANDS.get(said["say"])
     return None if kind is None else kind(**_known(kind, said))
 
 
 def decode_report(line: bytes) -> Report | None:
-    """None for what only a later generation says. Raises: ValueError."""
+    """None for a message that only later versions know. Raises: ValueError."""
     kind = _REPORTS.get(orjson.loads(line)["say"])
     return None if kind is None else kind()
 

@@ -22,7 +22,7 @@ BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default sinc
 
 
 class Listeners:
-    """One process' hold on them. Whoever creates it closes it; they end when nobody holds them."""
+    """One process' references to the sockets, closed by its creator; a socket ends with its last reference."""
 
     def __init__(self, pairs: Sequence[ListenerPair], admin: int, sockets: list[socket.socket]) -> None:
         self.pairs = tuple(pairs)
@@ -100,7 +100,7 @@ def _open(sockets: list[socket.socket], address: HostPort, variable: str, count:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         # Every process of the same user may join a SO_REUSEPORT group: only a bind without it tells
-        # whether somebody else, another edge say, is there already.
+        # whether another process, another edge say, listens already.
         with _bound(family, target, shared=False):
             pass
         listeners = [_bound(family, target, shared=True) for _ in range(count)]

@@ -57,7 +57,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class CloseListeners:
-    """All workers have been told to finish: nobody will accept again."""
+    """All workers were sent `Finish`: none will accept again."""
 
 
 Work = Start | Send | Kill | CloseListeners
@@ -69,8 +69,8 @@ Work = Start | Send | Kill | CloseListeners
 class Phase(Enum):
     STARTING = auto()
     READY = auto()  # could accept
-    SERVING = auto()  # was told to accept
-    FINISHING = auto()  # told to, accepts no more
+    SERVING = auto()  # was sent `Adopt`
+    FINISHING = auto()  # was sent `Finish`, accepts no more
     CONDEMNED = auto()  # killed, its exit is not seen yet
 
 
@@ -116,7 +116,7 @@ def _at_least_a_last_word(until: float, now: float) -> float:
 
 
 class Roster:
-    """The workers of one edge. Owned by the supervisor, which reports events to it and does what `plan` says.
+    """The workers of one edge. Owned by the supervisor, which reports events to it and executes `plan`.
 
     Times are the caller's monotonic clock, in seconds.
     """
@@ -182,7 +182,7 @@ class Roster:
         pair.not_before = now + pause_seconds(pair.failures)
 
     def overslept(self, now: float) -> None:
-        """The supervisor itself stood still: the silence of that time is nobody's fault."""
+        """The supervisor itself stood still: missing heartbeats of that time are not held against the workers."""
         for worker in self.workers.values():
             worker.last_beat_at = now
 

@@ -28,7 +28,7 @@ from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
 
 TICK_SECONDS = 0.25
-INACTIVE_TICK_SECONDS = 0.05  # whoever is on duty wakes its own workers only: ours are woken by the clock
+INACTIVE_TICK_SECONDS = 0.05  # the active generation wakes its own workers only; ours are woken by this tick
 OVERSLEPT_SECONDS = 1.0
 
 log = get_logger("edge.process.supervisor")

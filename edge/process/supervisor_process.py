@@ -1,4 +1,4 @@
-"""A supervisor's process put together: it does what its upgrade parent says, whatever the workers serve.
+"""A supervisor's process: executes the commands of its upgrade parent, whatever the workers serve.
 
 Started by `edge.process.generation` as ``python -m <module> <control descriptor>``. It ends with its upgrade parent.
 """
@@ -30,7 +30,7 @@ async def supervise(
     service: str,
     replica: Callable[[Callable[[int], None]], Replica],
 ) -> None:
-    """Run a generation until its upgrade parent or `stop` says so and all is over; `service` and `replica` as in
+    """Run a generation until its upgrade parent or `stop` ends it and all is over; `service` and `replica` as in
     `Supervisor`.
 
     Raises: `OperatorError` when it cannot begin to serve.

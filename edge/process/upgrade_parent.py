@@ -1,13 +1,13 @@
 """The upgrade parent: the edge's first process, which holds the listening sockets and changes what serves them.
 
-It starts a *generation* (a supervisor and its workers) and, when it is told to upgrade, another one of whatever is
+It starts a *generation* (a supervisor and its workers) and, on the signal to upgrade, another one of whatever is
 installed by then. It knows nothing of HTTP, TLS or the replica, so that it hardly ever needs a newer version itself.
 DESIGN has the supervisor exec the new version. A parent of both is what keeps the old one serving if the new one does
 not come up, whatever the reason; and its own pid, for systemd and `frontage up`, never changes.
 
 One generation at a time is *on duty*: writes the replica, holds the lease, answers at the admin port. An upgrade:
 
-    new   Prepare     its workers are there, and accept nothing yet         until here nobody noticed
+    new   Prepare     its workers are there, and accept nothing yet         until here no client is affected
     old   StandBack   off duty; its workers accept on
     new   TakeOver    on duty; its workers accept too
     old   Leave       accepts no more; what runs comes to its end, within the grace for upgrades

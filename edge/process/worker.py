@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
 
 BEAT_SECONDS = 0.25
-# An accepted connection says nothing yet for a moment; only then does silence mean that all is done.
+# A connection just accepted has sent nothing yet: only a longer silence means that no exchange is left.
 QUIET_SECONDS = 0.2
 QUIET_POLL_SECONDS = 0.02
 
@@ -49,7 +49,7 @@ log = logs.get_logger("edge.process.worker")
 
 
 class Worker:
-    """One a process. Owns the service and what it accepts from; ends when told to finish."""
+    """One a process. Owns the service and what it accepts from; ends on `Finish`."""
 
     def __init__(self, begin: Begin, service: Service, writer: asyncio.StreamWriter) -> None:
         self._begin = begin
@@ -165,7 +165,7 @@ async def _work(control: socket.socket) -> None:
     worker = Worker(begin, service, writer)
     writer.write(encode(Ready()))
     settle_garbage_collector()
-    asyncio.get_running_loop().run_in_executor(None, logs.load)  # while the supervisor hears that we are ready
+    asyncio.get_running_loop().run_in_executor(None, logs.load)  # while the supervisor receives `Ready`
     handling = asyncio.create_task(worker.handle_commands(reader), name="handle_commands")
     beating = asyncio.create_task(worker.beat(), name="beat")
     finished = asyncio.create_task(worker.finished.wait(), name="finished")

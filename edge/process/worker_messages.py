@@ -1,7 +1,7 @@
-"""What a supervisor and a worker say to each other, over the socketpair between them: pure encoding.
+"""The messages between a supervisor and a worker, over the socketpair between them: pure encoding.
 
 One message a line, JSON; an empty line is `Wake`, so that waking a worker costs a byte. The supervisor's first
-message is `Begin`. No secret is ever said here: a worker reads the master key from its file by itself.
+message is `Begin`. No secret is sent here: a worker reads the master key from its file by itself.
 End of file means that the other side is gone.
 """
 
@@ -113,7 +113,7 @@ def encode(message: Command | Report) -> bytes:
 
 
 def decode_command(line: bytes) -> Command:
-    """What the supervisor says. Raises: ValueError for what no supervisor of this version says."""
+    """A message of the supervisor. Raises: ValueError for one that this version does not know."""
     if line == b"\n":
         return Wake()
     said = orjson.loads(line)
@@ -134,7 +134,7 @@ def decode_command(line: bytes) -> Command:
 
 
 def decode_report(line: bytes) -> Report:
-    """What a worker says. Raises: ValueError for what no worker of this version says."""
+    """A message of a worker. Raises: ValueError for one that this version does not know."""
     said = orjson.loads(line)
     match said.pop("say"):
         case "Ready":

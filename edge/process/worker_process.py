@@ -18,7 +18,7 @@ class WorkerProcess:
     def __init__(
         self, number: int, begin: Begin, descriptors: tuple[int, ...], report: Callable[[int, Report], None]
     ) -> None:
-        """`descriptors`: what it inherits besides its control channel. `report` gets `number` and what it says.
+        """`descriptors`: what it inherits besides its control channel. `report` gets `number` and each message.
 
         Raises: OSError when there can be no process now.
         """

@@ -52,7 +52,7 @@ def check(destination: str) -> None:
 
 
 class AccessLog:
-    """One a worker, where there is one. `flush` is called by the worker's clock; `close` by whoever made it."""
+    """One a worker, where there is one. `flush` is called by the worker's clock, `close` by the worker."""
 
     def __init__(
         self, destination: str, *, node: str, sample: float, user_agent: bool, random: Callable[[], float]
@@ -140,7 +140,7 @@ def _of_exchange(exchange: Exchange, now: float) -> dict[str, Any]:
 
 
 class _Writer:
-    """Lines in, a file's bytes out. What the thread owns and what the loop owns is told apart below."""
+    """Lines in, a file's bytes out. State is grouped by owner: the loop, the thread."""
 
     def __init__(self, destination: str) -> None:
         # the loop's
@@ -206,7 +206,7 @@ class _Writer:
         os.close(self._descriptor)
 
     def _reopen_if_moved(self) -> None:
-        """Whoever rotates logs moves the file away, and need not tell us."""
+        """Log rotation moves the file away without notice."""
         if self._path is None:
             return
         try:

@@ -1,7 +1,7 @@
 """Which domains are asked for most, within fixed memory, however many there are.
 
 A space-saving summary that forgets: rates are averaged over about a minute, a fixed number of domains is kept, and one
-that comes in anew is granted the highest rate that was ever let go, itself fading: so a rate is never told too low.
+that comes in anew is granted the highest rate that was ever let go, itself fading: so a rate is never shown too low.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOTICEABLE: Final = 0.001  # requests a second
 
 
 class BusiestDomains:
-    """One a worker. `counted` is added to by whoever counts, once a request; `settle` is called by a clock."""
+    """One a worker. `counted` is incremented once a request; `settle` is called by the worker's clock."""
 
     __slots__ = ("_floor", "_rates", "counted")
 

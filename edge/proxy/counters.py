@@ -15,7 +15,7 @@ from edge.proxy.exchange import Exchange
 LATENCY_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class Counters:
+class ExchangeCounters:
     """Since the worker's start. Owned by its `WorkerContext`, written by its client connections."""
 
     __slots__ = (

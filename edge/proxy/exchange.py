@@ -1,6 +1,6 @@
 """One exchange: a request on its way to an origin, and the response on its way back.
 
-Its phases, in order; `FINISHED` is reached once, by `_finish`, from every other one:
+Its phases, in order; `FINISHED` is reached once, from every other one:
 
     WAITING   asked for a lease                      → SENT, or FINISHED by a refusal
     SENT      the head is with the origin            → BODY, TUNNEL; WAITING again for the one retry allowed
@@ -20,7 +20,6 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 from edge.http import chunks, response
-from edge.http.dates import has_date
 from edge.http.error_responses import (
     CUT_OFF,
     ORIGIN_DOWN,
@@ -33,9 +32,9 @@ from edge.http.error_responses import (
 from edge.http.framing import CHUNKED, UNTIL_CLOSE
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
-from edge.routing import mapping
+from edge.routing.response_rewriting import rewrite
 from edge.routing.route import Route
-from edge.upstream.connection import UpstreamConnection
+from edge.upstream.connection import LastResponse, UpstreamConnection
 from edge.upstream.dispatcher import UpstreamDispatcher
 
 # Origins send more than clients may: Set-Cookie and policies.
@@ -60,6 +59,19 @@ class Phase(IntEnum):
 WAITING, SENT, BODY, TUNNEL, FINISHED = Phase
 
 
+class Ending(IntEnum):
+    """How an exchange ended, and so what becomes of the client's connection."""
+
+    COMPLETE = 0  # the response went down to its last byte, and the connection can serve another request
+    LAST = 1  # the same, or the tunnel's end; the connection closes
+    REFUSED = 2  # nothing of a response went down: `Exchange.failure` is to be answered
+    CUT_OFF = 3  # in the middle of a response: the client must see that it is incomplete
+    CUT_OFF_BY_RESET = 4  # the same, where the end of the connection would look like the end of the response
+
+
+COMPLETE, LAST, REFUSED, CUT, CUT_BY_RESET = Ending
+
+
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """Seconds without progress, by what is waited for."""
@@ -71,7 +83,7 @@ class Timeouts:
 
 
 class ClientSide(Protocol):
-    """The downstream connection, as its exchange sees it."""
+    """The client connection, as its exchange sees it."""
 
     scheme: bytes  # how the client speaks to the domain: b"http" or b"https"
     bytes_down: int  # written for this exchange
@@ -79,44 +91,33 @@ class ClientSide(Protocol):
     @property
     def request_id(self) -> str: ...
 
-    @property
-    def is_draining(self) -> bool:
-        """No other request is to follow this one's answer."""
-
     def write(self, data: bytes) -> None: ...
     def write_last(self, data: bytes) -> None:
-        """What `exchange_finished` without keep-alive follows at once."""
+        """`on_exchange_end` with `LAST` follows at once."""
 
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
     def set_deadline(self, seconds: float) -> None: ...
-    def tunnel_opened(self) -> None: ...
+    def on_tunnel(self) -> None:
+        """From now on bytes of both sides are passed on as they are."""
+
     def end_writing(self) -> bool:
-        """The tunnel's other end says no more. Whether the client may still send, hearing of it."""
+        """The origin's side of the tunnel has ended. False where a half-closed connection is impossible."""
 
-    def refuse(self, kind: ErrorResponse) -> None:
-        """Answer the request instead of the origin."""
-
-    def exchange_finished(self, *, keep_alive: bool) -> None:
-        """The response went down completely; `keep_alive`: another request may follow."""
-
-    def log(self, exchange: Exchange) -> None:
-        """Write a finished exchange down, if there is an access log."""
-
-    def abort(self, *, reset: bool) -> None:
-        """End the connection so that the client sees an incomplete message; `reset`: an orderly end would not do."""
+    def on_exchange_end(self, ending: Ending) -> None:
+        """Called once, last, unless the client's side cancelled the exchange."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExchangeContext:
-    """What all exchanges of a worker share. `record` is called once for each, when it has finished."""
+    """What all exchanges of a worker share. Owned by its `WorkerContext`."""
 
     dispatcher: UpstreamDispatcher
     timeouts: Timeouts
     max_body_bytes: int | None
-    record: Callable[[Exchange], None]
     time: Callable[[], float]  # monotonic
     date_field: Callable[[], bytes]  # the time of day, as a response states it
+    is_draining: bool = False  # each response is to be its connection's last
 
 
 class Exchange:
@@ -175,7 +176,7 @@ class Exchange:
         self.answered_at = 0.0  # the final head came; 0.0 too when all of the answer came with it
         self.bytes_up = 0  # of the body or the tunnel, as passed on
         self.client = client
-        self._client_keeps_alive = head.keep_alive
+        self._client_keeps_alive = False
         self._context = context
         self._upstream: UpstreamConnection | None = None
         self._upstream_head = upstream_head
@@ -290,10 +291,19 @@ class Exchange:
     def _read_head(self, data: bytes) -> None:
         upstream = self._upstream
         assert upstream is not None
-        last = upstream.last_answer
-        if last is not None and data.startswith(last[0]) and self._may_have_again(last[1]):
-            raw, _, answer, framed = last
-            self._answer(answer, framed + self._last_lines(answer), data[len(raw) :])
+        # A response before the request's end: the rest of the request cannot be trusted to arrive, nor be skipped.
+        keep_alive = self.head.keep_alive and self.request_is_complete and not self._context.is_draining
+        last = upstream.last_response
+        if (
+            last is not None
+            and data.startswith(last.raw)
+            and last.keep_alive is keep_alive
+            and last.is_for_head is (self.head.method == b"HEAD")
+            and self.head.minor == 1
+            and not self._response_head
+        ):
+            self._client_keeps_alive = keep_alive
+            self._respond(last.response, last.rewritten, data[len(last.raw) :])
             return
         searched = max(0, len(self._response_head) - 3)
         data = self._response_head + data
@@ -308,28 +318,22 @@ class Exchange:
             raw, data, searched = data[:end], data[end:], 0
             answer = response.parse(raw, self.head.method)
             if answer.status >= 200 or answer.status == 101:
-                self._answer(answer, self._restate(answer, raw, upstream) + self._last_lines(answer), data)
+                self._respond(answer, self._rewrite(answer, raw, upstream, keep_alive=keep_alive), data)
                 return
             self._relay_interim(answer)
             if not data:
                 return
 
-    def _may_have_again(self, is_for_head: bool) -> bool:
-        return self.head.minor == 1 and is_for_head is (self.head.method == b"HEAD") and not self._response_head
-
-    def _restate(self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection) -> bytes:
-        """The response's head as the client gets it, but for its last lines."""
-        kept = answer.kept
-        is_lasting = has_date(kept)
-        if not is_lasting:  # RFC 9110 §6.6.1: then it is ours to state
-            kept += self._context.date_field()
-        has_addresses = mapping.has_addresses(kept)
-        if has_addresses:
-            kept = mapping.map_back(self.route, kept, self.client.scheme, self.head.host_as_received)
-        framed = self._frame(answer, kept)
-        if self.head.minor == 1 and is_lasting and not has_addresses:  # it depends on the origin's head alone
-            upstream.last_answer = (raw, self.head.method == b"HEAD", answer, framed)
-        return framed
+    def _rewrite(self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection, *, keep_alive: bool) -> bytes:
+        context = self._context
+        rewritten = rewrite(
+            answer, self.head, self.route, self.client.scheme, context.date_field, keep_alive=keep_alive
+        )
+        self._client_keeps_alive = rewritten.keep_alive
+        if rewritten.is_repeatable:
+            is_for_head = self.head.method == b"HEAD"
+            upstream.last_response = LastResponse(raw, is_for_head, keep_alive, answer, rewritten.head)
+        return rewritten.head
 
     def _relay_interim(self, answer: ResponseHead) -> None:
         self._interim_count += 1
@@ -339,39 +343,7 @@ class Exchange:
         if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
             self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
 
-    def _frame(self, answer: ResponseHead, kept: bytes) -> bytes:
-        """With its framing stated by us."""
-        head = answer.status_line + kept
-        if answer.status == 101:
-            return head
-        if answer.stated_length:
-            head += b"\r\nContent-Length: " + answer.stated_length
-        elif answer.body > 0 or (answer.body == 0 and self.head.method != b"HEAD" and answer.status not in (204, 304)):
-            head += b"\r\nContent-Length: %d" % answer.body
-        elif answer.body < 0:
-            if self.head.minor == 1:
-                head += b"\r\nTransfer-Encoding: chunked"
-            else:
-                self._client_keeps_alive = False
-        return head
-
-    def _last_lines(self, answer: ResponseHead) -> bytes:
-        """What the head says of this connection, and its end."""
-        if answer.status == 101:
-            return b"\r\nConnection: Upgrade\r\nUpgrade: " + answer.upgrade + b"\r\n\r\n"
-        if not self.request_is_complete:
-            # An answer before the request was read to its end: whoever still sends it may not be read further.
-            self._client_keeps_alive = False
-        if self.client.is_draining:
-            self._client_keeps_alive = False
-        if answer.status == 426 and answer.upgrade:  # RFC 9110 §15.5.22: it says what to switch to
-            ending = b"" if self._client_keeps_alive else b", close"
-            return b"\r\nUpgrade: %b\r\nConnection: upgrade%b\r\n\r\n" % (answer.upgrade, ending)
-        if not self._client_keeps_alive:
-            return b"\r\nConnection: close\r\n\r\n"
-        return b"\r\n\r\n" if self.head.minor == 1 else b"\r\nConnection: keep-alive\r\n\r\n"
-
-    def _answer(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
+    def _respond(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """The final head is known and `data` follows it."""
         self._response = answer
         self.status = answer.status
@@ -408,7 +380,7 @@ class Exchange:
                 self.client.set_deadline(self._patience())
                 self.client.write(data)
                 return
-            # Bytes beyond the stated end are nobody's: they are not passed on, and the connection is not used again.
+            # Bytes beyond the stated end are not passed on, and the connection is not used again.
             self.client.write(data if size == left else data[:left])
             self._complete(reusable=size == left)
             return
@@ -449,7 +421,7 @@ class Exchange:
         self.answered_at = self._context.time()
         self.client.set_deadline(self._context.timeouts.tunnel)
         self.client.write(sent + data)
-        self.client.tunnel_opened()
+        self.client.on_tunnel()
 
     def _patience(self) -> float:
         """Seconds to wait for the next sign of progress."""
@@ -497,18 +469,17 @@ class Exchange:
                 self.client.set_deadline(self._context.timeouts.connect)
                 self._context.dispatcher.request(self.route.origin, self)
             else:
-                kind = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
-                self._refuse(kind, "the origin closed the connection before the end of its response's head")
+                refusal = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
+                self._refuse(refusal, "the origin closed the connection before the end of its response's head")
         elif self.phase is BODY and self._response_left == UNTIL_CLOSE and in_order:
             if self.head.minor == 1:
                 self.client.write(chunks.LAST_CHUNK)
             self._complete(reusable=False)
         elif self.phase is TUNNEL:
-            # Whatever it was, what came before is the client's: a WebSocket's last frame, then a reset.
+            # What came before is the client's in any case: a WebSocket's last frame, then a reset.
             if not (in_order or self._is_half_closed):
                 self.failure = CUT_OFF
-            self._finish()
-            self.client.exchange_finished(keep_alive=False)
+            self._end(LAST)
         else:
             self._break_off()
 
@@ -524,7 +495,7 @@ class Exchange:
         )
 
     def on_client_eof(self) -> None:
-        """The client sends no more. In a tunnel the origin hears of it; elsewhere the response still goes down."""
+        """The client's input has ended. A tunnel's other side is half-closed too; a response still goes down."""
         upstream = self._upstream
         if self.phase is not TUNNEL or upstream is None:
             return
@@ -556,7 +527,7 @@ class Exchange:
         return self.head.expects_continue and not self._body_consumed and not self._interim_count
 
     def cancel(self) -> None:
-        """The client is gone, or is answered by whoever calls this: no reason to keep the origin busy."""
+        """The client's side ends it: the origin need not go on. `on_exchange_end` is not called."""
         if self.failure is None:
             self.failure = CUT_OFF
         self._let_go(reusable=False)
@@ -564,27 +535,27 @@ class Exchange:
 
     def _complete(self, *, reusable: bool) -> None:
         """The response went down to its last byte."""
-        response_head = self._response
-        assert response_head is not None
-        whole = self.request_is_complete
-        self._let_go(reusable=reusable and whole and response_head.keep_alive)
-        self._finish()
-        self.client.exchange_finished(keep_alive=whole and self._client_keeps_alive)
+        assert self._response is not None
+        is_whole = self.request_is_complete
+        self._let_go(reusable=reusable and is_whole and self._response.keep_alive)
+        self._end(COMPLETE if is_whole and self._client_keeps_alive else LAST)
 
-    def _refuse(self, kind: ErrorResponse, reason: str = "") -> None:
+    def _refuse(self, refusal: ErrorResponse, reason: str = "") -> None:
         self.reason = reason
         self._let_go(reusable=False)
-        self.status, self.failure = kind.status, kind
-        self._finish()
-        self.client.refuse(kind)
+        self.status, self.failure = refusal.status, refusal
+        self._end(REFUSED)
 
     def _break_off(self) -> None:
-        """Part of a response is with the client: the only honest end is one it can see."""
+        """Part of a response is with the client: the connection must end so that the client sees it is incomplete."""
         ends_by_close = self.phase is BODY and self._response_left < 0 and self.head.minor == 0
         self.failure = CUT_OFF
         self._let_go(reusable=False)
+        self._end(CUT_BY_RESET if ends_by_close else CUT)
+
+    def _end(self, ending: Ending) -> None:
         self._finish()
-        self.client.abort(reset=ends_by_close)
+        self.client.on_exchange_end(ending)
 
     def _let_go(self, *, reusable: bool) -> None:
         upstream, self._upstream = self._upstream, None
@@ -599,6 +570,5 @@ class Exchange:
             self._context.dispatcher.drop(upstream)
 
     def _finish(self) -> None:
-        assert self.phase is not FINISHED, "finish runs exactly once"
+        assert self.phase is not FINISHED, "an exchange ends once"
         self.phase = FINISHED
-        self._context.record(self)

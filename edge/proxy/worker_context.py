@@ -1,4 +1,4 @@
-"""What all downstream connections of a worker share: routes, leases, limits, counters, and the clock.
+"""What all client connections of a worker share: routes, leases, limits, counters, and the clock.
 
 Deadlines are swept once a tick instead of being timers, since nearly all are met. This module must not read or
 write a client's bytes: that is `edge.proxy.client_connection`'s.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import partial
 from random import random
 from typing import Final, Protocol
 
 from common.addresses import own_policy
 from common.clock import SystemClock
 from common.metrics import Family
+from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
 from edge.http.dates import date_field
-from edge.http.request import Limits, RequestHead
+from edge.http.request import HeadLimits, RequestHead
 from edge.proxy.access_log import OFF, AccessLog
-from edge.proxy.counters import Counters
+from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange, ExchangeContext, Timeouts
 from edge.replica.certificates import read_certificate_state, read_thumbprint
 from edge.replica.records import Reader
@@ -27,6 +29,7 @@ from edge.replica.routes import RouteTable
 from edge.routing.certificates import answers_challenge, is_awaiting_certificate
 from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
+from edge.routing.respond import Listening, Lookup
 from edge.transport.connection_limits import ConnectionLimits, room_for_connections
 from edge.upstream.breaker import Breaker
 from edge.upstream.connector import Connector
@@ -46,13 +49,13 @@ class ReplicaView(Reader, Protocol):
 
 
 class Connection(Protocol):
-    """A downstream connection, as far as whoever keeps them all must know it."""
+    """A client connection, as its worker sees it."""
 
     deadline: float  # by `WorkerContext.now`
     exchange: Exchange | None
 
     def on_deadline(self) -> None: ...
-    def look_after_client(self) -> None: ...
+    def check_disconnect(self) -> None: ...
     def expect_last_request(self) -> None: ...
     def abort(self) -> None: ...
 
@@ -64,10 +67,9 @@ class WorkerContext:
         self, settings: Settings, reader: ReplicaView, keyring: Keyring, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.limits = Limits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes)
-        self.max_body_bytes = settings.edge_max_body_bytes
-        self.ports = Ports(settings.edge_http.port, settings.edge_https.port)
-        self.redirects_to_https = settings.edge_https_redirect
+        self.limits = HeadLimits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes)
+        self.listening_http = _listening(settings, secure=False)
+        self.listening_https = _listening(settings, secure=True)
         self.trusted_proxies = settings.edge_trusted_proxies
         self.idle_seconds = settings.edge_idle_timeout_seconds
         self.head_seconds = settings.edge_head_timeout_seconds
@@ -77,13 +79,14 @@ class WorkerContext:
             per_client=settings.edge_max_connections_per_address,
             trusted_proxies=settings.edge_trusted_proxies,
         )
-        self.keyring = keyring
         self.routes = RouteTable(reader, keyring)
+        self.lookup = Lookup(
+            self.routes.find, self.is_awaiting_certificate, self.challenge_answer, partial(probe_answer, keyring)
+        )
         self._swept_generation = 0
-        self.counters = Counters()
+        self.counters = ExchangeCounters()
         self.connections: set[Connection] = set()
         self.paused: set[Connection] = set()  # those not read from
-        self.is_draining = False
         self.now = loop.time()
         self._reader = reader
         self._clock = clock = SystemClock()
@@ -102,7 +105,7 @@ class WorkerContext:
             ),
             loop,
         )
-        # The connector gives up by itself and says why; waiting for a lease is bounded by twice that.
+        # The connector gives up by itself with a reason; waiting for a lease is bounded by twice that.
         timeouts = Timeouts(
             connect=2 * settings.edge_connect_timeout_seconds + TICK_SECONDS,
             origin=settings.edge_origin_timeout_seconds,
@@ -110,7 +113,7 @@ class WorkerContext:
             tunnel=settings.edge_tunnel_timeout_seconds,
         )
         self.exchanges = ExchangeContext(
-            self._dispatcher, timeouts, settings.edge_max_body_bytes, self._record, loop.time, self.date_field
+            self._dispatcher, timeouts, settings.edge_max_body_bytes, loop.time, self.date_field
         )
         self.access_log = (
             AccessLog(
@@ -168,19 +171,17 @@ class WorkerContext:
         return key_authorization(head, thumbprint) if is_ours else None
 
     def drain(self) -> None:
-        """From now on each answer says that it is its connection's last.
+        """From now on each response closes its connection.
 
-        Who was told that the connection stays may have its next request on the way: closing at once would lose it.
+        A keep-alive client may already have sent its next request: closing at once would lose it.
         """
-        self.is_draining = True
+        self.exchanges.is_draining = True
         for connection in self.connections:
             connection.expect_last_request()
 
     def close(self) -> None:
         self._ticking.cancel()
         for connection in list(self.connections):
-            if connection.exchange is not None:
-                connection.exchange.cancel()
             connection.abort()
         self._dispatcher.close()
         if self.access_log is not None:
@@ -196,7 +197,7 @@ class WorkerContext:
         for connection in [each for each in self.connections if each.deadline < now]:
             connection.on_deadline()
         for connection in list(self.paused):
-            connection.look_after_client()
+            connection.check_disconnect()
         self._dispatcher.close_idle(now - self.upstream_idle_seconds)
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
@@ -209,10 +210,14 @@ class WorkerContext:
             if exchange is not None:
                 route = self.routes.find(exchange.route.domain)
                 if route is None or route.application_id != exchange.route.application_id:
-                    exchange.cancel()
                     connection.abort()
 
-    def _record(self, exchange: Exchange) -> None:
-        self.counters.exchange(exchange, self.loop.time())
-        if self.access_log is not None:
-            exchange.client.log(exchange)
+
+def _listening(settings: Settings, *, secure: bool) -> Listening:
+    return Listening(
+        secure=secure,
+        redirects_to_https=settings.edge_https_redirect,
+        ports=Ports(settings.edge_http.port, settings.edge_https.port),
+        max_body_bytes=settings.edge_max_body_bytes,
+        assigns_request_ids=settings.edge_access_log != OFF,
+    )

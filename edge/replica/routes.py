@@ -49,7 +49,7 @@ class _Remembered:
 
 
 class RouteTable:
-    """One a worker, asked by every request; `generation` is set by whoever learns of a commit."""
+    """One a worker, asked by every request; `generation` is set after each commit."""
 
     def __init__(self, reader: Reader, keyring: Keyring) -> None:
         self._reader = reader

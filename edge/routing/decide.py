@@ -49,7 +49,7 @@ def decide(
     """
     if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Refused(LOOP)
-    if route.refusal is not None:  # on the plain port too: whoever asks there need not go on to hear it
+    if route.refusal is not None:  # on the plain port too: HTTPS would only refuse it again
         raise Refused(route.refusal)
     if route.redirect_to is not None:
         if redirects.leads_back(route, find_route):

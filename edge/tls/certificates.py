@@ -6,7 +6,7 @@ It owns which certificate a domain presents right now. It must not know handshak
   read again at the next handshake, and a difference means another context. Live connections keep theirs.
 - A context seals session tickets with its own key: `discard_older_than` ends the key's life.
 - Only names with a record get a context; a record that cannot be used is remembered as such until it changes.
-- An expired certificate is presented like any other: the client's own warning says more than an alert from us.
+- An expired certificate is presented like any other: the browser's own warning explains more than an alert.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class ClientHelloPeek:
 
 
 def _judge_foreign(start: bytes) -> Failure | None:
-    """Not a handshake record: perhaps somebody speaks plain HTTP to us.
+    """Not a handshake record: perhaps plain HTTP.
 
     Split-independence: a method's letters are waited for only while the bytes so far could still be one.
     """

@@ -15,7 +15,7 @@ class Waiting(Protocol):
 
 
 class Deadlines:
-    """One a worker. `on_deadline` of whoever was added is called once, `seconds` later, unless it was discarded."""
+    """One a worker. `on_deadline` of each entry is called once, `seconds` later, unless it was discarded."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop

@@ -1,6 +1,6 @@
-"""Why a handshake ends without a stream, and what the client is told before we close. Pure.
+"""Why a handshake ends without a stream, and which alert the client gets before the close. Pure.
 
-Whatever is wrong with the *name* gets one and the same answer: nobody learns which names we know, or
+Whatever is wrong with the *name* gets one and the same answer: the alert does not reveal which names exist here, or
 which are being set up.
 """
 

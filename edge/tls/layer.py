@@ -93,7 +93,7 @@ class TlsLayer(asyncio.Protocol):
             self.refuse(answer)
 
     def eof_received(self) -> bool:
-        return False  # the raw transport closes; without a stream there is nobody to answer
+        return False  # the raw transport closes; without a stream no response is possible
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_over:
@@ -182,7 +182,7 @@ class TlsLayer(asyncio.Protocol):
         self._is_over = True
         self._tls.deadlines.discard(self)
         self._end_hold()
-        if self._sslobj is None:  # still among those that are told what to do
+        if self._sslobj is None:  # not started: `TlsShared` still knows it
             self._tls.leave(self)
         counters = self._tls.counters
         counters.handshaking -= 1

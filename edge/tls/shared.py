@@ -1,7 +1,7 @@
 """What a worker's TLS connections share: certificates, who is held, who waits for a build, and the counters.
 
 It owns every decision about a *name*: which context, whether to wait, or why not. It must not touch sockets
-or SSL objects; a handshake is told to `start`, `wait` or be refused, exactly one of start and refusal, once.
+or SSL objects; it calls `start`, `wait` or `refuse` of a handshake; `start` or `refuse` exactly once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SWEEPS_A_CONTEXT_LIFE = 720  # one a minute
 
 
 class Handshake(Holdable, Protocol):
-    """The side of `TlsLayer` that decisions are told to."""
+    """What `TlsShared` calls on a `TlsLayer`."""
 
     def start(self, context: ssl.SSLContext) -> None: ...
 
@@ -40,7 +40,7 @@ class Handshake(Holdable, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TlsLimits:
     handshake_seconds: float = 10.0
     hold_seconds: float = 60.0  # however far away an order's `hold_until` is
     behind_seconds: float = 5.0  # for unknown names, while the replica is behind: its writer tries every 3 s
@@ -53,7 +53,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Counters:
+class TlsCounters:
     """Since the worker's start, except `handshaking`."""
 
     handshaking: int = 0  # connections now without a stream
@@ -74,13 +74,13 @@ class TlsShared:
         keyring: Keyring,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
-        limits: Limits | None = None,
+        limits: TlsLimits | None = None,
         connection_limits: ConnectionLimits | None = None,
     ) -> None:
         self.loop = loop
-        self.limits = limits or Limits()
+        self.limits = limits or TlsLimits()
         self.groups = accepted_groups()
-        self.counters = Counters()
+        self.counters = TlsCounters()
         self.deadlines = Deadlines(loop, self.limits.handshake_seconds)
         self.connection_limits = connection_limits or ConnectionLimits()
         self._clock = clock
@@ -114,7 +114,7 @@ class TlsShared:
         self._schedule_pump(wait)
 
     def leave(self, handshake: Handshake) -> None:
-        """The handshake is over, or under way: nothing more is to be told to it."""
+        """The handshake is over, or under way: nothing more is called on it."""
         self._held.remove(handshake)
         self._queue.pop(handshake, None)
 

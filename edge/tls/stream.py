@@ -10,7 +10,7 @@ The rules
     - The end of the client's input (close_notify or FIN; HTTP frames itself) ends reading, not writing.
     - The raw transport's flow control is the inner's. A client that makes the engine itself talk (key
       updates) without taking what was said is cut off.
-    - The inner hears `connection_lost` exactly once, when the raw transport is gone, never from within its
+    - `connection_lost` of the inner is called exactly once, when the raw transport is gone, never from within its
       own calls.
 
 The loop below is the hot path of every HTTPS request: bound methods are looked up once a connection, and

@@ -15,7 +15,7 @@ from common.metrics import Family, Labels
 from common.settings import Networks
 from edge.http.forwarded import address_of, is_in
 
-# How many of those turned away are told so at a time; beyond, a flood would live on our politeness.
+# How many refused connections get an error response at a time; the others are aborted.
 _MAX_TOLD = 256
 _SPARE_DESCRIPTORS = 64  # listeners, the replica, logs, look-ups
 
@@ -42,7 +42,7 @@ class ConnectionLimits:
         self._turned_away = {"in_all": 0, "per_client": 0}
         self._turned_away_now = 0
         self.open_count = 0
-        self.malformed_headers = 0  # PROXY headers nobody can read; counted by `edge.transport.proxy_protocol`
+        self.malformed_headers = 0  # malformed PROXY headers; counted by `edge.transport.proxy_protocol`
 
     def __repr__(self) -> str:
         return f"<{self.open_count} open of {len(self._by_client)} clients, {self._turned_away_now} turned away now>"
@@ -73,8 +73,8 @@ class ConnectionLimits:
             del self._by_client[place]
 
     @property
-    def may_tell(self) -> bool:
-        """Whether one who was turned away may be told so, and not just be cut off."""
+    def may_answer(self) -> bool:
+        """Whether a connection refused now may get an error response, instead of being aborted."""
         return self._turned_away_now <= _MAX_TOLD
 
     def families(self) -> list[Family]:

@@ -1,7 +1,7 @@
-"""Whether a peer that we do not read from has left. The loop cannot say: it no longer looks at a paused socket.
+"""Whether a peer disconnected while we do not read from it: the loop does not poll a paused socket.
 
 The kernel knows of a reset at once, and of a FIN when it could take all that came before it. A client that closes in
-order while our side's buffers are full keeps its FIN behind bytes that nobody takes: that, only time tells.
+order while our side's buffers are full keeps its FIN behind unread bytes: only a deadline ends that.
 """
 
 from __future__ import annotations

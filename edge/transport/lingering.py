@@ -28,7 +28,7 @@ def linger(
         return
     try:
         raw.write_eof()
-    except (OSError, RuntimeError):  # the peer has reset, and the loop has not told us yet
+    except (OSError, RuntimeError):  # the peer has reset, and the loop has not reported it yet
         raw.abort()
         return
     raw.resume_reading()

@@ -29,11 +29,11 @@ _V2_SIGNATURE: Final = b"\r\n\r\n\x00\r\nQUIT\n"
 _V2_FIXED_BYTES: Final = 16
 _V2_LOCAL, _V2_PROXY = 0x20, 0x21
 _V2_TCP4, _V2_TCP6 = 0x11, 0x21
-_V2_UNSPECIFIED: Final = frozenset({0x00, 0x12, 0x22, 0x31, 0x32})  # nothing an HTTP client could be told by
+_V2_UNSPECIFIED: Final = frozenset({0x00, 0x12, 0x22, 0x31, 0x32})  # no address of an HTTP client
 
 
 class Malformed(FrontageError):
-    """It begins like a header and is none: whoever sent it cannot be understood."""
+    """Bytes that begin like a header and are none."""
 
 
 class Stated(NamedTuple):

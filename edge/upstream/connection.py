@@ -1,8 +1,8 @@
 """One connection to an origin: bytes in and out, and the exchange they belong to at the moment.
 
-It knows no HTTP: the exchange does. Bytes that come while nobody has the lease are a reason to close
-(a response nobody asked for is how responses get mixed up). An orderly end is one the origin states itself: by FIN,
-over TLS by close_notify, since anybody on the way can send a FIN (RFC 9112 §9.8).
+It knows no HTTP: the exchange does. Bytes received without a lease are a reason to close: an unsolicited response would
+be taken for the answer to the next request. An orderly end is one that the origin states itself: by FIN, over TLS by
+close_notify, since anyone on the path can send a FIN (RFC 9112 §9.8).
 """
 
 from __future__ import annotations
@@ -11,20 +11,32 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Protocol, cast
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
 
 from edge.http.response import ResponseHead
 from edge.routing.route import Origin
 
 
 class LeaseHolder(Protocol):
-    """What an exchange hears from its upstream connection."""
+    """What an upstream connection calls on the exchange that leases it."""
 
     def on_upstream_data(self, data: bytes) -> None: ...
     def on_upstream_eof(self) -> bool: ...
     def on_upstream_lost(self, *, in_order: bool) -> None: ...
     def on_upstream_full(self) -> None: ...
     def on_upstream_ready(self) -> None: ...
+
+
+@dataclass(slots=True)
+class LastResponse:
+    """A response's head, kept for when the origin sends the same bytes again: as read, and as the client got it."""
+
+    raw: Final[bytes]
+    is_for_head: Final[bool]
+    keep_alive: Final[bool]  # of the client's connection
+    response: Final[ResponseHead]
+    rewritten: Final[bytes]
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -36,7 +48,7 @@ class UpstreamConnection(asyncio.Protocol):
         "has_ended",
         "holder",
         "idle_since",
-        "last_answer",
+        "last_response",
         "origin",
         "served",
         "transport",
@@ -52,8 +64,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.holder: LeaseHolder | None = None
         self.served = 0
         self.idle_since = 0.0
-        # The last response head, parsed and as sent on: origins repeat themselves. (raw, is for HEAD, parsed, sent)
-        self.last_answer: tuple[bytes, bool, ResponseHead, bytes] | None = None
+        self.last_response: LastResponse | None = None
         self._on_lost = on_lost
 
     @property
@@ -70,7 +81,7 @@ class UpstreamConnection(asyncio.Protocol):
             return True
         except OSError:
             return False
-        return False  # an answer nobody asked for, or the end
+        return False  # an unsolicited response, or the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)

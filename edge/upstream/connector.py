@@ -88,7 +88,7 @@ class Connector:
                 server_hostname=origin.server_name if origin.scheme == "https" else None,
             )
         except BaseException:
-            # Cancelled or failed half-way: whoever holds the socket by now lets it go.
+            # Cancelled or failed half-way: close the socket, held by the transport or not yet.
             if connection.transport is not None:
                 connection.transport.abort()
             sock.close()

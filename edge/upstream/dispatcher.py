@@ -75,7 +75,7 @@ class UpstreamDispatcher:
             self._loop.call_soon(requester.on_lease_failed, BUSY)
 
     def withdraw(self, origin: Origin, requester: LeaseRequester) -> None:
-        """The requester no longer wants what it asked for; it hears nothing more."""
+        """The requester withdraws its request; none of its callbacks is called afterwards."""
         task = self._tasks.pop(requester, None)
         if task is None:
             self._pool.withdraw(origin, requester)
@@ -110,7 +110,7 @@ class UpstreamDispatcher:
             connection.transport.abort()
 
     def _open(self, origin: Origin, requester: LeaseRequester) -> None:
-        """A place was reserved for the requester; if the origin rests, nobody else who waits gets a connection."""
+        """A place was reserved for the requester; if the origin rests, no other waiter gets a connection."""
         place_for: LeaseRequester | None = requester
         while place_for is not None:
             if self._breaker.admits(origin, self._loop.time()):
@@ -131,7 +131,7 @@ class UpstreamDispatcher:
             self._tasks.pop(requester, None)
             self._forget(origin)
             requester.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN, reason)
-        except Exception:  # noqa: BLE001 - a task's root: it logs, and the requester hears
+        except Exception:  # noqa: BLE001 - a task's root: it logs, and the requester is answered
             _log.exception("connecting failed unexpectedly", origin=origin.authority.decode(), **requester.log_fields())
             self._tasks.pop(requester, None)
             self._forget(origin)

@@ -306,7 +306,7 @@ async def test_a_client_that_asks_and_never_reads_is_stopped_too(tmp_path: Path)
         await until(lambda: len(proxy.worker.connections) == 1)
         (connection,) = proxy.worker.connections
         assert await send_until_stalled(client, unknown, 100_000_000) < 30_000_000
-        assert len(connection._buffer) < 1_000_000
+        assert len(connection._reader.buffer) < 1_000_000
         assert connection._transport.get_write_buffer_size() < 2_000_000
         await until(lambda: not proxy.worker.connections)  # who never reads is let go
 

@@ -14,7 +14,7 @@ import pytest
 
 from edge.tls.holding import HoldCaps
 from edge.tls.layer import TlsLayer
-from edge.tls.shared import Limits
+from edge.tls.shared import TlsLimits
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.proxy_protocol import Entrance
 from tests.component import test_tls as tls
@@ -179,7 +179,7 @@ async def test_holds_count_the_stated_address() -> None:
     def first(layer: TlsLayer) -> asyncio.Protocol:
         return Entrance(lambda: layer, connection_limits, LOOPBACK, 10)
 
-    async with tls.edge(first=first, limits=Limits(hold_caps=HoldCaps(per_client=1))) as here:
+    async with tls.edge(first=first, limits=TlsLimits(hold_caps=HoldCaps(per_client=1))) as here:
         here.replica.put_order("new.example", hold_seconds=60)
         streams = [await asyncio.open_connection("127.0.0.1", here.port) for _ in range(3)]
         for (_, writer), client in zip(streams, (b"192.0.2.7", b"192.0.2.8", b"192.0.2.7"), strict=True):

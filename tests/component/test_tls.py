@@ -25,7 +25,7 @@ from common.clock import SystemClock
 from edge.tls.failures import Failure
 from edge.tls.holding import HoldCaps
 from edge.tls.layer import TlsLayer
-from edge.tls.shared import Limits, TlsShared
+from edge.tls.shared import TlsLimits, TlsShared
 from edge.tls.stream import SLICE_BYTES, TlsStream
 from edge.transport.lingering import Lingering
 from tests.tls_parts import MemoryReplica, client_hello, keyring, the_ca
@@ -109,7 +109,7 @@ class Edge:
 async def edge(
     inner: Callable[[], asyncio.Protocol] = Inner,
     *domains: str,
-    limits: Limits | None = None,
+    limits: TlsLimits | None = None,
     first: Callable[[TlsLayer], asyncio.Protocol] = lambda layer: layer,
 ) -> AsyncIterator[Edge]:
     """A listening edge; nothing may reach the loop's exception handler while it runs."""
@@ -728,7 +728,7 @@ async def test_plain_http_is_told_that_this_port_speaks_https() -> None:
 
 
 async def test_junk_and_silence_are_closed_without_a_word() -> None:
-    async with edge(limits=Limits(handshake_seconds=0.1)) as here:
+    async with edge(limits=TlsLimits(handshake_seconds=0.1)) as here:
 
         def words(sent: bytes) -> bytes:
             with raw_connection(here.port) as client:
@@ -896,7 +896,7 @@ async def test_a_session_is_never_resumed_under_another_application(version: ssl
 
 @pytest.mark.parametrize("version", [TLS12, TLS13])
 async def test_a_session_is_not_resumed_after_its_ticket_key_was_discarded(version: ssl.TLSVersion) -> None:
-    limits = Limits(context_seconds=0.5)
+    limits = TlsLimits(context_seconds=0.5)
     async with edge(limits=limits) as here:
         visitor = Visitor(here.port, version)
         await visitor.is_resumed()
@@ -932,7 +932,7 @@ async def test_sessions_of_old_clients_do_not_pile_up() -> None:
 
 async def test_contexts_are_bounded_and_builds_are_paced() -> None:
     domains = [f"d{number}.example" for number in range(12)]
-    limits = Limits(contexts=4, builds_per_second=200, build_burst=2)
+    limits = TlsLimits(contexts=4, builds_per_second=200, build_burst=2)
     async with edge(Inner, *domains, limits=limits) as here:
         answers = await asyncio.gather(*(in_thread(partial(ask, here.port, name)) for name in domains))
         assert answers == [b"hello"] * 12
@@ -941,7 +941,7 @@ async def test_contexts_are_bounded_and_builds_are_paced() -> None:
 
 
 async def test_too_many_waiting_for_a_build_are_refused() -> None:
-    limits = Limits(builds_per_second=1, build_burst=1, waiting_for_build=0)
+    limits = TlsLimits(builds_per_second=1, build_burst=1, waiting_for_build=0)
     async with edge(limits=limits) as here:
         assert await in_thread(lambda: ask(here.port, "a.example")) == b"hello"
         assert await in_thread(lambda: refusal(here.port, "b.example")) == "TLSV1_ALERT_INTERNAL_ERROR"
@@ -988,7 +988,7 @@ async def test_an_unknown_name_is_held_while_the_replica_is_behind() -> None:
 
 
 async def test_an_unknown_name_is_held_only_for_a_moment() -> None:
-    async with edge(limits=Limits(behind_seconds=0.2)) as here:
+    async with edge(limits=TlsLimits(behind_seconds=0.2)) as here:
         here.replica.cut_off = True
         asking = asyncio.ensure_future(in_thread(lambda: refusal(here.port, "new.example")))
         while not asking.done():
@@ -1039,7 +1039,7 @@ async def test_an_order_that_cannot_be_read_holds_nobody(order: dict[str, object
 
 
 async def test_only_so_many_are_held_and_who_leaves_makes_room() -> None:
-    limits = Limits(hold_caps=HoldCaps(per_domain=2, per_client=8, in_all=8))
+    limits = TlsLimits(hold_caps=HoldCaps(per_domain=2, per_client=8, in_all=8))
     async with edge(limits=limits) as here:
         here.replica.put_order("new.example", hold_seconds=30)
         waiting = [raw_connection(here.port) for _ in range(2)]

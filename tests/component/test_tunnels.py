@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from edge.proxy.client_connection import ENDED
 from tests.component.peers import Edge, Script, Wire, edge, origin, until
 from tests.component.test_origin_tls import server_context
 
@@ -89,7 +90,7 @@ async def test_an_origin_that_ended_its_half_is_still_told(tmp_path: Path) -> No
 async def test_a_client_that_ended_before_the_switch_is_told_of_too(tmp_path: Path) -> None:
     async def script(wire: Wire) -> None:
         await wire.head()
-        await until(lambda: any(each._reading_ended for each in proxy.worker.connections))
+        await until(lambda: any(each._input is ENDED for each in proxy.worker.connections))
         await wire.send(SWITCHED)
         await wire.send(await wire.rest() + b"!")
 

@@ -9,11 +9,12 @@ import pytest
 
 from tests.children import ROOT
 
-PACKAGES = ("api", "bench", "common", "monitor", "tests")
+PACKAGES = ("api", "bench", "common", "edge", "monitor", "tests")
 LONGEST_LINES = 120
 READMES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("README.md"))
 _PATH = re.compile(r"`((?:api|bench|common|edge|monitor|tests)/[\w./-]*)`")
 _MODULE = re.compile(r"`python -m ((?:bench|tests)[\w.]*)")
+_NAME = re.compile(r"`([A-Z][a-z]+[A-Z]\w*|_?[a-z_]+\(\)|_[a-z_]+)`")  # a class, or a function
 _LINK = re.compile(r"\]\(([^)#:]+)\)")
 
 
@@ -37,6 +38,13 @@ def test_what_a_readme_names_exists(readme: Path) -> None:
     named = named_files(readme)
     assert named
     assert [str(path.relative_to(ROOT)) for path in named if not path.exists()] == []
+
+
+def test_classes_and_functions_named_in_the_edge_readme_exist() -> None:
+    code = "\n".join(path.read_text() for path in (ROOT / "edge").rglob("*.py"))
+    named = set(_NAME.findall((ROOT / "edge/README.md").read_text()))
+    assert {"ClientConnection", "respond()", "_may_retry"} <= named
+    assert {name for name in named if not re.search(rf"\b(?:class|def) {name.removesuffix('()')}\b", code)} == set()
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -11,13 +11,13 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from common import settings
 from common.secrets import load_keyring
 from edge.proxy.client_connection import ClientConnection
+from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.route import Origin
@@ -35,6 +35,7 @@ class StillLoop:
     def __init__(self) -> None:
         self.now = 1000.0
         self._ready: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._timers: list[_Timer] = []
 
     def time(self) -> float:
         return self.now
@@ -42,8 +43,17 @@ class StillLoop:
     def call_soon(self, callback: Callable[..., None], *arguments: Any) -> None:
         self._ready.append((callback, arguments))
 
-    def call_later(self, seconds: float, callback: Callable[..., None], *arguments: Any) -> _Never:
-        return _Never()
+    def call_later(self, seconds: float, callback: Callable[..., None], *arguments: Any) -> _Timer:
+        timer = _Timer(self.now + seconds, callback, arguments)
+        self._timers.append(timer)
+        return timer
+
+    def call_due(self) -> None:
+        """Call what is due by now: the worker's tick, and the rounds of lingering connections."""
+        due = [timer for timer in self._timers if timer.at <= self.now]
+        self._timers = [timer for timer in self._timers if timer.at > self.now]
+        for timer in due:
+            timer.run()
 
     def create_task(self, work: Coroutine[Any, Any, None], *, name: str) -> _Task:
         task = _Task(work)
@@ -59,9 +69,18 @@ class StillLoop:
         return began
 
 
-class _Never:
+class _Timer:
+    def __init__(self, at: float, callback: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.at = at
+        self._callback: Callable[..., None] | None = callback
+        self._arguments = arguments
+
+    def run(self) -> None:
+        if self._callback is not None:
+            self._callback(*self._arguments)
+
     def cancel(self) -> None:
-        """It will not be called anyway."""
+        self._callback = None
 
 
 class _Task:
@@ -138,6 +157,9 @@ class Pipe(asyncio.Transport):
             self._end(piece())
         return True
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = cast("asyncio.Protocol", protocol)
+
     def can_write_eof(self) -> bool:
         return True
 
@@ -189,6 +211,18 @@ class _FakeConnector:
         return self._link.connected(UpstreamConnection(origin, on_lost))
 
 
+class _Recording(ExchangeCounters):
+    """Keeps each finished exchange, too."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__()
+        self._link = link
+
+    def exchange(self, exchange: Exchange, now: float) -> None:
+        super().exchange(exchange, now)
+        self._link.finished.append(exchange)
+
+
 class Upstream:
     """One connection to an origin, from the link's point of view."""
 
@@ -218,7 +252,7 @@ class Link:
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.worker = WorkerContext(settings.load(environ), self.replica, keyring, loop)
         self.worker._dispatcher._connector = cast("Any", _FakeConnector(self))
-        self.worker.exchanges = replace(self.worker.exchanges, record=self._record)
+        self.worker.counters = cast("Any", _Recording(self))
 
     def begin(
         self,
@@ -251,12 +285,12 @@ class Link:
 
     def let_time_pass(self, seconds: float) -> None:
         self.loop.now += seconds
-        self.worker._tick()
+        self.loop.call_due()
         self.converse([])
 
     def end(self) -> None:
         """Both sides fall silent, for longer than any time-out: nothing may remain of the conversation."""
-        for _ in range(10):  # one for each request that waits, and one for lingering
+        for _ in range(30):  # one for each request that waits, and the rounds of lingering
             if not self.client.is_closing():
                 self.let_time_pass(TOO_LONG_SECONDS)
         assert self.client.is_closing(), "a silent client is waited for without end"
@@ -282,6 +316,3 @@ class Link:
             return True
         pipes = [self.client, *(upstream.pipe for upstream in self.upstreams)]
         return sum(pipe.drain() for pipe in pipes if not pipe.is_closing()) > 0
-
-    def _record(self, exchange: Exchange) -> None:
-        self.finished.append(exchange)

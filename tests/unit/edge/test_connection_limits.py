@@ -48,11 +48,11 @@ def test_of_a_flood_only_some_are_told() -> None:
     told = 0
     for _ in range(1000):
         connection_limits.admit(OFFICE)
-        told += connection_limits.may_tell
+        told += connection_limits.may_answer
     assert told == 256
     for _ in range(1000):
         connection_limits.leave(None)
-    assert connection_limits.may_tell
+    assert connection_limits.may_answer
 
 
 @pytest.mark.parametrize(

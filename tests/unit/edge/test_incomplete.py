@@ -6,9 +6,9 @@ import pytest
 
 from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, ErrorResponse, Refused
 from edge.http.incomplete import check_incomplete, without_empty_lines
-from edge.http.request import Limits
+from edge.http.request import HeadLimits
 
-LIMITS = Limits(fields=10, head_bytes=300, target_bytes=100)
+LIMITS = HeadLimits(fields=10, head_bytes=300, target_bytes=100)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 
 from edge.http.error_responses import Refused
 from edge.http.max_forwards import count_down
-from edge.http.request import Limits, RequestHead, parse
+from edge.http.request import HeadLimits, RequestHead, parse
 
 
 def asked(fields: bytes) -> RequestHead:
-    return parse(b"OPTIONS /a HTTP/1.1\r\nHost: shop.example.com\r\n" + fields + b"\r\n", Limits())
+    return parse(b"OPTIONS /a HTTP/1.1\r\nHost: shop.example.com\r\n" + fields + b"\r\n", HeadLimits())
 
 
 @pytest.mark.parametrize(

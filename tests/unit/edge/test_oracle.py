@@ -130,12 +130,29 @@ def test_the_same_fields_behind_another_line_are_another_request(link: Link) -> 
 def test_a_large_head_is_not_remembered(link: Link) -> None:
     large = b"/" + b"a" * 4096
     assert ask(link, [b"/a", large, large, b"/a"], secure=True) == [b"200"] * 4
-    remembered = cast("ClientConnection", link.client.protocol)._repeat
+    remembered = cast("ClientConnection", link.client.protocol)._remembered
     assert remembered is not None
     assert len(remembered.raw) < 100
     link.end()
     assert ask(link, [large, large], secure=True) == [b"200"] * 2
-    assert cast("ClientConnection", link.client.protocol)._repeat is None
+    assert cast("ClientConnection", link.client.protocol)._remembered is None
+    link.end()
+
+
+def test_many_requests_that_differ_in_a_cookie_are_forwarded_each_with_its_own(link: Link) -> None:
+    """The first ones are parsed, the later ones read by the template learnt from them."""
+    cookies = [b"c%d" % number for number in range(70)]
+    link.begin(lambda: AskingOrigin(0))
+    for number, cookie in enumerate(cookies):
+        link.converse([b"GET /%d HTTP/1.1\r\nCookie: %b\r\nHost: power.example.com\r\n\r\n" % (number, cookie)])
+    remembered = cast("ClientConnection", link.client.protocol)._remembered
+    assert remembered is not None
+    assert remembered._template is not None
+    sent = bytes(link.upstreams[0].pipe.sent)
+    assert [head.partition(b"\r\n")[0] for head in re.findall(rb"Cookie: ([^\r]*\r\n)", sent)] == cookies
+    forged = b"GET / HTTP/1.1\r\nCookie: x\r\nX-Service-Auth: y\r\nHost: power.example.com\r\n\r\n"
+    link.converse([forged])
+    assert b"X-Service-Auth" not in bytes(link.upstreams[0].pipe.sent)
     link.end()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from edge.http import request
 from edge.http.error_responses import LOOP, Refused
-from edge.http.request import Limits, RequestHead
+from edge.http.request import HeadLimits, RequestHead
 from edge.routing import redirects
 from edge.routing.decide import Ports, Redirect, decide
 from edge.routing.route import Origin, RedirectTo, Route
@@ -21,7 +21,7 @@ def secured(domain: str, onto: str | None, base: bytes = b"") -> Route:
 
 
 def head(target: bytes = b"/", host: bytes = b"a.example") -> RequestHead:
-    return request.parse(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, host), Limits(100, 32_768, 8_192))
+    return request.parse(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, host), HeadLimits(100, 32_768, 8_192))
 
 
 @pytest.mark.parametrize(

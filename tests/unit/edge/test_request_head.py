@@ -22,7 +22,7 @@ from edge.http.error_responses import (
     Refused,
 )
 from edge.http.framing import CHUNKED
-from edge.http.request import Limits, RequestHead, parse, parse_again, parse_any
+from edge.http.request import HeadLimits, RequestHead, parse, parse_any
 from tests.unit.edge import messages
 
 
@@ -31,8 +31,13 @@ def head(*lines: str, start: str = "GET / HTTP/1.1", host: str | None = "shop.ex
     return "\r\n".join([start, *fields, *lines, "", ""]).encode("latin-1")
 
 
+def host_at_end(raw: bytes) -> bytes:
+    line, host, *others, end, _ = raw.split(b"\r\n")
+    return b"\r\n".join((line, *others, host, end, b""))
+
+
 def read(raw: bytes) -> RequestHead:
-    return parse(raw, Limits())
+    return parse(raw, HeadLimits())
 
 
 def refusal(raw: bytes) -> ErrorResponse:
@@ -119,7 +124,7 @@ def test_other_versions_are_refused(version: str) -> None:
 
 def test_a_later_minor_version_is_taken_for_the_latest_known() -> None:
     """RFC 9110 §2.5."""
-    assert read(head(start="GET / HTTP/1.2")) == replace(read(head()), fields_at=0)
+    assert read(head(start="GET / HTTP/1.2")) == replace(read(head()))
     assert refusal(head("Content-Length: 5", "Transfer-Encoding: chunked", start="POST / HTTP/1.9")) == BAD_REQUEST
 
 
@@ -224,9 +229,9 @@ def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
     assert read(head("Connection: upgrade", "Upgrade: h2c, websocket")).upgrade == b"websocket"
 
 
-def meaning(parse: Callable[[bytes, Limits], RequestHead], raw: bytes) -> RequestHead | ErrorResponse:
+def meaning(parse: Callable[[bytes, HeadLimits], RequestHead], raw: bytes) -> RequestHead | ErrorResponse:
     try:
-        return replace(parse(raw, Limits()), fields_at=0)
+        return replace(parse(raw, HeadLimits()))
     except Refused as error:
         return error.response
 
@@ -256,25 +261,39 @@ def test_the_short_way_knows_every_octet_as_the_rules_and_llhttp_do(pattern: byt
     assert meaning(parse, raw) == meaning(parse_any, raw)
 
 
-def test_a_browsers_head_goes_the_short_way() -> None:
+def test_an_ordinary_head_is_read_by_one_pattern_wherever_its_host_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = head("Connection: keep-alive", "User-Agent: x", "Accept: */*", start="GET /a?b HTTP/1.1")
-    assert raw[read(raw).fields_at :] == raw.removeprefix(b"GET /a?b HTTP/1.1")
-    assert not read(head("Content-Length: 0")).fields_at
-    assert not read(head("X-Forwarded-For: 6.6.6.6")).fields_at
+    monkeypatch.delattr("edge.http.request.parse_any")
+    assert read(raw) == read(host_at_end(raw))
+    with pytest.raises(NameError):
+        read(head("X-Forwarded-For: 6.6.6.6"))
 
 
-def test_another_line_before_the_same_fields() -> None:
-    first, second = head("X: y", start="GET /a HTTP/1.1"), head("X: y", start="HEAD /b?c HTTP/1.1")
-    known = read(first)
-    assert parse_again(known, second, len("HEAD /b?c HTTP/1.1"), Limits()) == read(second)
-    for line in (
-        "GET /a#b HTTP/1.1",
-        "GET http://other.example/ HTTP/1.1",
-        "POST / HTTP/1.1",
-        "GET / HTTP/1.0",
-        "",
-        "x",
-    ):
-        assert parse_again(known, head("X: y", start=line), len(line), Limits()) is None
-    assert parse_again(known, second, len("HEAD /b?c HTTP/1.1"), Limits(target_bytes=3)) is None
-    assert parse_again(known, second, len("HEAD /b?c HTTP/1.1"), Limits(head_bytes=9)) is None
+@pytest.mark.parametrize("host", [0, 1, 2, 3])
+@pytest.mark.parametrize("connection", [None, "Connection: close", "connection:keep-alive ", "Connection: Close"])
+def test_fields_of_an_ordinary_head_come_in_any_order(host: int, connection: str | None) -> None:
+    lines = ["Accept: a", "Cookie: b", "X-Other: c"]
+    lines.insert(host, "Host: shop.example.com:8080")
+    for place in range(5) if connection else (0,):
+        placed = [*lines[:place], connection, *lines[place:]] if connection else lines
+        raw = head(*placed, host=None)
+        found = read(raw)
+        assert found == parse_any(raw, HeadLimits())
+        assert found.kept == b"\r\nAccept: a\r\nCookie: b\r\nX-Other: c"
+        assert (found.host, found.host_port) == ("shop.example.com", 8080)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Host: a.example", "Host: a.example"],
+        ["Host: a.example", "X: y", "Host: b.example"],
+        ["X: y", "Host: a.example", "Host: b.example"],
+        ["Connection: close", "X: y"],
+        ["Connection: close", "Connection: close"],
+        ["X: y", "Host:"],
+        ["X: y", "Host: a b"],
+    ],
+)
+def test_ordinary_head_needs_exactly_one_host_wherever_it_stands(lines: list[str]) -> None:
+    assert refusal(head(*lines, host=None)) is BAD_HOST

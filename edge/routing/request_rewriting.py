@@ -1,0 +1,74 @@
+"""The request's head as it goes on to the origin: stated anew around the fields that are forwarded unchanged. Pure.
+
+What the origin learns about the client and the domain is stated here. A client can neither forge it nor nominate it
+away: incoming copies were cut out with the head, and ours are appended after that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from common import signatures
+from edge.http.framing import CHUNKED
+from edge.http.request import RequestHead
+from edge.routing.decide import PSEUDONYM
+from edge.routing.route import Route, Signing
+
+_VIA: Final = (b"1.0 " + PSEUDONYM, b"1.1 " + PSEUDONYM)
+_METHODS_WITH_A_BODY: Final = (b"POST", b"PUT", b"PATCH")  # RFC 9110 §8.6: state a length of 0 too
+
+
+class Surroundings:
+    """What stands before and behind the forwarded fields; the same for all requests that differ in those alone."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, route: Route, head: RequestHead, client_fields: bytes) -> None:
+        """`client_fields` are `edge.http.forwarded.Client`'s."""
+        self.before: Final = b" HTTP/1.1\r\nHost: " + (route.origin_host or _customer_host(head))
+        self.after: Final = _own_fields(route, head, client_fields)
+
+    def compose(self, head: RequestHead, target: bytes) -> bytes:
+        """The whole head, for `target` at the origin."""
+        return b"%b %b%b%b%b" % (head.method, target, self.before, head.kept, self.after)
+
+
+def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
+    """The composed head, signed at that time (unix seconds). Only what the origin can see is signed."""
+    target = composed.split(b" ", 2)[1]
+    value = signatures.sign(signing.keys(at), at=at, method=head.method, domain=head.host.encode(), target=target)
+    return b"%bX-Service-Signature: %b\r\n\r\n" % (composed[:-2], value)
+
+
+def _own_fields(route: Route, head: RequestHead, client_fields: bytes) -> bytes:
+    """Up to the empty line that ends the head."""
+    parts = [
+        client_fields,
+        b"\r\nX-Forwarded-Host: ",
+        head.host_as_received,
+        b"\r\nx-service-forwarded-host: ",
+        head.host.encode(),
+        b"\r\nVia: " + head.via + b", " if head.via else b"\r\nVia: ",
+        _VIA[head.minor],
+    ]
+    if route.service_auth:
+        parts += (b"\r\nX-Service-Auth: ", route.service_auth)
+    if head.body == CHUNKED:
+        parts.append(b"\r\nTransfer-Encoding: chunked")
+    elif head.body or head.method in _METHODS_WITH_A_BODY:
+        parts.append(b"\r\nContent-Length: %d" % head.body)
+    if head.expects_continue and head.body:
+        parts.append(b"\r\nExpect: 100-continue")
+    if head.takes_trailers:
+        parts += (b"\r\nTE: trailers\r\nConnection: TE", b", Upgrade" if head.upgrade else b"")
+    elif head.upgrade:
+        parts.append(b"\r\nConnection: Upgrade")
+    if head.upgrade:
+        parts += (b"\r\nUpgrade: ", head.upgrade)
+    parts.append(b"\r\n\r\n")
+    return b"".join(parts)
+
+
+def _customer_host(head: RequestHead) -> bytes:
+    """As the client asked for it, in canonical form: origins compare names byte by byte."""
+    return head.host.encode() if head.host_port is None else b"%b:%d" % (head.host.encode(), head.host_port)

@@ -1,0 +1,154 @@
+"""What becomes of one request: forwarded to an origin, or answered by the edge itself. Pure.
+
+    forward          route, upstream head            an origin answers
+    reply            a small response of our own     a redirect, the API's probe, an HTTP-01 challenge, OPTIONS
+    error response   (`edge.http.error_responses`)   the request is refused
+
+Whatever asks the replica or a key is behind `Lookup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from edge.http import max_forwards
+from edge.http.error_responses import (
+    ALLOW,
+    AWAITING_CERTIFICATE,
+    BODY_TOO_LARGE,
+    MISDIRECTED,
+    NOT_ENROLLED,
+    ErrorResponse,
+    Refused,
+)
+from edge.http.forwarded import Client
+from edge.http.request import RequestHead
+from edge.http.request_ids import without_id
+from edge.routing import paths
+from edge.routing.challenge import is_challenge
+from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Ports, Redirect, decide
+from edge.routing.request_rewriting import Surroundings
+from edge.routing.route import Route
+
+# Clients keep a permanent redirect for ever unless its lifetime is stated, and redirectTo may change.
+_REDIRECT_LIFETIME: Final = b"\r\nCache-Control: max-age=300"
+
+
+@dataclass(slots=True)
+class Forward:
+    """Never changed; a slotted class for the same reason as `RequestHead`."""
+
+    head: Final[RequestHead]
+    route: Final[Route]
+    surroundings: Final[Surroundings]
+    upstream_head: Final[bytes]  # unsigned, without a request id
+
+
+class Reply(NamedTuple):
+    """`fields` is a block of fields without Date, Content-Length and Connection."""
+
+    status: int
+    fields: bytes
+    body: bytes = b""
+
+
+Outcome: TypeAlias = Forward | Reply | ErrorResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What must be looked up for a decision."""
+
+    find_route: Callable[[str], Route | None]
+    is_awaiting_certificate: Callable[[str], bool]
+    challenge_answer: Callable[[RequestHead], bytes | None]
+    probe_answer: Callable[[str, str], bytes | None]  # for a host and a nonce
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """How the edge listens on one of its two ports."""
+
+    secure: bool
+    redirects_to_https: bool
+    ports: Ports
+    max_body_bytes: int | None
+    assigns_request_ids: bool
+
+
+def respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
+    """`server_name` is the name that TLS was made for, "" without TLS."""
+    try:
+        return _respond(head, lookup, listening, client, server_name)
+    except Refused as error:
+        return error.response
+
+
+def forward_similar(last: Forward, head: RequestHead) -> Forward | None:
+    """`respond` for a head that differs from `last.head` in target and forwarded fields only; None: ask `respond`.
+
+    What was decided about the route holds, but below ``/.well-known/``: there the edge may answer, and a challenge
+    passes where others are redirected.
+    """
+    route, surroundings = last.route, last.surroundings
+    if head.target.startswith(WELL_KNOWN) or last.head.target.startswith(WELL_KNOWN):
+        return None
+    try:
+        target = paths.rewrite(route, head.target)
+    except Refused:
+        return None
+    return Forward(head, route, surroundings, surroundings.compose(head, target))
+
+
+def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
+    """Raises: `Refused`."""
+    if head.target.startswith(WELL_KNOWN) and (body := _own_resource(head, lookup, listening)) is not None:
+        return Reply(200, b"\r\nContent-Type: text/plain", body)
+    route = lookup.find_route(head.host)
+    if route is None:
+        return NOT_ENROLLED
+    if server_name and server_name != head.host:
+        # RFC 9110 §7.4: the certificate shown for one owner's name proves nothing about another owner's.
+        shown = lookup.find_route(server_name)
+        if shown is None or shown.application_id != route.application_id:
+            return MISDIRECTED
+    if listening.max_body_bytes is not None and head.body > listening.max_body_bytes:
+        return BODY_TOO_LARGE
+    decision = _decide(route, head, lookup, listening)
+    if isinstance(decision, Redirect):
+        if decision.is_upgrade and lookup.is_awaiting_certificate(head.host):
+            return AWAITING_CERTIFICATE
+        return Reply(308, b"\r\nLocation: " + decision.location + (b"" if decision.is_upgrade else _REDIRECT_LIFETIME))
+    if head.method == b"OPTIONS":
+        further = max_forwards.count_down(head)
+        if further is None:
+            return Reply(200, b"\r\n" + ALLOW)
+        head = further
+    if listening.assigns_request_ids and not client.is_trusted:
+        head = without_id(head)
+    fields = client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
+    surroundings = Surroundings(route, head, fields)
+    return Forward(head, route, surroundings, surroundings.compose(head, decision))
+
+
+def _decide(route: Route, head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | Redirect:
+    """Raises: `Refused`."""
+    return decide(
+        route,
+        head,
+        secure=listening.secure,
+        redirects_to_https=listening.redirects_to_https,
+        ports=listening.ports,
+        find_route=lookup.find_route,
+    )
+
+
+def _own_resource(head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | None:
+    """The body of a resource of our own: the API's probe, or a challenge that the edge answers."""
+    if is_challenge(head):
+        return lookup.challenge_answer(head)
+    if not listening.secure and head.target.startswith(PROBE_PREFIX):
+        return lookup.probe_answer(head.host, head.path[len(PROBE_PREFIX) :].decode("ascii"))
+    return None

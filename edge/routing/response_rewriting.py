@@ -1,0 +1,72 @@
+"""The response's head as the client gets it: addresses mapped back, framing and connection stated by us. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from edge.http.dates import has_date
+from edge.http.request import RequestHead
+from edge.http.response import ResponseHead
+from edge.routing import mapping
+from edge.routing.route import Route
+
+_NO_LENGTH_STATUSES: Final = (204, 304)  # RFC 9110 §8.6
+
+
+class RewrittenHead(NamedTuple):
+    head: bytes  # to the empty line
+    keep_alive: bool  # whether the client's connection can serve another request
+    is_repeatable: bool  # the same for equal heads from the origin, equal methods and equal `keep_alive`
+
+
+def rewrite(
+    response: ResponseHead,
+    request: RequestHead,
+    route: Route,
+    scheme: bytes,
+    date_field: Callable[[], bytes],
+    *,
+    keep_alive: bool,
+) -> RewrittenHead:
+    """`scheme` is how the client reached the domain; `keep_alive`: the client and this edge would go on."""
+    kept = response.kept
+    is_dated = has_date(kept)
+    if not is_dated:  # RFC 9110 §6.6.1: a recipient with a clock adds it
+        kept += date_field()
+    has_addresses = mapping.has_addresses(kept)
+    if has_addresses:
+        kept = mapping.map_back(route, kept, scheme, request.host_as_received)
+    if response.status == 101:
+        ending = b"\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\n" % response.upgrade
+        return RewrittenHead(response.status_line + kept + ending, False, False)
+    if response.body < 0 and request.minor == 0:  # only the end of the connection ends the body
+        keep_alive = False
+    return RewrittenHead(
+        response.status_line + kept + _framing(response, request) + _connection(response, request, keep_alive),
+        keep_alive,
+        is_dated and not has_addresses and request.minor == 1,
+    )
+
+
+def _framing(response: ResponseHead, request: RequestHead) -> bytes:
+    if response.stated_length:
+        return b"\r\nContent-Length: " + response.stated_length
+    if response.body > 0:
+        return b"\r\nContent-Length: %d" % response.body
+    if response.body < 0:
+        return b"\r\nTransfer-Encoding: chunked" if request.minor == 1 else b""
+    has_length = request.method != b"HEAD" and response.status not in _NO_LENGTH_STATUSES
+    return b"\r\nContent-Length: 0" if has_length else b""
+
+
+def _connection(response: ResponseHead, request: RequestHead, keep_alive: bool) -> bytes:
+    """The last lines, and the empty one."""
+    if response.status == 426 and response.upgrade:  # RFC 9110 §15.5.22: it names the protocols
+        return b"\r\nUpgrade: %b\r\nConnection: upgrade%b\r\n\r\n" % (
+            response.upgrade,
+            b"" if keep_alive else b", close",
+        )
+    if not keep_alive:
+        return b"\r\nConnection: close\r\n\r\n"
+    return b"\r\n\r\n" if request.minor == 1 else b"\r\nConnection: keep-alive\r\n\r\n"
