@@ -1,4 +1,4 @@
-"""Who asks: the ``applicationId`` header and the bearer token that goes with it (SPEC 5).
+"""Who asks: the ``applicationId`` header and the bearer token that goes with it.
 
 Secrets are read from Postgres for every request and kept nowhere, so that a rotation ends what it should end.
 

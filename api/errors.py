@@ -1,4 +1,4 @@
-"""The API's errors: one table of statuses and messages (SPEC 7), and how any failure finds its row.
+"""The API's errors: one table of statuses and messages, and how any failure finds its row.
 
 Every error answers ``{"message": …, "request_id": …}``; ``code`` and ``hint`` may stand beside it. Handlers and
 services raise `Refused` with a row of this table and never choose a status themselves.
@@ -103,7 +103,7 @@ def renewal_failed(words: str) -> Refusal:
 
 
 def is_product_write(method: str, path: str) -> bool:
-    """Whether a request's failures are 502 (SPEC 7)."""
+    """Whether a request's failures are 502."""
     return method in _WRITES and path in _PRODUCT_PATHS
 
 

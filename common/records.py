@@ -1,4 +1,4 @@
-"""DNS records as partners write them (SPEC 2.1), and when two of them are the same. Pure: it asks no DNS.
+"""DNS records as partners write them, and when two of them are the same. Pure: it asks no DNS.
 
 What a record says and what a name server answers meet in one *normal form*, a line of text of the record's type:
 
@@ -54,7 +54,7 @@ _SHORT = re.compile(r"[0-9]{1,5}")
 
 
 class InvalidRecord(FrontageError):
-    """Something that is no DNS record as SPEC 2.1 has them."""
+    """Input that is not a valid DNS record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _priority(kind: str, priority: Any) -> str | None:
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """As SPEC 2.1 has it and as it is stored: `from_json` takes it back."""
+    """Return the record as the API shows it and Postgres stores it; `from_json` reads it back."""
     fields: dict[str, Any] = {"type": record.type, "host": record.host, "value": record.value, "ttl": record.ttl}
     return fields if record.priority is None else fields | {"priority": record.priority}
 

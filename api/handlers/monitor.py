@@ -1,4 +1,4 @@
-"""``/monitor``: parse, serve, render (SPEC 4.4)."""
+"""``/monitor``: parse, serve, render."""
 
 from __future__ import annotations
 

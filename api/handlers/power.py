@@ -1,4 +1,4 @@
-"""``/power``: parse, serve, render (SPEC 4.1)."""
+"""``/power``: parse, serve, render."""
 
 from __future__ import annotations
 

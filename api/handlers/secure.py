@@ -1,4 +1,4 @@
-"""``/ssl``: parse, serve, render (SPEC 4.2)."""
+"""``/ssl``: parse, serve, render."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from common.db.domains import Page
 
 
 def envelope(page: Page, items: list[dict[str, Any]], query: ListQuery) -> dict[str, Any]:
-    """SPEC 2.5. Before a page beyond the end stands the last page there is."""
+    """The envelope of a page. `prevPage` of a page beyond the end is the last page."""
     pages = -(-page.total // query.size)
     return {
         "items": items,

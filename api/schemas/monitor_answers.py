@@ -1,4 +1,4 @@
-"""Monitor's answers (SPEC 2.8, 2.9, 2.10)."""
+"""Monitor's answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RECORD_IN_ORDER = {"type": None, "host": None, "value": None, "ttl": None}  # a
 
 
 def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
-    """SPEC 2.8."""
+    """A monitored domain as JSON."""
     return {
         "id": domain.id,
         "domain": domain.key.domain,
@@ -33,12 +33,12 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
 
 
 def dns_records(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """SPEC 2.1, its fields in its order, which Postgres does not keep."""
+    """A DNS record as JSON, its fields in the documented order, which Postgres does not keep."""
     return [{**_RECORD_IN_ORDER, **record} for record in stored]
 
 
 def batch_status(batch_id: str, progress: Progress) -> dict[str, Any]:
-    """SPEC 2.9."""
+    """The status of a batch as JSON."""
     status = ("FAILED" if progress.failed else "SUCCESS") if progress.is_over else "IN_PROGRESS"
     content: dict[str, Any] = {
         "batchId": batch_id,
@@ -57,5 +57,5 @@ def _failed(failure: Failure) -> dict[str, Any]:
 
 
 def service_status(health: Health) -> dict[str, Any]:
-    """SPEC 2.10."""
+    """The health of the checks as JSON."""
     return {"status": "healthy" if health.is_healthy else "unhealthy", "executedAt": health.executed_at}

@@ -1,4 +1,4 @@
-"""Monitor's bodies (SPEC 4.4), and the entries of its batches.
+"""Monitor's bodies, and the entries of its batches.
 
 Domains are apexes in canonical form once they are parsed, subdomains canonical labels before them. An entry of a batch
 is the body of the single request; what is wrong with it is that entry's failure, not the batch's.

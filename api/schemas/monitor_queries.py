@@ -1,4 +1,4 @@
-"""Monitor's query parameters (SPEC 4.4). A name that is not one is simply not monitored."""
+"""Monitor's query parameters. A name that is not one is simply not monitored."""
 
 from __future__ import annotations
 

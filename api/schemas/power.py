@@ -1,4 +1,4 @@
-"""Power's bodies and items (SPEC 2.3, 4.1)."""
+"""Power's bodies and items."""
 
 from __future__ import annotations
 

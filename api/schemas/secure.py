@@ -1,4 +1,4 @@
-"""Secure's bodies and items (SPEC 2.4, 4.2)."""
+"""Secure's bodies and items."""
 
 from __future__ import annotations
 

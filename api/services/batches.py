@@ -1,4 +1,4 @@
-"""Batches of Monitor: accepted here, worked off by the monitors (SPEC 4.4). Knows no HTTP.
+"""Batches of Monitor: accepted here, worked off by the monitors. Knows no HTTP.
 
 An answer is given once the batch and all its items are durable; what is wrong with an item is its own failure.
 """

@@ -1,4 +1,4 @@
-"""Monitor: the names and records a partner has watched (SPEC 4.4). Stores and finds; knows no HTTP and asks no DNS."""
+"""Monitor: the names and records a partner has watched. Stores and finds; knows no HTTP and asks no DNS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power: a customer's domain renders a partner's application (SPEC 4.1). Decides, asks and stores; knows no HTTP.
+"""Power: a customer's domain renders a partner's application. Decides, asks and stores; knows no HTTP.
 
 No transaction is open while the DNS is asked. What was true before the questions is checked again, under the
 domain's lock, by `common.db.domains` when it is stored.
@@ -30,7 +30,7 @@ _RECHECK_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """SPEC 2.6. `hint`: what else there is to do, or to know."""
+    """What `GET /power?domain=` answers. `hint`: what else there is to do, or to know."""
 
     is_eligible: bool
     status: Status = "inactive"

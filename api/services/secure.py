@@ -1,4 +1,4 @@
-"""Secure: a certificate for a customer's domain, and all that comes there forwarded as it is (SPEC 4.2).
+"""Secure: a certificate for a customer's domain, and all that comes there forwarded as it is.
 
 Decides, asks and stores; knows no HTTP. No transaction is open while the DNS or an origin is asked. What was true
 before is checked again under the domain's lock when it is stored.
@@ -45,7 +45,7 @@ MOST_REDIRECTS = 10
 
 @dataclass(frozen=True, slots=True)
 class SslEligibility:
-    """SPEC 2.7. `redirect_to` is where visitors are sent on to, if they are; `hint`: what else there is to do."""
+    """What `GET /ssl?domain=` answers. `redirect_to`: the target of a redirect, if any; `hint`: what else to do."""
 
     is_eligible: bool
     status: Status = "inactive"

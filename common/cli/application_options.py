@@ -35,7 +35,7 @@ class SentHost(StrEnum):
 
 
 class Tier(StrEnum):
-    """What an application has subscribed to; SPEC 4.5 asks for premium or above."""
+    """What an application has subscribed to; the domain check needs premium or above."""
 
     BASIC = "basic"
     PREMIUM = "premium"

@@ -8,7 +8,7 @@ Rules
     an application's batches run in the order they were submitted, one at a time; the next one goes to the end of the
         line of applications
     an item that could not be understood has failed from the beginning
-    a batch is over when every item has its outcome, and is remembered for `KEPT_DAYS` from its submission (SPEC 8)
+    a batch is over when every item has its outcome, and is remembered for `KEPT_DAYS` from its submission
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module

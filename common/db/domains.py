@@ -7,7 +7,7 @@ Rules
     both products on one name belong to one application; which one may have it, `common.ownership` decides
     a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds
     redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a circle together
-    an application's first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours (SPEC 8)
+    an application's first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours
     root-path-access paths given with a domain, even none, win over the application's
 
 Functions that write need a transaction; the caller opens it.
@@ -85,7 +85,7 @@ class AlreadyEnrolled(FrontageError):
 
 
 class EnrolledTooOften(FrontageError):
-    """The limit of SPEC 8."""
+    """The name was enrolled `MOST_AGAIN` times in 24 hours."""
 
 
 @dataclass(frozen=True, slots=True)

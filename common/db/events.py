@@ -32,7 +32,7 @@ TEST: EventType = "webhook.test"
 class NewEvent:
     """`domain` is the registrable name and `subdomain` what stands before it, if anything.
 
-    `fields` are the payload's other fields (SPEC 6.1, 6.2): ``user_id, data, connect_link`` of a missing or restored
+    `fields` are the payload's other fields: ``user_id, data, connect_link`` of a missing or restored
     record, ``secure_status`` or ``power_status`` and ``reason`` of a certificate. No domain: about the application.
     """
 
@@ -69,7 +69,7 @@ def payload_of(
     sequence: int | None,
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The webhook's body: SPEC 6.1's fields and `sequence`."""
+    """Return the webhook's body: the event's fields and `sequence`."""
     about = {"domain": domain, "subdomain": subdomain, "sequence": sequence} if domain is not None else {}
     return {"id": event_id, "type": event_type} | about | dict(fields)
 

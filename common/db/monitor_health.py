@@ -1,4 +1,4 @@
-"""How the checks are doing, in their own words (SPEC 2.10). Owns the SQL of ``monitor_health``, a table of one row."""
+"""The health of the checks as they report it. Owns the SQL of ``monitor_health``, a table of one row."""
 
 from __future__ import annotations
 

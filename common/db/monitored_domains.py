@@ -70,7 +70,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class MonitoredDomain:
-    """SPEC 2.8. Records are as stored: JSON objects in the shape of SPEC 2.1."""
+    """A row of a monitored domain. Records are as stored: JSON objects in the API's form."""
 
     id: str
     key: Key

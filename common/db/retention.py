@@ -22,7 +22,7 @@ from common.db.session import Connection
 from common.ownership import REMEMBERED_DAYS
 
 ENROLMENT_DAYS = 30
-"""SPEC 8 counts enrolments over 24 hours, the first of a name excepted. A name that was not enrolled for this long
+"""The limit counts enrolments over 24 hours, the first of a name excepted. A name that was not enrolled for this long
 counts as new."""
 
 EVENT_DAYS = 30

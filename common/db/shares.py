@@ -19,7 +19,7 @@ _ID_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`records` are as SPEC 2.1 shows them."""
+    """`records` are in the API's form."""
 
     application_id: str
     domain: str

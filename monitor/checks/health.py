@@ -1,4 +1,4 @@
-"""How the checks fare: measured, and written where `GET /monitor/status` reads it (SPEC 2.10).
+"""How the checks fare: measured, and written where `GET /monitor/status` reads it.
 
 Unhealthy is: alarms held back, checks that come late, or answers that mostly do not come.
 """

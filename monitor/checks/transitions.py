@@ -1,6 +1,6 @@
 """Transitions: what the verdicts of one check make of a domain, and whom to tell. Pure.
 
-States (SPEC 3, CHOICES "Monitor")
+States
     unchecked   not every record has had a verdict yet
     present     every record was found
     missing     some record is missing, or was and not all have been found together since

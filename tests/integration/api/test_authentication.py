@@ -1,4 +1,4 @@
-"""SPEC 5 over HTTP: who is let in, who is not, and when that ends."""
+"""Authentication over HTTP: which requests are accepted, which are refused, and when that ends."""
 
 from __future__ import annotations
 

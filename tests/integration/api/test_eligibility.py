@@ -1,4 +1,4 @@
-"""GET /power?domain=… (SPEC 2.6, CHOICES "Eligibility"), with a real name server and a real CDN before the edge."""
+"""GET /power?domain=…, with a real name server and a real CDN before the edge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monitor's single requests (SPEC 4.4, 7, 8), over HTTP."""
+"""Monitor's single requests, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monitor's batches (SPEC 2.9, 4.4, 7, 8), over HTTP, and worked off as a monitor does."""
+"""Monitor's batches, over HTTP, and worked off as a monitor does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power's POST, PUT, DELETE and list (SPEC 4.1, 7, 8), over HTTP."""
+"""Power's POST, PUT, DELETE and list, over HTTP."""
 
 from __future__ import annotations
 

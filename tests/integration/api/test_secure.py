@@ -1,4 +1,4 @@
-"""Secure's endpoints (SPEC 2.4, 2.7, 3, 4.2, 7, 8; CHOICES), over HTTP, with a real name server and real origins."""
+"""Secure's endpoints, over HTTP, with a real name server and real origins."""
 
 from __future__ import annotations
 

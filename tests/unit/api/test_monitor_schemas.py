@@ -1,4 +1,4 @@
-"""Monitor's border: whatever comes in is either exactly what SPEC 2.1 and 4.4 allow, or refused."""
+"""Monitor's border: every input is either exactly what the API documents, or refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ bodies = st.fixed_dictionaries(
 
 
 def is_record(given: Any) -> bool:
-    """SPEC 2.1, said again in other words."""
+    """The rules of a DNS record, stated independently of the code."""
     match given:
         case {"type": kind, "host": str(host), "value": str(value), "ttl": int(ttl)}:
             priority = given.get("priority")

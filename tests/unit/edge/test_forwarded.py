@@ -1,4 +1,4 @@
-"""Who the origin is told the client is (SPEC 4.7)."""
+"""Who the origin is told the client is."""
 
 from __future__ import annotations
 

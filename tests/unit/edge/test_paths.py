@@ -1,4 +1,4 @@
-"""Paths between a customer's domain and an application (CHOICES, Paths)."""
+"""Paths between a customer's domain and an application."""
 
 from __future__ import annotations
 

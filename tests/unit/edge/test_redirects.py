@@ -1,4 +1,4 @@
-"""``redirectTo`` (SPEC 2.2), and circles of it."""
+"""``redirectTo``, and circles of it."""
 
 from __future__ import annotations
 

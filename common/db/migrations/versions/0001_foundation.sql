@@ -31,7 +31,7 @@ create table domains (
 );
 create index domains_of_application on domains (application_id, product, domain);
 
--- One row each time a domain is powered or provisioned: the limit of SPEC 8 counts these.
+-- One row each time a domain is powered or provisioned: the limit of five in 24 hours counts these.
 create table enrolments (
     domain                  text not null,
     product                 text not null,

@@ -14,7 +14,7 @@ create table monitored_domains (
     user_email              text,
     source                  text not null default 'api' check (source in ('api', 'connect')),
     date_added              timestamptz not null default clock_timestamp(),
-    dns_records             jsonb not null,                 -- array of SPEC 2.1; hosts relative to the apex
+    dns_records             jsonb not null,                 -- array of records as the API shows them; hosts relative to the apex
     records_version         bigint not null default 1,      -- moves whenever dns_records change
     state                   text not null default 'unchecked' check (state in ('unchecked', 'present', 'missing')),
     records_present         jsonb,                          -- as far as is known from the last check and those before

@@ -13,7 +13,7 @@ create index former_holders_by_age on former_holders (released_at);
 -- Not routed: common.ownership.Claim, or operator. None: enrolled before claims were kept.
 alter table domains add column claim text;
 
--- The limit of SPEC 8 is an application's own. None: from before it was.
+-- The limit counts for each application. None: a row from before it did.
 alter table enrolments add column application_id text;
 
 -- Set while `app delete` takes the application apart, batch by batch: no token of it works any more.
