@@ -125,7 +125,7 @@ def build_app(
 
 
 async def _expect(request: web.Request) -> None:
-    """RFC 9110 §10.1.1: whoever waits for a word before sending the body gets it; other expectations are not met,
+    """RFC 9110 §10.1.1: send 100 to a client that waits for it before the body; other expectations are not met,
     which we are free to ignore."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

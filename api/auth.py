@@ -113,7 +113,7 @@ def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
 
 
 def _claimed_application_id(token: str) -> str | None:
-    """What a token nobody has verified says of itself."""
+    """The claims of a token whose signature is not verified yet."""
     try:
         claimed = jwt.decode(token, options={"verify_signature": False}).get("applicationId")
     except _UNREADABLE:

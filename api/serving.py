@@ -82,7 +82,7 @@ class _Connection(web.RequestHandler):
             self.force_close()
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """aiohttp's own words quote what the client sent; and a body that nobody read and that broke off is no fault
+        """aiohttp's messages quote what the client sent; and an unread body that breaks off is no fault
         of ours."""
         error = options.get("exc_info")
         if isinstance(error, web.RequestPayloadError):
@@ -134,7 +134,7 @@ async def serving(app: web.Application, listen: HostPort, trusted_proxies: Netwo
     try:
         listener = await _listen(
             lambda: _Connection(
-                # compressed bodies are refused: unpacking what is then thrown away would be work for whoever asks
+                # compressed bodies are refused: unpacking a body to discard it would be work for any client to cause
                 manager,
                 open_connections,
                 trusted_proxies,

@@ -1,7 +1,7 @@
-"""The address policy: which addresses Frontage may dial for somebody else (origins, webhooks, probes, name servers).
+"""The address policy: which addresses Frontage may dial on others' behalf (origins, webhooks, probes, name servers).
 
 One table of our own instead of ``ipaddress.is_global``, which differs between Python versions and looks at an
-IPv6 address without asking which IPv4 address a translator would turn it into. Whoever makes the socket asks
+IPv6 address without asking which IPv4 address a translator would turn it into. The code that creates the socket asks
 this policy about the very address it is about to connect to; a name is never checked in its place.
 
 Rules

@@ -8,7 +8,7 @@ Rules
     fence and a short lease before any work begins, and counts an attempt.
     Work writes its outcome only ``where fence = <its own> and lease_until is not null``, and ends the lease with it;
     it raises `FenceLost` when that meets no row: another has the row, or a commit whose answer was lost has written it.
-    The lease is extended while the work runs. Whoever dies, at any step, lets it lapse: another claims the row.
+    The lease is extended while the work runs. After a crash at any step it lapses, and another worker claims the row.
     So a step may run twice, and only the writes under the last fence count.
     NOTIFY is a wake-up and may be lost: the next due time and a slow poll find the work as well.
 """
@@ -234,7 +234,7 @@ class Runner(Generic[C]):
             try:
                 kept = await self._extend(list(held.values()), self._lease_seconds)
             except DatabaseUnavailable:
-                continue  # whoever writes will learn whether the fence still stands
+                continue  # the write of the outcome checks the fence
             for task, claim in held.items():
                 if claim.key not in kept and task.cancel():
                     _log.info("work was taken over", key=claim.key, fence=claim.fence)

@@ -22,7 +22,7 @@ _SHARE = 2
 
 
 class Candidate(Protocol):
-    """Due work. `is_routine`: nobody waits for it."""
+    """Due work. `is_routine`: no request waits for it."""
 
     @property
     def tenant(self) -> str: ...

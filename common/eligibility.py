@@ -75,7 +75,7 @@ class Findings:
 
     @property
     def unknown(self) -> Outcome | None:
-        """Why eligibility cannot be told; none when it can."""
+        """Why eligibility is unknown; None when it is known."""
         if self.unresolved is not None:
             return self.unresolved
         return self.step_one if self.is_pointed and not self.step_one.is_known else None

@@ -13,7 +13,7 @@ class FrontageError(Exception):
 
 
 class OperatorError(FrontageError):
-    """Something the person running a command can put right; the text says what to do, in one line."""
+    """A problem that the operator can solve; the text states what to do, in one line."""
 
 
 class DatabaseUnavailable(FrontageError):

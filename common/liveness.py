@@ -27,7 +27,7 @@ class Reach:
 
     @property
     def is_refused(self) -> bool:
-        """Whether edges run, and each of them says that it cannot serve or follow."""
+        """Whether edges run, and each of them reports that it cannot serve or follow."""
         return self.alive > 0 and sum(not edge.follows for edge in self.behind) == self.alive
 
     @property

@@ -73,7 +73,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the DNS says for a claimant. `against`: the holder that `leads_to_holder` is about; None there means that
+    """DNS evidence for a claimant. `against`: the holder that `leads_to_holder` is about; None there means that
     the zone's own servers could not be asked."""
 
     claim: Claim | None

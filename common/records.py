@@ -1,6 +1,6 @@
 """DNS records as partners write them, and when two of them are the same. Pure: it asks no DNS.
 
-What a record says and what a name server answers meet in one *normal form*, a line of text of the record's type:
+A record and a name server's answer are compared in one *normal form*, a line of text of the record's type:
 
     A, AAAA          the address as `ipaddress` writes it (RFC 5952)
     CNAME, NS, PTR   a name: A-labels in lower case, no trailing dot
@@ -70,7 +70,7 @@ class Record:
 
 
 def parse_record(given: Any) -> Record:
-    """The record that a JSON object describes; fields nobody knows are ignored, null is the same as not sent.
+    """The record that a JSON object describes; unknown fields are ignored, null is the same as absent.
 
     Raises: `InvalidRecord`.
     """
@@ -231,7 +231,7 @@ def _address_v4(text: str) -> str:
 def _address_v6(text: str) -> str:
     address = IPv6Address(text)
     if address.scope_id:
-        raise ValueError("an address with a scope is nobody's record")
+        raise ValueError("an address with a scope is no record")
     return str(address)
 
 

@@ -274,7 +274,7 @@ def _parse_key_id(text: str) -> bytes:
 
 
 def _create_key_file(path: Path) -> None:
-    """Write a fresh key; whoever comes second keeps the first one's file."""
+    """Write a fresh key; a process that comes second uses the first one's file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

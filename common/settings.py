@@ -1,8 +1,8 @@
 """Settings: the only place that reads the environment (``FRONTAGE_*``).
 
-A name nobody knows or a value that makes no sense stops the start, naming the variable. Every role accepts
+An unknown name or an invalid value stops the start and names the variable. Every role accepts
 every variable, so that one environment file serves all of them. `load` reads the environment itself, so pydantic alone
-is enough: pydantic-settings took 30 ms of each process and was told to look at nothing.
+is enough: pydantic-settings took 30 ms of each process and added nothing.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Settings(BaseModel):
 
     # Edge: connections of clients, a worker. An idle one costs some 40 KB with TLS, so 400 MB; fewer if the process
     # may not open that many descriptors. One client, an IPv4 address or an IPv6 /64, may have a tenth of them: an
-    # office or a carrier's NAT fits in, and nobody takes an edge alone.
+    # office or a carrier's NAT fits in, and no single client takes a whole edge.
     edge_max_connections: Count = 10_000
     edge_max_connections_per_address: Count = 1_000
 
@@ -182,7 +182,7 @@ class Settings(BaseModel):
     edge_origin_idle_seconds: Seconds = 4  # below the 5 s of Node's servers, so that we close first
 
     # Edge: an origin that so often in a row could not be connected to is left alone, for 1 s at first and up to this
-    # long: one client may meet a restart, but nobody waits for the time-outs of an outage; and it is found again soon.
+    # long: one client may meet a restart, but none waits for the time-outs of an outage; and it is found again soon.
     edge_breaker_failures: Count = 5
     edge_breaker_max_pause_seconds: Seconds = 30
 

@@ -116,7 +116,7 @@ def _certificates(
     *,
     on_event: Callable[[], None],
 ) -> dict[str, Runner[Any]]:
-    """By name: orders somebody waits for, those that are due by themselves, rechecks, and revocations.
+    """By name: awaited orders, routine orders, rechecks, and revocations.
 
     Raises: `OperatorError`.
     """
@@ -223,7 +223,7 @@ async def _check_readiness(database: Database, stopped: Collection[str]) -> Read
     readiness = await check_database(database)
     if not readiness.is_ready or not stopped:
         return readiness
-    return Readiness(False, {"reason": f"work has stopped: {', '.join(sorted(stopped))}; the log says why"})
+    return Readiness(False, {"reason": f"work has stopped: {', '.join(sorted(stopped))}; see the log"})
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ class HealthHandlers:
 
     async def readyz(self, _: web.Request) -> web.Response:
         """200 while requests can be answered. What keeps accepted work from visitors is named beside it: every API
-        process says the same of it, so that none must leave a balancer for it."""
+        process reports the same, so leaving a balancer would not help."""
         async with self._database.connection() as connection:
             await check_schema(connection)
             is_issuing = await monitor_nodes.is_issuing(connection)

@@ -1,4 +1,4 @@
-"""``/share/:id``: open to whoever has the link. A page for people, JSON for programs that ask for it."""
+"""``/share/:id``: open to every holder of the link. A page for people, JSON for programs that ask for it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Vary": "Accept",
 }
-"""Of every answer under ``/share``: who has the link may read it, and nobody learns of the link from it."""
+"""Of every answer under ``/share``: every holder of the link may read it, and the page leaks it to no other site."""
 
 
 def render_share(share: Share) -> str:

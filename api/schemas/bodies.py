@@ -22,7 +22,7 @@ class Strict(BaseModel):
 
 
 class ProductBody(Strict):
-    """What Power and Secure are told of a domain at least; all of it for DELETE."""
+    """The smallest body of Power and Secure; the whole body of DELETE."""
 
     refusals = {"domain": DOMAIN_NOT_VALID}
 

@@ -1,4 +1,4 @@
-"""A diagnosis as JSON. Times are ISO 8601, UTC; a part that could not be looked at says ``unknown``."""
+"""A diagnosis as JSON. Times are ISO 8601, UTC; a part that could not be observed is ``unknown``."""
 
 from __future__ import annotations
 

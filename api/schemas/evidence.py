@@ -1,7 +1,7 @@
 """What a check or a diagnosis shows of the answers it got, without the operator's own network.
 
 A tenant may ask about any name, those of the operator's network too: the resolver that the operator runs may know
-private addresses that nobody else does.
+private addresses that no other client can.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
 
 
 def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Servers at addresses of the operator's own network are told apart, but not told; nor are the private addresses
+    """Servers at addresses of the operator's own network are numbered, but not shown; nor are the private addresses
     that such a server knows: anybody may have any name watched, those of that network too."""
     hidden: dict[tuple[str, str], str] = {}
     shown = []

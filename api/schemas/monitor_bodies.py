@@ -109,7 +109,7 @@ class WatchBody(NameBody):
     @field_validator("subdomain")
     @classmethod
     def _relative(cls, subdomain: str | None, info: ValidationInfo) -> str | None:
-        """Whoever sends the whole name means what stands before the domain, not a name that ends with it twice."""
+        """Refuse a subdomain that repeats the domain: the client means the labels before it."""
         domain = info.data.get("domain")
         if subdomain is None or domain is None or not f".{subdomain}".endswith(f".{domain}"):
             return subdomain

@@ -50,7 +50,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Dns:
-    """`findings` are what eligibility says; `target_*` is step one, the partner's part, which a root does without."""
+    """`findings` are those of eligibility; `target_*` is step one, the partner's part, which a root does without."""
 
     findings: Findings
     expected: tuple[Seen, ...]

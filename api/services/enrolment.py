@@ -160,7 +160,7 @@ class Enrolment:
         verdict = self._judge(application, name, standing, evidence)
         if verdict is not Verdict.MOVE:
             return Assessment(verdict, evidence)
-        if evidence.claim is Claim.CNAME:  # the resolvers may not have heard of it yet
+        if evidence.claim is Claim.CNAME:  # a resolver's cache may be older
             step_one = await questions.follow(cname_target, self.service_targets.targets)
             return Assessment(verdict, evidence, Findings(Claim.CNAME, None, step_one.end))
         findings = await self.look(name, cname_target, within=questions)
@@ -244,12 +244,12 @@ class Enrolment:
 
 
 def is_foreign(held: list[Domain], application: Application) -> bool:
-    """Whether another application has the name; if one does, nobody else has any part of it."""
+    """Whether another application has the name; a name belongs to one application."""
     return any(domain.application_id != application.id for domain in held)
 
 
 def refuse_unresolved(findings: Findings) -> None:
-    """Raises: `Refused` when it cannot be told whether the domain is eligible."""
+    """Raises: `Refused` when it is unknown whether the domain is eligible."""
     if findings.unknown is not None:
         raise Refused(UNRESOLVED, code=findings.unknown.value)
 

@@ -1,7 +1,7 @@
 """The one thing to do next about a domain, in a plain sentence. Pure.
 
 The rows stand in the order in which an owner puts things right: whose the domain is, and its DNS, since nothing else
-works without them; then the certificate; then what serves it; and when all is well, that. Each says something or passes
+works without them; then the certificate; then what serves it; and when all is well, that. Each answers or passes
 on.
 """
 
@@ -196,7 +196,7 @@ def _is_live(holding: Holding, now: datetime) -> bool:
 
 
 def _remedy(diagnosis: Diagnosis, last_error: str) -> str:
-    """What would help; where that cannot be told, what the authority said."""
+    """What would help; where that is unknown, the authority's own message."""
     if diagnosis.uses_acme and diagnosis.caa is not None and diagnosis.caa.forbids:
         return _caa_remedy(diagnosis.caa)
     if diagnosis.uses_acme and diagnosis.dns is not None and diagnosis.dns.reached in (Reached.ANOTHER, Reached.NOBODY):
@@ -208,7 +208,7 @@ def _remedy(diagnosis: Diagnosis, last_error: str) -> str:
 
 
 def _caa_remedy(found: Caa) -> str:
-    named = ", ".join(found.authorities) or "nobody"
+    named = ", ".join(found.authorities) or "no authority"
     where = found.authorization.name
     return f"Change the CAA records of {where}: they let {named} issue certificates, and not our authority."
 

@@ -1,6 +1,6 @@
 """Notices: what stands beside the message of an accepted change that visitors will not meet as it was meant.
 
-The change is durable all the same. A notice says what keeps it from visitors, for programs (`code`) and for the reader
+The change is durable all the same. A notice names what keeps it from visitors, for programs (`code`) and for the reader
 (`hint`). An answer has one `code`, that of its first notice, and one `hint`, which names all of them.
 """
 

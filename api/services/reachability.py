@@ -34,7 +34,7 @@ be connected to for another reason."""
 
 
 class Unreachable(FrontageError):
-    """The origin did not answer; the text says how that showed, and names no address."""
+    """The origin did not answer; the text describes the failure and names no address."""
 
     def __init__(self, fault: OriginFault, words: str) -> None:
         super().__init__(words)

@@ -115,7 +115,7 @@ def transfer(
         str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
     ] = None,
 ) -> None:
-    """Move a name to another application, whatever the DNS says. It keeps its products and nothing else: settings and
+    """Move a name to another application, whatever the DNS proves. It keeps its products and nothing else: settings and
     certificate are new."""
     from common.cli.application_options import application_url as parse_url
     from common.cli.database import run_in_database

@@ -57,7 +57,7 @@ class Unwatch:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """An item that fails for `reason`. The names are as sent, for whoever reads the outcome; none if there is none."""
+    """An item that fails for `reason`. The names are as sent; None if absent."""
 
     domain: str | None
     subdomain: str | None
@@ -213,7 +213,7 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
 
 
 async def hold(connection: Connection, batch: Batch) -> None:
-    """Nobody takes the batch over before the transaction ends. Raises: `FenceLost`."""
+    """Lock the batch until the transaction ends. Raises: `FenceLost`."""
     if not await connection.fetchval(
         "select true from batches where id = $1 and fence = $2 and lease_until is not null for no key update",
         batch.id,

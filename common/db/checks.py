@@ -4,13 +4,13 @@ Owns the SQL of ``checks``, by which monitors work on ``monitored_domains`` (par
 `common.db.monitored_domains`), and of ``mass_guard``.
 
 Rules
-    each application has lines of its own, of what it asked for and of what is merely due, so that whoever claims can
+    each application has lines of its own, of requested checks and of routine ones, so that a claiming monitor can
     see to it that no application keeps another waiting
     an outcome is written only under the claim's own fence, which an edit moves: a check of what was is forgotten; and
     under its lease, which it ends: so that it is written once, even if the first commit was not answered
     a domain's row in ``monitored_domains`` is locked before its row here, and the lower id before the higher
     ``last_checked_at`` is when the last check began, whatever it could find out; the rest is what is known
-    whoever is about to raise alarms holds the guard's row until the transaction ends, so that they are counted in turn
+    a transaction that raises alarms holds the guard's row until the transaction ends, so that they are counted in turn
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -36,7 +36,7 @@ from common.records import as_json, from_json
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A row that could be claimed. `is_routine`: merely because it is time, nobody asked for it."""
+    """A row that could be claimed. `is_routine`: due by time, not by request."""
 
     id: str
     application_id: str
@@ -52,7 +52,7 @@ class Check:
     """A claimed row: whose records to look at, and what was known of them.
 
     `has_long_ttl`: at the last check a record had a TTL longer than the check interval.
-    `reported` is what the partner was last told is missing, if it still has to hear of its return; `held_at` is since
+    `reported` is what was last reported missing, if its return is still to be reported; `held_at` is since
     when more is missing than that, and held back.
     """
 
@@ -192,7 +192,7 @@ async def find_due(connection: Connection, /, *, most: int, full: Collection[str
 async def claim(connection: Connection, due: Collection[Due], /, *, lease_seconds: float) -> list[Check]:
     """Those of them that still are due and free.
 
-    Their records are read when they are ours: whoever edits them from then on moves the fence, whoever did so before
+    Their records are read when they are ours: an edit from then on moves the fence, an edit before
     has been seen.
     """
     taken = await connection.fetch(_CLAIM, [each.id for each in due], lease_seconds)
@@ -239,7 +239,7 @@ async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -
 
 
 async def lock_guard(connection: Connection) -> bool:
-    """Nobody else counts until the transaction ends. Returns whether an operator lets alarms out whatever their
+    """Lock the guard until the transaction ends. Returns whether an operator lets alarms out whatever their
     number."""
     is_released: bool = await connection.fetchval(
         "select released_until > clock_timestamp() from mass_guard for update"
@@ -274,7 +274,7 @@ async def count_rechecked(
 
 
 async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
-    """Let alarms out for a while: those held are looked at once more, at once, and told of if they still stand.
+    """Let alarms out for a while: held ones are checked once more, at once, and sent if they are confirmed.
 
     Returns how many domains that is.
     """

@@ -6,7 +6,7 @@ Statuses
     pending      under way, or waiting for its next attempt, or for its endpoint to be enabled again
     delivered    answered 2xx
     failed       its schedule of retries is used up
-    superseded   it was old news before it arrived: `superseded_by` says by which event
+    superseded   a later event made it obsolete before it arrived: `superseded_by` names that event
     The last three are settled. A replay makes any of them pending again; the event's id stays.
 
 Rules

@@ -276,7 +276,7 @@ async def remove_all(connection: Connection[Record], names: Collection[str], app
 async def enrol_by_hand(
     connection: Connection[Record], domain: str, product: Product, application_id: str, application_url: str
 ) -> None:
-    """Enrol `domain`, which no application holds now, because an operator says so: no limit counts."""
+    """Enrol `domain`, which no application holds now, by an operator's command: no limit counts."""
     await connection.execute(
         "insert into domains (domain, product, application_id, application_url, claim)"
         " values ($1, $2, $3, $4, 'operator')",
@@ -337,7 +337,7 @@ async def find_many(connection: Connection[Record], names: Collection[str]) -> l
 
 
 async def find(connection: Connection[Record], domain: str) -> list[Domain]:
-    """What the name is enrolled in, whoever it belongs to."""
+    """Return the name's enrolments, whichever application holds it."""
     return [_domain(row) for row in await connection.fetch(f"{_DOMAINS} where d.domain = $1", domain)]
 
 

@@ -29,7 +29,7 @@ EdgeState: TypeAlias = Literal["serving", "held", "stuck", "unusable"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an edge says of itself. `reason` is for the operator: what is wrong, and what to do."""
+    """The state an edge reports. `reason` is for the operator: what is wrong, and what to do."""
 
     state: EdgeState = "serving"
     reason: str | None = None

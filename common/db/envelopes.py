@@ -21,7 +21,7 @@ _OLD = "substring({column} from 2 for 4) <> $1"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column of envelopes. Rows are told apart by `key`, whose first column the identity is made from."""
+    """A column of envelopes. Rows are identified by `key`, whose first column the identity is made from."""
 
     table: str
     column: str
@@ -120,7 +120,7 @@ async def count(connection: Connection, key_id: bytes) -> int:
 
 @asynccontextmanager
 async def rotating(connection: Connection) -> AsyncIterator[bool]:
-    """Whether nobody else rotates the master key, until the end of the block or of this session."""
+    """Take the lock of the master key's rotation until the end of the block or session; false if it is held."""
     key = "hashtextextended('frontage master key rotation', 0)"
     is_alone: bool = await connection.fetchval(f"select pg_try_advisory_lock({key})")
     try:

@@ -3,7 +3,7 @@
 Owns the SQL of ``events`` and ``event_sequences``; `common.db.deliveries` owns what becomes of them.
 
 Rules
-    A domain's events are numbered from 1 without gaps. Whoever records one holds the domain's number until the
+    A domain's events are numbered from 1 without gaps. Recording one locks the domain's number until the
     transaction ends, so that the events of a domain become visible in their order.
     ``domain.record_restored`` supersedes the domain's ``domain.record_missing`` that still are on their way.
     An application without a webhook URL has events, and no deliveries.

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from common.db.session import Connection
 
 STALE_AFTER = timedelta(seconds=60)
-"""Whoever checks records its health several times within this; longer silence means that nobody checks."""
+"""A monitor that checks records its health several times within this; longer silence means that none checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`executed_at` is none as long as nobody has ever looked."""
+    """`executed_at` is None before the first check."""
 
     is_healthy: bool
     reason: str | None
@@ -21,7 +21,7 @@ class Health:
 
 
 async def record(connection: Connection, *, is_healthy: bool, reason: str | None = None) -> None:
-    """What whoever checks has just found; the last word counts."""
+    """Record the health that a monitor has just measured; the last one counts."""
     await connection.execute(
         "update monitor_health set is_healthy = $1, reason = $2, executed_at = clock_timestamp()", is_healthy, reason
     )

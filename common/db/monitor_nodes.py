@@ -1,6 +1,6 @@
 """Monitors that run, each under a short lease of its own. Owns the SQL of ``monitor_nodes``.
 
-A lease says that the process lives and which of its work has stopped. A monitor makes a new node id at each start.
+A lease states that the process lives and which of its work has stopped. A monitor makes a new node id at each start.
 Ended and lapsed leases stay for a day, so that an operator sees which monitor ended and when.
 """
 

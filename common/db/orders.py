@@ -1,10 +1,10 @@
 """Orders: the work of getting, keeping and renewing a domain's certificate, one row a domain.
 
-Owns the SQL of ``orders``. The row is claimed work (`common.claims`): it says by itself what is due and when.
+Owns the SQL of ``orders``. The row is claimed work (`common.claims`): it holds what is due and when.
 
 States, and what a row that comes due in one of them asks for
     running   a certificate is wanted: issue it. Edges hold handshakes until ``hold_until``
-    failed    tried several times in vain: still tried, ever more slowly, but nobody is held any more
+    failed    tried several times in vain: still tried, ever more slowly, but no client is held any more
     issued    there is a certificate: wait until every edge serves it; once that is so, look after it now and then,
               and renew it when ``renew_at`` has come
 
@@ -12,7 +12,7 @@ A certificate in service stays there whatever becomes of its order. A row disapp
 (`common.db.certificates.release`). Fences are transaction ids, so a row that was deleted and made anew never gets a
 fence its old holder knows.
 
-Work is claimed in three lanes, so that no wave of renewals keeps a new domain waiting: orders somebody waits for,
+Work is claimed in three lanes, so that no wave of renewals keeps a new domain waiting: awaited orders,
 orders due by themselves (of these the renewals longest due first), and rechecks: orders of any kind whose domain's DNS
 must be looked at again at once, because its owner or an operator asked for it. `Lane.find_due` shows what could be
 claimed of one, so that the worker can share its slots between applications.
@@ -104,7 +104,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class OrderState:
-    """An order for people to look at. `failing_since` is when its owner was told; `departed_at` when the domain's DNS
+    """An order for people to look at. `failing_since`: when its owner was notified; `departed_at` when the domain's DNS
     was seen to have left."""
 
     state: State
@@ -184,7 +184,7 @@ async def request_renewal(
 
 async def request_replacement(connection: Connection, domain: str, application_id: str, reason: int) -> bool:
     """Revoke what this application has for the domain (RFC 5280 §5.3.1), and order another in its place where it is in
-    service. The other is given a moment to go live first; nobody is served what is revoked if that can be helped.
+    service. The other is given a moment to go live first; so that a revoked certificate is not served if possible.
 
     Returns whether there was a certificate.
     """
@@ -199,7 +199,7 @@ async def request_replacement(connection: Connection, domain: str, application_i
 
 
 async def _run_again(connection: Connection, domain: str, kind: Kind) -> None:
-    """Publish a run of its own, with a new key, holding nobody. Whoever works on the order now loses it."""
+    """Publish a run of its own, with a new key, holding no client. A worker that has the order now loses it."""
     await connection.execute(
         "update orders set state = 'running', kind = $2, hold_until = now(), due_at = now(), lease_until = null,"
         f" fence = pg_current_xact_id()::text::bigint, attempts = 0, phases = '{{}}', requested_at = now(),"
@@ -391,7 +391,7 @@ async def extend(connection: Connection, claims: Collection[Order], /, *, lease_
 
 
 async def postpone(connection: Connection, order: Order, /, *, delay_seconds: float, last_error: str) -> None:
-    """A failed attempt. The owner is told once of a run of failures: when the order is given up as running."""
+    """A failed attempt. The owner is notified once for a run of failures: when the order is given up as running."""
     row = await _TABLE.try_write(
         connection,
         order,
@@ -425,7 +425,7 @@ async def defer(connection: Connection, order: Order, *, delay_seconds: float, w
 
 
 async def record_renewal_begun(connection: Connection, order: Order) -> None:
-    """Publish that an order runs again whose domain has a certificate, holding nobody. Raises: `FenceLost`."""
+    """Publish that an order runs again whose domain has a certificate, holding no client. Raises: `FenceLost`."""
     await _TABLE.write(
         connection,
         order,
@@ -522,7 +522,7 @@ async def record_dns_moved_away(connection: Connection, order: Order, *, look_ag
 
 
 async def record_dns_returned(connection: Connection, order: Order) -> None:
-    """The domain's DNS leads to us again; its owner is told if it is served. Raises: `FenceLost`."""
+    """The domain's DNS leads to us again; its owner is notified if it is served. Raises: `FenceLost`."""
     await certificates.lock_domain(connection, order.domain)
     returned = await connection.execute(
         "update domains set departed_at = null where domain = $1 and departed_at is not null", order.domain

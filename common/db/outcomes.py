@@ -1,4 +1,4 @@
-"""Outcomes: what a domain's owner is told of its certificate, an event for each product the domain has.
+"""Outcomes: the events about a domain's certificate, one for each product of the domain.
 
 Called in the transaction that makes it so, and late in it (`common.db.events`).
 """
@@ -22,7 +22,7 @@ async def record_success(
 
 
 async def record_failure(connection: Connection, domain: str, application_id: str, reason: str) -> None:
-    """There is no new certificate; `reason` says why, in words for the owner."""
+    """There is no new certificate; `reason` explains it to the owner."""
     await _record(connection, domain, application_id, _PRODUCTS, "failed", {"reason": reason})
 
 

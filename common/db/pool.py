@@ -179,15 +179,15 @@ async def _is_session_whole(mine: Connection, theirs: Connection) -> bool:
     notification reaches the client that LISTENs only if its server connection is still its own."""
     token = secrets.token_hex(8)
     channel = f"frontage_probe_{token}"
-    heard = asyncio.Event()
+    received = asyncio.Event()
     await mine.execute(f"set frontage.probe = '{token}'")
-    await mine.add_listener(channel, lambda *_: heard.set())
+    await mine.add_listener(channel, lambda *_: received.set())
     async with theirs.transaction():
         await theirs.execute(f"notify {channel}")
         if await mine.fetchval("select current_setting('frontage.probe', true)") != token:
             return False
     try:
-        await asyncio.wait_for(heard.wait(), _PROBE_SECONDS)
+        await asyncio.wait_for(received.wait(), _PROBE_SECONDS)
     except TimeoutError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Revocations: certificates whose issuer is to be told that they count no more, one row each, until it has been.
+"""Revocations: certificates to be revoked at their issuer, one row each, until that is done.
 
 Owns the SQL of ``revocations``. The row is claimed work (`common.claims`). It carries the chain itself: the domain's
 certificate is replaced or erased meanwhile.

@@ -8,7 +8,7 @@ Who may do what
     edge        reads the change feed, through which it replicates, and whether monitors run; writes its lease. It reads
                 no other table: what the feed shows of a row is made by functions that run with their owner's rights.
     api, monitor
-                read and write the tables of their work. Nobody but the feed's own trigger writes what edges follow.
+                read and write the tables of their work. Only the feed's own trigger writes what edges follow.
 """
 
 from __future__ import annotations

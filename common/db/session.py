@@ -1,4 +1,4 @@
-"""One session with Postgres: opened with every time-out set, and its failures told apart.
+"""One session with Postgres: opened with every time-out set, its failures classified.
 
 Owns the connect parameters, the JSON codecs and the border at which the driver's errors become
 `DatabaseUnavailable`. The pool, the listener and the change feed all open their connections here. Whoever
@@ -25,7 +25,7 @@ OLDEST_VERSION = 140_000
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, in seconds. A server that works gives up a little before the client does, and says why."""
+    """How long to wait, in seconds. A server that works gives up a little before the client does, with a reason."""
 
     connect_seconds: float = 3.0
     acquire_seconds: float = 4.0
@@ -60,7 +60,7 @@ TRANSACTION_POOLER = (
 
 
 def is_passing(error: BaseException, connection: Connection | None = None) -> bool:
-    """Whether `error` says that Postgres is not there, or not in time, rather than that we asked wrongly."""
+    """Whether `error` means that Postgres is absent or too slow, rather than that the statement is wrong."""
     if isinstance(error, asyncpg.InterfaceError):
         return connection is not None and is_gone(connection)
     return isinstance(error, (*_PASSING, TimeoutError, OSError))

@@ -1,4 +1,4 @@
-"""Sharing links as rows: the records a page shows to whoever has its link, for a while.
+"""Sharing links as rows: the records that a page shows to every holder of its link, for a while.
 
 Owns the SQL of ``shares``. The id is the only key there is: it must stay unguessable, and is never listed.
 """

@@ -10,7 +10,7 @@ from common.secrets import Keyring
 
 
 async def check_start(database: Database, keyring: Keyring) -> None:
-    """Raises: `OperatorError`, also when nobody answers: a role begins with a database at hand."""
+    """Raises: `OperatorError`, also when the database does not answer: a role starts only with a database."""
     try:
         async with database.transaction() as connection:
             await check_schema(connection)

@@ -5,7 +5,7 @@ Owns the SQL of ``webhook_endpoints``; the URL itself and its secrets are the ap
 
 Rules
     An endpoint fails without interruption while failures follow each other within `GAP_HOURS`; what was wrong last
-    month says nothing of today.
+    month means nothing today.
     A failing endpoint rests before its next attempt (`_MOST_RESTS`), and gets one delivery at a time, as does one that
     has not answered yet. A slow endpoint is one whose latest attempt failed or took longer than the caller calls quick.
     A disabled endpoint keeps its deliveries pending: enabled again, it gets them.

@@ -4,7 +4,7 @@ Rules
     only authoritative answers count; one from a cache never does
     records at one server of the zone outweigh "absent" from another (a change reaches secondaries one by one), and
         the answer is then `is_disputed`
-    "absent" needs a server that says so; if none could be asked, the outcome is SERVER_FAILURE or TIMEOUT
+    "absent" needs a server's explicit answer; if none could be asked, the outcome is SERVER_FAILURE or TIMEOUT
     a task has a deadline and at most `MOST_QUESTIONS` questions to zones' servers, whatever referrals and chains
         lead to; a server that has timed out is not asked again
 """

@@ -1,7 +1,7 @@
 """Processing: a claimed batch, worked off item by item.
 
 Each item is one transaction that holds the batch under its fence: what the item does and that it is done become true
-together. Whoever dies, even with SIGKILL, leaves the rest to the next claim: nothing is done twice, nothing left out.
+together. After a crash, SIGKILL included, the next claim does the rest: no item is done twice or left out.
 An item that fails for a reason of ours is tried again with the batch's claims, and after `MOST_FAILURES` counts as
 failed, so that it does not stand in the way of the others for ever.
 """

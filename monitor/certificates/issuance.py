@@ -66,7 +66,7 @@ class Issuance:
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_event`: an event was recorded, which somebody may want to deliver."""
+        """`on_event`: called after an event was recorded, to start its delivery."""
         self._database = database
         self._issuer = issuer
         self._keyring = keyring
@@ -206,7 +206,7 @@ class Issuance:
             return None
         try:
             return await self._issuer.renewal_window(in_service)
-        except IssuanceFailed as error:  # the lifetime says when, too
+        except IssuanceFailed as error:  # the lifetime is the fallback
             _log.info("no word on renewal", domain=order.domain, reason=str(error))
             return None
 

@@ -68,7 +68,9 @@ class OrderJournal:
         reservation, self._reservation = self._reservation, None
         if reservation is None:
             return
-        with suppress(DatabaseUnavailable):  # then it counts until its window has passed, which harms nobody
+        with suppress(
+            DatabaseUnavailable
+        ):  # then it counts until its window has passed: the ledger errs on the safe side
             async with self._database.transaction() as connection:
                 await ca_ledger.give_back(connection, reservation)
 

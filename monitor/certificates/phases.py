@@ -1,4 +1,4 @@
-"""Phases: how long each part of an order took, kept with the order for whoever asks where the time went."""
+"""Phases: records how long each part of an order took, beside the order."""
 
 from __future__ import annotations
 

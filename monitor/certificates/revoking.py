@@ -1,4 +1,4 @@
-"""Revoking: one claimed revocation, told to the issuer of the certificate (RFC 8555 §7.6)."""
+"""Revoking: sends one claimed revocation to the issuer of the certificate (RFC 8555 §7.6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Revoking:
         self._issuer = issuer
 
     async def perform(self, revocation: Revocation) -> None:
-        """Telling an issuer twice does no harm, so whoever dies in between is no loss."""
+        """Revoke; the request is idempotent, so a crash in between does no harm."""
         await self._issuer.revoke(Issued(revocation.issuer, revocation.chain), revocation.reason)
 
         async def record() -> None:

@@ -1,6 +1,6 @@
 """Outcomes: what checks found, written many at a time, with the events they cause in the same transaction.
 
-Whoever finishes a check hands its outcome in and waits. While one transaction runs, the next ones' outcomes gather: a
+A finished check hands in its outcome and waits. While one transaction runs, the next ones' outcomes gather: a
 busy monitor writes hundreds of rows in one statement, an idle one writes each at once.
 
 Rules
@@ -86,7 +86,7 @@ class Outcomes:
     """Made by `Checking`, which runs `run` as a task. Mutable state: those handed in and not yet taken."""
 
     def __init__(self, database: Database, base_url: str, on_events: Callable[[], None]) -> None:
-        """`on_events` is called when events have been recorded: somebody may want to deliver them."""
+        """`on_events` is called after events were recorded, to start their delivery."""
         self._database = database
         self._base_url = base_url
         self._on_events = on_events
@@ -105,7 +105,7 @@ class Outcomes:
             raise FenceLost(f"the check of {finished.check.domain} no longer counts")
 
     async def run(self) -> None:
-        """Write until cancelled; what is left then is nobody's, and its leases lapse."""
+        """Write until cancelled; the leases of unwritten outcomes then lapse."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_for_ever(self._quiet), name="checks: write outcomes")
             tasks.create_task(self._write_for_ever(self._alarming), name="checks: write alarms")
@@ -170,7 +170,7 @@ class Outcomes:
     async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[Tally, bool]:
         """By what alarms are believed or not, and whether an operator lets them out all the same.
 
-        Not asked, and nobody is held up, as long as there are none.
+        The lock is taken only if there are any.
         """
         if not any(each.transition.may_alarm for each in batch):
             return Tally({}, {}), False

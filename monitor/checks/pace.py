@@ -1,6 +1,6 @@
 """The pace of routine checks: how many may begin just now, so that what was missed is made up for without a stampede.
 
-A token bucket. Checks that somebody asked for are not paced.
+A token bucket. Requested checks are not paced.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Rules
     an unknown record stays what it was, or in neither list if nothing was ever known of it
     an alarm is due when a record is missing that the last check did not find missing, on a first check too; and when
     one that was held back is missing again in the next round
-    "restored" needs every record found in one check, and something that the partner was told is missing; what an edit
+    "restored" needs every record found in one check, and a record that was reported missing; what an edit
     has removed since does not count
     whether an alarm that is due goes out or is held back is decided with all the others (`mass`), not here
 """

@@ -6,7 +6,7 @@ Rules
         zone's authoritative servers decide, and where none answers it stays present
     "missing" from a resolver is only a suspicion, until in the same run
         the zone's authoritative servers confirm it, all that answer, and no other resolver contradicts;
-        or, none of them being reached, another resolver says the same, and both say it again
+        or, none of them being reached, another resolver gives the same answer, and both repeat it
     authoritative servers that all have the record outweigh the resolver; disagreement of any kind is unknown
 """
 
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
 
 def judge(record: Record, answer: Answer) -> Verdict:
-    """What one server's answer to the record's own question says."""
+    """The verdict of one server's answer to the record's own question."""
     if not answer.outcome.is_known:
         return Verdict.UNKNOWN
     return Verdict.PRESENT if matches(record, answer.values) else Verdict.MISSING

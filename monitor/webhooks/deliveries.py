@@ -1,6 +1,6 @@
 """Deliveries carried out: one attempt, and what it means for the event and for its endpoint.
 
-At least once: the attempt comes before the note of it, so that whoever dies between the two has it sent again, under
+At least once: the attempt comes before the note of it, so a crash between the two makes it be sent again, under
 the same id. Rows and their rules are `common.db.deliveries`.
 """
 
@@ -41,7 +41,7 @@ def make_runner(
     lease_seconds: float = LEASE_SECONDS,
     poll_seconds: float = _POLL_SECONDS,
 ) -> Runner[Claimed]:
-    """To be run by the role; to be woken by whoever recorded an event."""
+    """Created and run by the role; woken when an event was recorded."""
     work = Deliveries(database, sender, keyring, clock, random)
     slots = Slots(clock)
 

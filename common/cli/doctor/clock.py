@@ -123,7 +123,7 @@ def ask_authorities(settings: Settings) -> list[Evidence]:
             with urllib.request.urlopen(url, timeout=ANSWER_SECONDS, context=trust) as response:  # noqa: S310 - https only
                 date = email.utils.parsedate_to_datetime(response.headers["Date"])
         except (OSError, OperatorError, ValueError, TypeError):
-            continue  # `authorities` says what is wrong there
+            continue  # the check `authorities` reports that
         evidence.append(Evidence(url, date - timedelta(seconds=2), date + timedelta(seconds=2)))
     return evidence
 

@@ -97,7 +97,7 @@ _REACHED = {"another server": "another server", "nobody": "no server", "unknown"
 async def _reach(settings: Settings, target: str) -> tuple[list[str], Reached]:
     """The target's addresses, and where requests arrive: at port 80, else where the edge of this machine listens.
 
-    Raises: `OperatorError` without a master key, by which an edge is told from others.
+    Raises: `OperatorError` without a master key, which identifies our edges.
     """
     from common.addresses import AddressPolicy
     from common.dns import Resolver

@@ -86,7 +86,7 @@ create table canary (
 );
 
 -- The change feed -----------------------------------------------------------------------------------------
--- `feed` is one row: whoever commits a routed change holds its lock through commit, so that versions become
+-- `feed` is one row: a transaction with a routed change holds its lock through commit, so that versions become
 -- visible in order. `checksum` is the XOR of the digests of all live entries: a replica that keeps the same
 -- sum over what it stores proves, at each catch-up, that it equals this database.
 

@@ -63,7 +63,7 @@ create index deliveries_under_way on deliveries (application_id) where lease_unt
 create index deliveries_of_application on deliveries (application_id, event_id);
 create index deliveries_by_status on deliveries (application_id, status, event_id);
 
--- Sharing links: what /share/<id> shows to whoever has the link.
+-- Sharing links: what /share/<id> shows to every holder of the link.
 create table shares (
     id                      text primary key check (octet_length(id) >= 22),  -- 128 bits of chance and more
     application_id          text not null references applications on delete cascade,

@@ -22,8 +22,8 @@ create table monitored_domains (
     missing_records_last_detected timestamptz,
     last_checked_at         timestamptz,                    -- when the last check began, whatever it could find out
     evidence                jsonb,                          -- of the last check: who answered what, when
-    reported_missing        jsonb,                          -- what its partner was last told of; none: nothing is missing
-    alarm_held_at           timestamptz,                    -- since when its partner should have been told of more
+    reported_missing        jsonb,                          -- what was last reported to its partner; none: nothing is missing
+    alarm_held_at           timestamptz,                    -- since when an alarm to its partner is held back
     turned_missing_at       timestamptz,                    -- when a check last found it missing that was all present
     rechecked_at            timestamptz,                    -- last checked with something known from before
     check_requested_at      timestamptz not null default clock_timestamp(), -- last added or changed
@@ -105,11 +105,11 @@ create table monitor_health (
     only_row                boolean primary key default true check (only_row),
     is_healthy              boolean not null,
     reason                  text,                           -- why not, in words for the operator
-    executed_at             timestamptz                     -- none: nobody has looked yet
+    executed_at             timestamptz                     -- none: no check yet
 );
 insert into monitor_health (is_healthy, reason) values (false, 'no monitor has looked yet');
 
--- Whether an operator has let alarms out in spite of their number: one row, locked by whoever is about to raise some.
+-- Whether an operator has let alarms out in spite of their number: one row, locked by a transaction that raises some.
 create table mass_guard (
     only_row                boolean primary key default true check (only_row),
     released_until          timestamptz not null default '-infinity'

@@ -2,10 +2,10 @@
 
 alter table orders
     -- What the order is for: a domain's first certificate; the renewal that is due by itself, which every order waits for
-    -- once its certificate is live; a renewal somebody asked for; a certificate in place of one that is revoked.
+    -- once its certificate is live; a requested renewal; a certificate in place of one that is revoked.
     add column kind             text not null default 'new' check (kind in ('new', 'renewal', 'manual', 'replacement')),
     add column renew_at         timestamptz,            -- chosen once, within the issuer's window where it has one
-    add column failed_at        timestamptz,            -- failing since: its owner has been told
+    add column failed_at        timestamptz,            -- failing since: its owner has been notified
     -- The order at the CA that this run placed: how another monitor carries it on.
     add column placed_issuer    text,
     add column placed_url       text,

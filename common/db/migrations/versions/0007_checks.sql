@@ -34,7 +34,7 @@ create index checks_rechecked on checks (rechecked_at);
 create index checks_turned on checks (turned_missing_at) where turned_missing_at is not null;
 analyze checks;
 
--- The table sees to it: what is watched is checked, whoever adds it (an API of before, say).
+-- A trigger makes every monitored domain due, whichever version of the API adds it.
 create function schedule_check() returns trigger language plpgsql as $$
 begin
     insert into checks (id, application_id) select id, application_id from added;

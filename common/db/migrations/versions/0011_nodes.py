@@ -1,4 +1,4 @@
-"""Leases of monitors, and what an edge says of itself."""
+"""Leases of monitors, and the state that an edge reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- What runs: monitors hold leases as edges do, and an edge says beside its version whether it can serve and follow.
+-- What runs: monitors hold leases as edges do, and an edge reports beside its version whether it can serve and follow.
 create table monitor_nodes (
     node_id                 text primary key,
     host                    text not null,

@@ -27,7 +27,7 @@ begin
 end
 $$;
 
--- The table sees to it: what is added is due, whoever adds it (a role of the version before, say).
+-- A trigger makes added rows due, whichever version of a role adds them.
 create function wake_endpoints() returns trigger language plpgsql as $$
 declare
     woken text;

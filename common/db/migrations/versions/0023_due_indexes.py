@@ -18,7 +18,7 @@ def upgrade() -> None:
             " where due_at is not null and disabled_at is null and not is_slow",
             "webhook_endpoints_slow": "on webhook_endpoints (due_at)"
             " where due_at is not null and disabled_at is null and is_slow",
-            # Orders that somebody waits for, among millions that wait for their renewal.
+            # Awaited orders, among millions that wait for their renewal.
             "orders_awaited": f"on orders (due_at) where {_AWAITED}",
             # Each application's own lines of all lanes, so that no application keeps another waiting.
             "orders_awaited_of_application": f"on orders (application_id, due_at) where {_AWAITED}",
