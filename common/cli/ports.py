@@ -10,7 +10,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from common.errors import OperatorError
 from common.settings import PREFIX, HostPort, Settings
@@ -43,6 +43,20 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
             except OSError as error:
                 problems.append(f"{PREFIX}{field.upper()}: {_explain(address, error)}")
     return "; ".join(problems) or None
+
+
+def free_instead_of_taken(addresses: Iterable[HostPort]) -> dict[HostPort, HostPort]:
+    """A free port of the same host for each address that is in use."""
+    instead: dict[HostPort, HostPort] = {}
+    with contextlib.ExitStack() as held:  # all at once, so that no port is found twice
+        for address in addresses:
+            try:
+                held.enter_context(bind(address))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    found = held.enter_context(bind(HostPort(address.host, 0)))
+                    instead[address] = HostPort(address.host, found.getsockname()[1])
+    return instead
 
 
 def bind(address: HostPort) -> socket.socket:

@@ -94,6 +94,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
     from common.cli.up import everything, state_dir_held
     from common.processes import ChildFailed
 
+    environ = {**environ, **_own_ports(environ)}
     settings = load(_environment(environ, state_dir, dns="127.0.0.1:53"))
     argv = [sys.executable, "-P", "-m", "bench.lab", *_records(settings)]
     with state_dir_held(settings), _standard_error_in(state_dir / LOG_NAME), _running(argv) as process:
@@ -107,6 +108,20 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
                 yield Stage(settings, lab, application_id, client_secret, group.pass_output_on)
         except ChildFailed as error:
             raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
+
+
+def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
+    """Free ports in place of default ones that are in use: a second demo runs beside the first."""
+    from common.cli.ports import LISTENERS, free_instead_of_taken
+
+    variables = {field: PREFIX + field.upper() for field in LISTENERS}
+    defaults = {
+        variable: Settings.model_fields[field].default
+        for field, variable in variables.items()
+        if not environ.get(variable)
+    }
+    instead = free_instead_of_taken(defaults.values())
+    return {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}
 
 
 def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str) -> dict[str, str]:

@@ -86,7 +86,10 @@ def _lock(path: Path) -> IO[str]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         lock.close()
-        raise OperatorError(f"another edge already runs on {path.parents[1]}") from error
+        raise OperatorError(
+            f"another edge already runs on {path.parents[1]}: stop it, or give this one a FRONTAGE_STATE_DIR of its"
+            " own, with FRONTAGE_MASTER_KEY_FILE naming the key that the first one has"
+        ) from error
     return lock
 
 

@@ -193,5 +193,6 @@ async def test_two_edges_on_one_state_directory_are_refused(edge: EdgeProcess, t
         second.launch()
         assert await second.ended() == 1
         assert "another edge already runs" in second.log()
+        assert "FRONTAGE_STATE_DIR of its own" in second.log()
     finally:
         second.end()
