@@ -10,13 +10,10 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
-_TOKENS: Final = re.compile(TOKEN + rb"+")
 
 # Possessive quantifiers: linear whatever is sent. Field values: RFC 9110 §5.5, obs-text included, no controls.
 # The group's own must be greedy: before 3.11.5 (Debian 12 has 3.11.2) a possessive group never matches (gh-106052).
 LINES: Final = rb"(?:\r\n" + TOKEN + rb"++:[\t \x21-\x7e\x80-\xff]*+)*"
-
-END: Final = b"\r\n\r\n"
 
 
 def any_of(names: bytes) -> bytes:
@@ -33,10 +30,6 @@ def any_of(names: bytes) -> bytes:
 def lines_but(names: bytes) -> bytes:
     """`LINES` without the fields of these names, which are for `any_of`."""
     return LINES.replace(rb"\r\n", rb"\r\n(?!(?:" + any_of(names) + rb"):)")
-
-
-def is_token(text: bytes) -> bool:
-    return _TOKENS.fullmatch(text) is not None
 
 
 def splitter(names: bytes) -> re.Pattern[bytes]:

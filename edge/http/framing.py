@@ -14,7 +14,6 @@ from edge.http.error_responses import BAD_REQUEST, UNKNOWN_CODING, Refused
 CHUNKED: Final = -1
 UNTIL_CLOSE: Final = -2
 
-# RFC 9112 §7: codings a sender may name. We speak chunked alone.
 _NO_BODY_STATUSES: Final = frozenset({204, 304})
 _MAX_LENGTH_DIGITS: Final = 18  # below 2**63 whatever the digits
 

@@ -1,6 +1,6 @@
 """The replica's directory: where it lies, who may write, which form it has. Decides nothing about its content.
 
-An LMDB environment of three databases: two copies, of which one serves, and ``meta`` that says which. A copy maps
+An LMDB environment of three databases: two copies, of which one serves, and ``meta`` that names it. A copy maps
 ``<kind>/<key>`` to the content as Postgres wrote it, JSON text. One writer a directory (flock), any number of readers.
 """
 
@@ -115,7 +115,7 @@ def _refuse_remote(path: Path) -> None:
 
 
 def _file_system(path: Path) -> str | None:
-    """The type of the file system `path` lies on (proc(5), mountinfo); None where that cannot be told."""
+    """The type of the file system `path` lies on (proc(5), mountinfo); None where that is unknown."""
     device = os.stat(path).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -16,7 +16,7 @@ from edge.replica.directory import COPIES, META, entry_key, open_for_reading
 SERVING = b"serving"
 """In ``meta``: the index of the copy that serves, one ASCII digit; absent while nothing was ever copied."""
 CUT_OFF = b"cut-off"
-"""In ``meta``: there while the writer hears nothing from Postgres."""
+"""In ``meta``: there while the writer is cut off from Postgres."""
 UNATTENDED = b"unattended"
 """In ``meta``: there while no monitor obtains certificates."""
 _CERTIFICATES = b"certificate/"

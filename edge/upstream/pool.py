@@ -1,7 +1,7 @@
-"""Who gets which upstream connection: bookkeeping only, O(1) a decision, no I/O.
+"""Assigns upstream connections to requests: bookkeeping only, O(1) a decision, no I/O.
 
-Two pieces of state an origin: its idle connections, and those who wait. `Pool` answers with what has to be done
-(`Open`, `Busy`, a connection, or nothing while waiting); `edge.upstream.dispatcher` does it.
+Two pieces of state an origin: its idle connections, and the waiters. `Pool` returns an idle connection or a `Decision`
+(open a connection, wait, busy); `edge.upstream.dispatcher` acts on it.
 
 Invariant: ``open`` counts the connections of an origin that are idle, leased or being made, never above the bound.
 Idle connections are used last in, first out, so that those not needed grow old and are closed.

@@ -1,4 +1,4 @@
-"""Addresses of origins: hosts file first, then DNS, remembered for as long as their TTL says (1 s to 5 min).
+"""Addresses of origins: hosts file first, then DNS, remembered for their TTL (1 s to 5 min).
 
 Each look-up has a c-ares channel of its own: a channel answers from a private cache that also keeps failures.
 """
