@@ -6,11 +6,9 @@ are only ever added, and unknown ones are ignored. End of file means that the ot
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
-import orjson
-
+from edge.process.message_codec import MessageDecoder, encode_message
 from edge.process.worker_messages import ListenerPair
 
 # From the upgrade parent -----------------------------------------------------------------------------------------
@@ -90,28 +88,21 @@ class StoodBack:
 
 Report = Prepared | Serving | StoodBack
 
-_COMMANDS: dict[str, type[Command]] = {
-    kind.__name__: kind for kind in (Begin, Prepare, TakeOver, StandBack, Leave, Stop, Renew, UpgradeFailed)
-}
-_REPORTS: dict[str, type[Report]] = {kind.__name__: kind for kind in (Prepared, Serving, StoodBack)}
+_COMMANDS: MessageDecoder[Command] = MessageDecoder(
+    Begin, Prepare, TakeOver, StandBack, Leave, Stop, Renew, UpgradeFailed
+)
+_REPORTS: MessageDecoder[Report] = MessageDecoder(Prepared, Serving, StoodBack)
 
 
 def encode(message: Command | Report) -> bytes:
-    return orjson.dumps({"say": type(message).__name__, **asdict(message)}) + b"\n"
+    return encode_message(message)
 
 
 def decode_command(line: bytes) -> Command | None:
     """None for a message that only later versions know. Raises: ValueError."""
-    said = orjson.loads(line)
-    kind = _COMMANDS.get(said["say"])
-    return None if kind is None else kind(**_known(kind, said))
+    return _COMMANDS.decode(line)
 
 
 def decode_report(line: bytes) -> Report | None:
     """None for a message that only later versions know. Raises: ValueError."""
-    kind = _REPORTS.get(orjson.loads(line)["say"])
-    return None if kind is None else kind()
-
-
-def _known(kind: type[Command], said: dict[str, Any]) -> dict[str, Any]:
-    return {field.name: said[field.name] for field in fields(kind)}
+    return _REPORTS.decode(line)

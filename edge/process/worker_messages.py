@@ -8,12 +8,11 @@ End of file means that the other side is gone.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
-
-import orjson
+from typing import Any, Self
 
 from common.metrics import Family
 from common.settings import Settings
+from edge.process.message_codec import MessageDecoder, encode_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,23 @@ class ListenerPair:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Who you are: compose `service` (``module:function``) for pair `pair`, and accept nothing yet."""
+    """The worker's part: compose `service` (``module:function``) for pair `pair`, and accept nothing yet."""
 
     service: str
     settings: Settings
     pair: int
     pairs: tuple[ListenerPair, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        # The database's address carries a password, and a worker has no business with the database.
+        settings = self.settings.model_dump(mode="json", exclude={"database_url"})
+        pairs = [asdict(pair) for pair in self.pairs]
+        return {"service": self.service, "settings": settings, "pair": self.pair, "pairs": pairs}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        pairs = tuple(ListenerPair(**pair) for pair in plain["pairs"])
+        return cls(plain["service"], Settings(**plain["settings"]), plain["pair"], pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,58 +98,37 @@ class Beat:
     idle: bool
     families: list[Family] = field(default_factory=list)
 
+    def to_plain(self) -> dict[str, Any]:
+        return {"idle": self.idle, "families": [family.to_plain() for family in self.families]}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]])
+
 
 Report = Ready | Beat
 
 
+_COMMANDS: MessageDecoder[Command] = MessageDecoder(Begin, Adopt, Release, Drain, Finish)
+_REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat)
+_WAKE = b"\n"
+
+
 def encode(message: Command | Report) -> bytes:
-    match message:
-        case Wake():
-            return b"\n"
-        case Begin():
-            # The database's address carries a password, and a worker has no business with the database.
-            settings = message.settings.model_dump(mode="json", exclude={"database_url"})
-            said: dict[str, Any] = {
-                "service": message.service,
-                "settings": settings,
-                "pair": message.pair,
-                "pairs": [asdict(pair) for pair in message.pairs],
-            }
-        case Beat():
-            said = {"idle": message.idle, "families": [family.to_plain() for family in message.families]}
-        case _:
-            said = asdict(message)
-    return orjson.dumps({"say": type(message).__name__, **said}) + b"\n"
+    return _WAKE if isinstance(message, Wake) else encode_message(message)
 
 
 def decode_command(line: bytes) -> Command:
     """A message of the supervisor. Raises: ValueError for one that this version does not know."""
-    if line == b"\n":
-        return Wake()
-    said = orjson.loads(line)
-    match said.pop("say"):
-        case "Begin":
-            pairs = tuple(ListenerPair(**pair) for pair in said["pairs"])
-            return Begin(said["service"], Settings(**said["settings"]), said["pair"], pairs)
-        case "Adopt":
-            return Adopt(**said)
-        case "Release":
-            return Release(**said)
-        case "Drain":
-            return Drain()
-        case "Finish":
-            return Finish(**said)
-        case other:
-            raise ValueError(f"not an command: {other}")
+    command = Wake() if line == _WAKE else _COMMANDS.decode(line)
+    if command is None:
+        raise ValueError(f"not a command: {line[:100]!r}")
+    return command
 
 
 def decode_report(line: bytes) -> Report:
     """A message of a worker. Raises: ValueError for one that this version does not know."""
-    said = orjson.loads(line)
-    match said.pop("say"):
-        case "Ready":
-            return Ready()
-        case "Beat":
-            return Beat(said["idle"], [Family.from_plain(plain) for plain in said["families"]])
-        case other:
-            raise ValueError(f"not a report: {other}")
+    report = _REPORTS.decode(line)
+    if report is None:
+        raise ValueError(f"not a report: {line[:100]!r}")
+    return report

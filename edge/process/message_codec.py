@@ -1,0 +1,39 @@
+"""The encoding of both control channels: one message a line, JSON, named by the key ``say``. Pure.
+
+A message is a dataclass. Its fields are its JSON, unless it defines `to_plain` and `from_plain` itself. Unknown fields
+are ignored, so that a later version may add some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, Generic, TypeVar
+
+import orjson
+
+M = TypeVar("M")
+
+
+def encode_message(message: Any) -> bytes:
+    plain = message.to_plain() if hasattr(message, "to_plain") else asdict(message)
+    return orjson.dumps({"say": type(message).__name__, **plain}) + b"\n"
+
+
+class MessageDecoder(Generic[M]):
+    """Decodes the messages of one side of a channel; `kinds` are their classes."""
+
+    def __init__(self, *kinds: type[M]) -> None:
+        self._kinds: Mapping[str, Any] = {kind.__name__: kind for kind in kinds}
+
+    def decode(self, line: bytes) -> M | None:
+        """None for a message of another name. Raises: ValueError, KeyError for what is no message."""
+        plain = orjson.loads(line)
+        kind = self._kinds.get(plain["say"])
+        if kind is None:
+            return None
+        if hasattr(kind, "from_plain"):
+            message: M = kind.from_plain(plain)
+            return message
+        known: M = kind(**{field.name: plain[field.name] for field in fields(kind)})
+        return known
