@@ -193,6 +193,28 @@ async def test_commits_that_publish_do_not_wait_for_each_other(database: Databas
         assert (await feed.read_head(first)).checksum == checksum(await feed_contents(first))
 
 
+async def test_key_that_returns_while_its_tombstone_is_purged_is_published(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["a.example"])
+        await connection.execute("delete from domains")
+        before = await positions_of(connection)
+
+    async def return_key() -> None:
+        async with database.connection() as connection:
+            await add_routes(connection, ["a.example"])
+
+    async with database.transaction() as purging:
+        assert await feed.purge_tombstones(purging, older_than=timedelta(0)) == 1
+        returning = asyncio.create_task(return_key())
+        while not await purging.fetchval("select exists (select from pg_locks where not granted)"):
+            assert not returning.done()
+    await returning
+    async with database.connection() as connection:
+        assert [entry.key for entry in await changes_after(connection, before)] == ["power/a.example"]
+        assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection))
+
+
 async def test_purge_waits_for_no_commit(database: Database) -> None:
     async with database.connection() as connection, database.connection() as writer:
         await add_application(connection)
