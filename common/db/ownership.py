@@ -5,6 +5,7 @@ Owns the SQL of ``former_holders``. The decision is `common.ownership`'s; a held
 
 Rules
     a name changes hands under `certificates.lock_domain`, as everything about its certificate does
+    names move one at a time: a move writes tallies of both applications, so two opposite ones would deadlock
     a holder that gives up a name, or loses it, is remembered for `REMEMBERED_DAYS`, also after its application is gone
     nothing of a holder's passes on: settings and order are deleted, its certificate is released
 
@@ -92,9 +93,10 @@ async def forget(connection: Connection, domain: str) -> int:
 async def take_away(connection: Connection, domain: str, holder: str, reason: EndReason) -> bool:
     """End all that `holder` has of the name, and record that for its owner.
 
-    Returns whether it held the name.
+    Returns whether it held the name. Other moves wait until the transaction ends.
     """
     await certificates.lock_domain(connection, domain)
+    await connection.execute("select pg_advisory_xact_lock(hashtextextended('moves', 0))")
     await outcomes.record_end(connection, domain, holder, reason)
     ended = await connection.execute("delete from domains where domain = $1 and application_id = $2", domain, holder)
     if ended == "DELETE 0":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -126,6 +127,34 @@ async def test_a_name_taken_away_leaves_nothing_but_an_event(two: Database) -> N
         ("a", "domain.secure", "shop", {"secure_status": "inactive", "reason": "moved"}),
     ]
     assert await standing(two) == Standing(holder="b", former_holders=("a",))
+
+
+async def test_opposite_moves_at_the_same_time_do_not_deadlock(two: Database) -> None:
+    [(from_a, from_b)] = await fetch(
+        two,
+        "select min(name), max(name) from"
+        " (select 'shop-' || n || '.customer.test' as name from generate_series(1, 99) n) names"
+        " where domain_slot(name) = 0",
+    )
+    await power(two, "a", from_a)
+    await power(two, "b", from_b)
+
+    async def move_to_a() -> None:
+        async with two.transaction() as connection:
+            await ownership.take_away(connection, from_b, "b", "moved")
+            await domains.power(connection, from_b, "a", "https://new.test", None)
+
+    async with two.transaction() as connection:
+        await ownership.take_away(connection, from_a, "a", "moved")
+        moving = asyncio.create_task(move_to_a())
+        while not await fetch(two, "select 1 from pg_locks where not granted"):
+            assert not moving.done()
+        await domains.power(connection, from_a, "b", "https://new.test", None)
+    await moving
+    assert await fetch(two, "select domain, application_id from domains order by domain") == [
+        (from_a, "b"),
+        (from_b, "a"),
+    ]
 
 
 async def test_what_is_not_held_cannot_be_taken_away(two: Database) -> None:
