@@ -1,7 +1,8 @@
 """The chunked transfer coding (RFC 9112 §7.1), read strictly and written again by us.
 
 Extensions are read over and dropped; trailers are kept apart, for those who take them. A size line that two readers
-could understand differently (bare LF, sign, white space before the size, no digits, overflow) is refused.
+could understand differently (bare LF, sign, no digits, overflow, blanks where the grammar has none) is refused. Origins
+alone may pad a size with blanks, as some servers do.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SIZE_LINE: Final = re.compile(
     + _TOKEN
     + rb"(?:[ \t]*=[ \t]*(?:"
     + _TOKEN
-    + rb'|"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t -~])*"))?)*[ \t]*'
+    + rb'|"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t -~])*"))?)*'
 )
 _TRAILER_LINE: Final = re.compile(_TOKEN + rb":[\t \x21-\x7e\x80-\xff]*")
 
@@ -49,15 +50,16 @@ def last_chunk(trailers: bytes) -> bytes:
 
 
 class ChunkReader:
-    """Decodes one body of at most `max_bytes`. Fed until `is_done`.
+    """Decodes one body of at most `max_bytes`. Fed until `is_done`. `may_pad`: whether blanks may end a size line.
 
     Then `trailers` is the block of trailer fields, and `rest` what follows the body in the stream.
     """
 
-    __slots__ = ("_pending", "_remaining", "_room", "_state", "rest", "trailers")
+    __slots__ = ("_may_pad", "_pending", "_remaining", "_room", "_state", "rest", "trailers")
 
-    def __init__(self, max_bytes: int | None = None) -> None:
+    def __init__(self, max_bytes: int | None = None, *, may_pad: bool = False) -> None:
         self._room = max_bytes
+        self._may_pad = may_pad
         self._state = _SIZE
         self._remaining = 0
         self._pending = b""
@@ -128,7 +130,7 @@ class ChunkReader:
                 raise Refused(HEAD_TOO_LARGE)
 
     def _read_size(self, line: bytes) -> None:
-        match = _SIZE_LINE.fullmatch(line)
+        match = _SIZE_LINE.fullmatch(line.rstrip(b" \t") if self._may_pad else line)
         if match is None:
             raise Refused(BAD_REQUEST)
         self._remaining = int(match[1], 16)

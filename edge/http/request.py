@@ -75,12 +75,22 @@ _REQUEST_LINE: Final = re.compile(_LINE + rb"(?=\r\n)")
 _HEAD: Final = re.compile(_LINE + rb"(" + fields.LINES + rb")\r\n\r\n")
 _SMALLEST_FIELD_BYTES: Final = 4  # CR LF name colon
 _OTHER_VERSION: Final = re.compile(rb"" + fields.TOKEN + rb"+ [!-~]+ HTTP/[0-9](?:\.[0-9])?\r\n")
+# Fields by which frameworks and proxies learn the client's address, the scheme, or what was asked for. Origins believe
+# them from a proxy, so a client must not state them; the edge states the X-Forwarded- ones itself.
+_CLAIMED_NAMES: Final = (
+    b"forwarded front[-_]end[-_]https client[-_]ip true[-_]client[-_]ip fastly[-_]client[-_]ip fly[-_]client[-_]ip"
+    b" cf[-_]connecting[-_](?:ip|ipv6) cf[-_]pseudo[-_]ipv4 do[-_]connecting[-_]ip"
+    b" x[-_](?:forwarded"
+    b"(?:[-_](?:host|for|ip|proto|port|server|ssl|scheme|protocol|prefix|path|uri|url|by|client[-_]cert))?"
+    b"|real[-_]ip|client[-_]ip|true[-_]client[-_]ip|cluster[-_]client[-_]ip|remote[-_](?:ip|addr)|originating[-_]ip"
+    b"|original[-_](?:url|uri|host|forwarded[-_](?:for|host|proto))|rewrite[-_]url|scheme|url[-_]scheme|host"
+    b"|envoy[-_]external[-_]address|azure[-_](?:clientip|socketip)|service[-_](?:forwarded[-_]host|auth|signature))"
+)
 # What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens, nor
 # `Proxy` from its own HTTP_PROXY (CERT VU#797896).
 _CUT_NAMES: Final = (
     b"host connection content[-_]length te trailer transfer[-_]encoding upgrade expect keep-alive http2-settings via"
-    b" proxy(?:-(?:connection|authorization|authenticate|authentication-info))? forwarded"
-    b" x[-_](?:forwarded[-_](?:host|for|ip|proto|port)|service[-_](?:forwarded[-_]host|auth|signature))"
+    b" proxy(?:-(?:connection|authorization|authenticate|authentication-info))? " + _CLAIMED_NAMES
 )
 _CUT: Final = fields.splitter(_CUT_NAMES)
 _KEPT_LINES: Final = fields.lines_but(_CUT_NAMES)

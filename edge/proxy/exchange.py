@@ -367,7 +367,7 @@ class Exchange:
             return
         self.answered_at = self._context.time()
         if answer.body == CHUNKED:
-            self._response_chunks = chunks.ChunkReader()
+            self._response_chunks = chunks.ChunkReader(may_pad=True)
         self.client.write(sent)
         self._relay_body(data)
 

@@ -128,6 +128,8 @@ _ODD_FIELDS = [
     b"x-forwarded-host: evil\r\nX-FORWARDED-PROTO: gopher",
     b"X-Service-Auth: forged\r\nx_service_auth: forged",
     b"X-Service-Forwarded-Host: evil",
+    b"X-Real-IP: 6.6.6.6\r\nX_Forwarded_Ssl: on",
+    b"X-Original-URL: /admin\r\nx-rewrite-url: /admin\r\nX-Forwarded-Server: evil",
     b"Forwarded: for=6.6.6.6",
     b"Via: 1.1 elsewhere",
     b"Via: 1.1 frontage, 1.1 frontage, 1.1 frontage",

@@ -160,7 +160,7 @@ _HOP = frozenset(
 )
 _OURS = frozenset(
     b"x-forwarded-for x-forwarded-ip x-forwarded-host x-forwarded-proto x-forwarded-port x-service-forwarded-host"
-    b" x-service-auth forwarded".split()
+    b" x-service-auth forwarded x-real-ip x-forwarded-ssl x-forwarded-server x-original-url x-rewrite-url".split()
 )
 _CONNECTION_WORDS = frozenset({b"close", b"keep-alive", b"upgrade"})
 

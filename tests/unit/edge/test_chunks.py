@@ -34,6 +34,10 @@ def test_extensions_and_trailers_are_dropped() -> None:
         b"+3\r\nabc\r\n0\r\n\r\n",
         b"-3\r\nabc\r\n0\r\n\r\n",
         b" 3\r\nabc\r\n0\r\n\r\n",
+        b"3 \r\nabc\r\n0\r\n\r\n",
+        b"3\t\r\nabc\r\n0\r\n\r\n",
+        b"3;a \r\nabc\r\n0\r\n\r\n",
+        b"3\r\nabc\r\n0 \r\n\r\n",
         b"\r\n3\r\nabc\r\n0\r\n\r\n",
         b"g\r\n",
         b"ffffffffffffffff\r\n",
@@ -48,6 +52,14 @@ def test_extensions_and_trailers_are_dropped() -> None:
 def test_what_two_readers_could_read_differently_is_refused(stream: bytes) -> None:
     with pytest.raises(Refused):
         decode(stream)
+
+
+def test_size_padded_with_blanks_is_read_where_allowed() -> None:
+    reader = ChunkReader(may_pad=True)
+    assert reader.feed(b"3  \r\nabc\r\n0\t\r\n\r\n") == [b"abc"]
+    assert reader.is_done
+    with pytest.raises(Refused):
+        ChunkReader(may_pad=True).feed(b" 3\r\n")
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.binary(max_size=8), st.data())

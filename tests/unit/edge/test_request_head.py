@@ -192,6 +192,46 @@ def test_what_is_ours_to_state_is_cut_and_the_rest_stays_as_it_came() -> None:
     assert request.kept == b"\r\ncookie: a=b\r\nX-Forwarded-Foo:  stays \r\nHostess: stays"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-Real-IP",
+        "X-Client-IP",
+        "X-Cluster-Client-IP",
+        "True-Client-IP",
+        "CF-Connecting-IP",
+        "Client-IP",
+        "Fastly-Client-IP",
+        "X-Remote-Addr",
+        "X-Originating-IP",
+        "X-Forwarded",
+        "X-Forwarded-By",
+        "X-Forwarded-Prefix",
+        "X-Forwarded-Scheme",
+        "X-Forwarded-Server",
+        "X-Forwarded-Ssl",
+        "X-Forwarded-Client-Cert",
+        "X-Original-Forwarded-For",
+        "X-Original-Host",
+        "X-Original-URL",
+        "X-Rewrite-URL",
+        "X-Url-Scheme",
+        "X-Host",
+        "Front-End-Https",
+    ],
+)
+def test_claims_about_client_and_route_are_cut(name: str) -> None:
+    for spelling in (name, name.lower(), name.upper(), name.replace("-", "_")):
+        assert read(head("X: y", f"{spelling}: 6.6.6.6", "Z: w")).kept == b"\r\nX: y\r\nZ: w"
+
+
+@pytest.mark.parametrize(
+    "name", ["X-HTTP-Method-Override", "X-Requested-With", "X-Real-IPs", "X-Hosts", "X-Forwarded-Foo"]
+)
+def test_other_fields_with_such_beginnings_are_forwarded(name: str) -> None:
+    assert read(head(f"{name}: y")).kept == f"\r\n{name}: y".encode()
+
+
 def test_fields_named_in_connection_end_here() -> None:
     request = read(head("Connection: close, X-Secret", "x-secret: 1", "X-Secret-2: 2"))
     assert request.kept == b"\r\nX-Secret-2: 2"
