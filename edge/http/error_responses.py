@@ -58,11 +58,12 @@ CUT_OFF: Final = ErrorResponse(0, "cut_off", "")
 
 
 class Refused(FrontageError):
-    """A request that gets one of the answers above instead of an origin's."""
+    """A request that gets one of the answers above instead of an origin's. `reason` is for the operator's log."""
 
-    def __init__(self, response: ErrorResponse) -> None:
+    def __init__(self, response: ErrorResponse, reason: str = "") -> None:
         super().__init__(response.code)
         self.response = response
+        self.reason = reason
 
 
 def reason(status: int) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, Refused
+from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, ORIGIN_INVALID, TARGET_TOO_LONG, Refused
 from edge.http.request import HeadLimits
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 _AROUND_TARGET_BYTES: Final = 64  # method and version
+_RESPONSE_START: Final = b"HTTP/1."
 
 
 def without_empty_lines(buffer: bytes) -> bytes:
@@ -33,3 +34,16 @@ def check_incomplete(buffer: bytes, searched: int, limits: HeadLimits) -> None:
         raise Refused(TARGET_TOO_LONG)
     if len(buffer) > limits.head_bytes:
         raise Refused(HEAD_TOO_LARGE)
+
+
+def check_incomplete_response(buffer: bytes, searched: int, max_bytes: int) -> None:
+    """The same for the head of an origin's response: without this, the client would wait for the origin's deadline.
+
+    Raises: `Refused`.
+    """
+    if not buffer.startswith(_RESPONSE_START[: len(buffer)]):
+        raise Refused(ORIGIN_INVALID, "the origin's response does not begin with HTTP/1.")
+    if _BARE_LF.search(buffer, searched) is not None:
+        raise Refused(ORIGIN_INVALID, "the head of the origin's response has a line that ends with LF instead of CR LF")
+    if len(buffer) > max_bytes:
+        raise Refused(ORIGIN_INVALID, f"the head of the origin's response is longer than {max_bytes} bytes")

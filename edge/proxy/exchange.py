@@ -30,6 +30,7 @@ from edge.http.error_responses import (
     Refused,
 )
 from edge.http.framing import CHUNKED, UNTIL_CLOSE
+from edge.http.incomplete import check_incomplete_response
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
 from edge.routing.response_rewriting import rewrite
@@ -286,7 +287,7 @@ class Exchange:
             try:
                 self._read_head(data)
             except Refused as error:
-                self._refuse(error.response)
+                self._refuse(error.response, error.reason)
 
     def _read_head(self, data: bytes) -> None:
         upstream = self._upstream
@@ -311,8 +312,7 @@ class Exchange:
         while True:
             end = data.find(b"\r\n\r\n", searched) + 4
             if end < 4 or end > MAX_RESPONSE_HEAD_BYTES:
-                if len(data) > MAX_RESPONSE_HEAD_BYTES:
-                    raise Refused(ORIGIN_INVALID)
+                check_incomplete_response(data, searched, MAX_RESPONSE_HEAD_BYTES)
                 self._response_head = data
                 return
             raw, data, searched = data[:end], data[end:], 0

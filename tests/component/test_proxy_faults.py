@@ -89,6 +89,35 @@ async def test_an_origin_that_ends_at_any_byte_never_passes_for_a_whole_answer(
 
 
 @pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "LF instead of CR LF"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\nok", "LF instead of CR LF"),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\n\n", "LF instead of CR LF"),
+        (b"SSH-2.0-OpenSSH_9.2p1\r\n", "does not begin with HTTP/1."),
+    ],
+)
+@pytest.mark.parametrize("is_split", [False, True], ids=["at once", "by bytes"])
+async def test_head_that_cannot_become_valid_is_refused_while_the_origin_waits(
+    tmp_path: Path, answer: bytes, reason: str, is_split: bool
+) -> None:
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        for piece in [answer[n : n + 1] for n in range(len(answer))] if is_split else [answer]:
+            await wire.send(piece)
+            await asyncio.sleep(0)
+        await wire.rest()
+
+    path = tmp_path / "access.log"
+    async with origin(script) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:
+        enrol(proxy, there)
+        received, _ = await ask(proxy, LAST_GET)
+        assert b"HTTP/1.1 502 " in received
+        assert b'"code":"origin_invalid"' in received
+        await until(lambda: path.exists() and reason.encode() in path.read_bytes())
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         ANSWERS["chunked"].replace(b"2\r\nlo", b"zz\r\nlo"),
