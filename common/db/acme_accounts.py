@@ -43,12 +43,6 @@ class Identity:
     account_url: str
 
 
-async def find_account(connection: Connection, directory: str) -> str | None:
-    """Where the account of the present key is."""
-    found = await find_identity(connection, directory)
-    return None if found is None else found.account_url
-
-
 async def find_identity(connection: Connection, directory: str) -> Identity | None:
     row = await connection.fetchrow(
         "select url, caa_identities from acme_accounts join acme_key using (thumbprint) where directory = $1",
