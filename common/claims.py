@@ -24,6 +24,7 @@ from typing import Generic, Protocol, TypeVar
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost, FrontageError
 from common.logs import get_logger
+from common.retry_pauses import retry_pause_seconds
 
 _log = get_logger("common.claims")
 
@@ -74,18 +75,20 @@ class WorkFailed(FrontageError):
         self.retry_after_seconds = retry_after_seconds
 
 
-def backoff_seconds(attempts: int, random: Random, *, first: float = 1.0, most: float = 3600.0) -> float:
-    """Doubling from `first` up to `most`; half of it is left to chance, so that failures do not come back as one."""
-    return min(most, first * 2.0 ** min(attempts - 1, 32)) * random.uniform(0.5, 1.0)
+def backoff_seconds(attempts: int, random: Random, *, first: float = 1.0, longest: float = 3600.0) -> float:
+    """Return the pause after that many attempts, in seconds: half of it is random, so that rows which failed together
+    do not come back together."""
+    return retry_pause_seconds(max(attempts, 1), first=first, longest=longest) * random.uniform(0.5, 1.0)
 
 
 T = TypeVar("T")
 
 
-async def outlast_outage(write: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
-    """Repeat an outcome's write while Postgres is away; it ends the lease that it asks for, so repeating it is safe.
+async def retry_until_available(write: Callable[[], Awaitable[T]], *, seconds: float = 60.0) -> T:
+    """Repeat the write of an outcome until Postgres is available. It ends the lease that it asks for, so repeating it
+    is safe.
 
-    Raises: `DatabaseUnavailable` when it stays away longer.
+    Raises: `DatabaseUnavailable` when the outage lasts longer than `seconds`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -220,7 +223,7 @@ class Runner(Generic[C]):
                 await self._queue.postpone(connection, claim, delay_seconds=delay, last_error=words)
 
         try:
-            await outlast_outage(write)
+            await retry_until_available(write)
         except DatabaseUnavailable as error:
             _log.warning("work left to its lease", key=claim.key, error=str(error))
         self.wake()  # the sleep in progress does not know of this due time

@@ -27,6 +27,7 @@ from common.db.schema import check_schema
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_gone, open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
+from common.retry_pauses import retry_pause_seconds
 from common.secrets import Keyring
 from common.settings import Settings
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
@@ -38,7 +39,7 @@ _NAME = "frontage edge"
 _POLL_SECONDS = 5.0
 _SOON_SECONDS = 0.1
 _RENEWAL_SECONDS = 1.0
-_FIRST_PAUSE_SECONDS = 0.1
+_FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 3.0
 _FAREWELL_SECONDS = 1.0
 _FLAGS_SECONDS = 0.5
@@ -184,12 +185,13 @@ class Replicator:
 
     async def _follow(self) -> None:
         """A commit beside another one may not notify (`common.db.feed.announce`): look once more after a change."""
-        pause = _FIRST_PAUSE_SECONDS
+        failures = 0
         version = self.version
         self._wake.set()
         while True:
             quiet_seconds = self._poll_seconds if self.version == version else min(_SOON_SECONDS, self._poll_seconds)
             version = self.version
+            pause = retry_pause_seconds(failures, first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
             await _wait(self._wake, quiet_seconds if self._is_reached else pause)
             self._wake.clear()
             try:
@@ -200,14 +202,14 @@ class Replicator:
                     self._moved.set()
                 if isinstance(error, OperatorError) and self.version is None:
                     raise
-                if self._is_reached or pause == _FIRST_PAUSE_SECONDS:
+                if self._is_reached or not failures:
                     _log.warning("cannot follow the change feed: what is known is served on", error=str(error))
                 self._is_reached = False
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                failures += 1
             else:
                 self._is_reached = True
                 self._write_error = None
-                pause = _FIRST_PAUSE_SECONDS
+                failures = 0
 
     # Catching up -----------------------------------------------------------------------------------------
 

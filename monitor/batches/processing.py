@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from common.claims import outlast_outage
+from common.claims import retry_until_available
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, Unwatch, Watch
 from common.db.monitored_domains import Key
@@ -36,7 +36,7 @@ class Processing:
     async def perform(self, batch: Batch) -> None:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
         gives_up = batch.failures >= MOST_FAILURES
-        while await outlast_outage(partial(self._step, batch, gives_up=gives_up)):
+        while await retry_until_available(partial(self._step, batch, gives_up=gives_up)):
             gives_up = False
         _log.info("batch over", batch=batch.id, application=batch.application_id)
 

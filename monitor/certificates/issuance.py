@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from common.claims import WorkFailed, backoff_seconds, outlast_outage
+from common.claims import WorkFailed, backoff_seconds, retry_until_available
 from common.clock import Clock
 from common.db import certificates, orders
 from common.db.ca_ledger import Limits
@@ -221,7 +221,7 @@ class Issuance:
                 self._on_event()
             return False
         again = backoff_seconds(
-            order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, most=_LAST_LOOK_AGAIN_SECONDS
+            order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, longest=_LAST_LOOK_AGAIN_SECONDS
         )
         await self._write(
             lambda connection: orders.record_dns_moved_away(
@@ -239,7 +239,7 @@ class Issuance:
             async with self._database.transaction() as connection:
                 await write(connection)
 
-        await outlast_outage(once)
+        await retry_until_available(once)
 
 
 def signing_request(domain: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateSigningRequest:

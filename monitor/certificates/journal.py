@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 
-from common.claims import outlast_outage
+from common.claims import retry_until_available
 from common.db import ca_ledger, orders
 from common.db.ca_ledger import WORDS, Full, Limits, Urgency
 from common.db.orders import Order, PlacedOrder
@@ -61,7 +61,7 @@ class OrderJournal:
             if self._reservation is not None:
                 await ca_ledger.record_placed(connection, self._reservation, placed.url)
 
-        await self._outlast(write)
+        await self._write_when_available(write)
         self.placed, self._reservation = placed, None
 
     async def give_back(self, issuer: str) -> None:
@@ -79,15 +79,15 @@ class OrderJournal:
             await orders.forget_placed(connection, self._order)
             await ca_ledger.record_failed_validation(connection, placed.issuer, self._order.domain, placed.url)
 
-        await self._outlast(write)
+        await self._write_when_available(write)
         self.placed = None
 
-    async def _outlast(self, write: Callable[[Connection], Awaitable[None]]) -> None:
+    async def _write_when_available(self, write: Callable[[Connection], Awaitable[None]]) -> None:
         async def once() -> None:
             async with self._database.transaction() as connection:
                 await write(connection)
 
-        await outlast_outage(once)
+        await retry_until_available(once)
 
     def _seconds_until(self, moment: datetime) -> float:
         return max((moment - self._now()).total_seconds(), 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.claims import outlast_outage
+from common.claims import retry_until_available
 from common.db import revocations
 from common.db.pool import Database
 from common.db.revocations import Revocation
@@ -27,5 +27,5 @@ class Revoking:
             async with self._database.transaction() as connection:
                 await revocations.record_revoked(connection, revocation)
 
-        await outlast_outage(record)
+        await retry_until_available(record)
         _log.info("certificate is revoked", domain=revocation.domain, reason=revocation.reason)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.claims import outlast_outage
+from common.claims import retry_until_available
 from common.db import checks, events, monitor_health, shares
 from common.db.checks import Check, Outcome
 from common.db.events import NewEvent
@@ -121,7 +121,7 @@ class Outcomes:
         """Tell each who waits whether it counted, or what went wrong. A row that Postgres will not have spoils its own
         outcome only."""
         try:
-            kept = await outlast_outage(lambda: self._record([finished for finished, _ in taken]))
+            kept = await retry_until_available(lambda: self._record([finished for finished, _ in taken]))
         except DatabaseUnavailable as error:
             _fail(taken, error)
         except Exception as error:  # noqa: BLE001 - each who waits deals with it as with its own

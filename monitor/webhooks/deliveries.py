@@ -11,7 +11,7 @@ from random import Random
 
 import orjson
 
-from common.claims import LEASE_SECONDS, Runner, outlast_outage
+from common.claims import LEASE_SECONDS, Runner, retry_until_available
 from common.clock import Clock
 from common.db import deliveries, webhook_endpoints
 from common.db.applications import webhook_secret_identity
@@ -110,7 +110,7 @@ class Deliveries:
             async with self._database.transaction() as connection:
                 await self._record(connection, claimed, answer, entry, seconds)
 
-        await outlast_outage(write)
+        await retry_until_available(write)
 
     async def _attempt(self, claimed: Claimed, now: datetime) -> Answer:
         body = orjson.dumps(
