@@ -11,7 +11,8 @@ from api.serving import serving
 from common.addresses import own_policy
 from common.admin_listener import check_database, serving_admin
 from common.clock import SystemClock
-from common.db.pool import open_pool, resolve_dsn
+from common.db.address import resolve_dsn
+from common.db.pool import open_pool
 from common.db.start import check_start
 from common.dns import Resolver
 from common.processes import announce_ready, run_role, settle_garbage_collector

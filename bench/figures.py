@@ -30,7 +30,8 @@ from bench.worker_connections import WorkerConnection, one_to_each_worker
 from common.cli.stage import CUSTOMER, Stage
 from common.cli.walk import Partner, Visitor
 from common.db import domains
-from common.db.pool import Database, open_pool, resolve_dsn
+from common.db.address import resolve_dsn
+from common.db.pool import Database, open_pool
 from common.errors import FrontageError
 
 _DEMO_STARTS = 3

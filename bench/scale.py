@@ -46,7 +46,8 @@ from bench.visitors import Seen, Visitors
 from common import applications as minting
 from common.cli.database import prepare
 from common.db import applications, domains
-from common.db.pool import Database, open_pool, resolve_dsn
+from common.db.address import resolve_dsn
+from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from common.clock import SystemClock
-from common.db.pool import resolve_dsn
+from common.db.address import resolve_dsn
 from common.processes import run_role
 from common.secrets import load_keyring
 from common.settings import Settings

@@ -14,9 +14,10 @@ from common.admin_listener import Readiness, check_database, serving_admin
 from common.claims import Runner
 from common.clock import Clock, SystemClock
 from common.db import batches, monitor_nodes, monitored_domains, orders, revocations
+from common.db.address import resolve_dsn
 from common.db.ca_ledger import Limits
 from common.db.listener import Listener
-from common.db.pool import Database, open_pool, resolve_dsn
+from common.db.pool import Database, open_pool
 from common.db.start import check_start
 from common.dns import Resolver
 from common.edge_probe import HttpEdgeProbe, probing_policy

@@ -11,7 +11,7 @@ from bench.enrolment import Enrolment, enrol, until_applied
 from bench.peers import PROXY_CORE, Serving, Sites
 from bench.private_stage import private_stage
 from bench.process_tree import find_child, pin
-from common.db.pool import resolve_dsn
+from common.db.address import resolve_dsn
 from common.secrets import load_keyring
 
 

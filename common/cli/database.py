@@ -43,8 +43,9 @@ async def prepare(settings: Settings, *, create_roles: bool = False) -> Keyring:
     Raises: OperatorError, DatabaseUnavailable.
     """
     from common.db import roles
+    from common.db.address import resolve_dsn
     from common.db.migrate import migrate as bring_up_to_date
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.pool import open_pool
     from common.db.secrets_canary import ensure_canary, known_keys
     from common.errors import OperatorError
     from common.secrets import load_keyring
@@ -91,7 +92,8 @@ def run_with_database(work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 async def _run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
     from common.db.schema import check_schema
 
     async with open_pool(resolve_dsn(settings), size=1, application_name="frontage") as database:
@@ -101,7 +103,8 @@ async def _run_with_database(settings: Settings, work: Callable[[Database], Awai
 
 
 async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
     from common.db.schema import check_schema
     from common.db.secrets_canary import ensure_canary
 

@@ -298,8 +298,9 @@ async def _retire(database: Database, keyring: Keyring) -> None:
 @asynccontextmanager
 async def _alone(settings: Settings) -> AsyncIterator[Database]:
     """A database for one rotation at a time. Raises: `OperatorError`."""
+    from common.db.address import resolve_dsn
     from common.db.envelopes import rotating
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.pool import open_pool
     from common.db.schema import check_schema
 
     async with (
@@ -315,7 +316,8 @@ async def _alone(settings: Settings) -> AsyncIterator[Database]:
 
 async def _count_sealed_whole(settings: Settings) -> int:
     from common.db import envelopes
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
 
     async with (
         open_pool(resolve_dsn(settings), size=1, application_name="frontage master-key") as database,
@@ -326,7 +328,8 @@ async def _count_sealed_whole(settings: Settings) -> int:
 
 async def _counts(settings: Settings, keys: tuple[MasterKey, ...]) -> dict[bytes, int]:
     from common.db import envelopes
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
 
     async with (
         open_pool(resolve_dsn(settings), size=1, application_name="frontage master-key") as database,

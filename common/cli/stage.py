@@ -172,7 +172,8 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
     """The demo's application: found by its cname target on a kept state directory, else made. Id and client secret."""
     from common import applications as minting
     from common.db import applications as db
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
     from common.secrets import load_keyring
 
     keyring = load_keyring(settings.key_file)

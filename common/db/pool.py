@@ -18,7 +18,6 @@ from typing import Any, cast
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from common import postgres
 from common.db.session import (
     DEFAULT_PATIENCE,
     TRANSACTION_POOLER,
@@ -31,26 +30,12 @@ from common.db.session import (
     unavailable,
 )
 from common.errors import DatabaseUnavailable, OperatorError
-from common.settings import Settings
 
-__all__ = ["Connection", "Database", "Patience", "open_pool", "refuse_transaction_pooler", "resolve_dsn"]
+__all__ = ["Connection", "Database", "Patience", "open_pool", "refuse_transaction_pooler"]
 
 _IDLE_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
 _PROBE_SECONDS = 2.0
-
-
-def resolve_dsn(settings: Settings) -> str:
-    """Where Postgres is: as set, or the embedded one that runs on this state directory.
-
-    Raises: `OperatorError`.
-    """
-    dsn = settings.database_url or postgres.running_dsn(settings.state_dir)
-    if dsn is None:
-        raise OperatorError(
-            f"no database: set FRONTAGE_DATABASE_URL, or start `frontage up` (none runs on {settings.state_dir})"
-        )
-    return dsn
 
 
 class Database:

@@ -20,7 +20,8 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_stage
 from common.cli.stage import CNAME_TARGET, Stage
-from common.db.pool import open_pool, resolve_dsn
+from common.db.address import resolve_dsn
+from common.db.pool import open_pool
 from common.secrets import load_keyring
 from tests.integration.api.partner import Partner, enrol_partner
 

@@ -21,7 +21,8 @@ _OLDEST_POSTGRES = 14
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Database]:
     """Raises: `OperatorError`, `DatabaseUnavailable`."""
-    from common.db.pool import open_pool, resolve_dsn
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
 
     async with open_pool(resolve_dsn(settings), size=2, application_name="frontage doctor") as database:
         yield database
