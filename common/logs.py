@@ -1,23 +1,40 @@
 """Structured logs on standard error: a constant message plus fields, one JSON object a line.
 
-Never pass a token, a key or a body as a field. `configure` is called once by each role's ``__main__``.
-The library is loaded with the first line: it imports rich where that is installed, which takes a sixth of a process'
-start, and most processes log nothing at start.
+A line has ``room`` (the module), the fields, ``event`` (the message), ``role``, ``level``, ``timestamp`` (UTC) and, for
+an error with a traceback, ``exception``. Never pass a token, a key or a body as a field. `configure` is called once by
+each role's ``__main__``; a process that does not call it logs text.
+`logging` itself is not used: these lines have no handlers, propagation or settings that a dependency can change.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
-from functools import cached_property, partial
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+import traceback
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
-if TYPE_CHECKING:
-    import structlog
+_COLOURS = {logging.DEBUG: 32, logging.INFO: 32, logging.WARNING: 33, logging.ERROR: 31}  # ECMA-48 SGR
+
+
+@dataclass(slots=True)
+class _Output:
+    """Where the lines of this process go; one a process, as standard error is. Written by `configure` only."""
+
+    role: str | None = None
+    least_level: int = logging.INFO
+    is_human: bool = True
+
+    def write(self, level: int, entry: dict[str, Any]) -> None:
+        line = _render_text(level, entry) if self.is_human else _render_json(entry)
+        sys.stderr.write(line + "\n")  # one write, so that the lines of threads do not mix
+        sys.stderr.flush()
+
+
+_output = _Output()
 
 
 def configure(role: str, *, level: str = "info", human: bool | None = None) -> None:
@@ -26,63 +43,71 @@ def configure(role: str, *, level: str = "info", human: bool | None = None) -> N
     `level`: the name of the least severe level that is logged. `human`: coloured text instead of JSON; by default
     when standard error is a terminal.
     """
-    _library.prepare = partial(
-        _configure, role, logging.getLevelNamesMapping()[level.upper()], sys.stderr.isatty() if human is None else human
-    )
+    _output.role = role
+    _output.least_level = logging.getLevelNamesMapping()[level.upper()]
+    _output.is_human = sys.stderr.isatty() if human is None else human
 
 
-def get_logger(room: str) -> structlog.typing.FilteringBoundLogger:
-    """Return a logger whose lines name the module."""
-    return cast("structlog.typing.FilteringBoundLogger", _Logger(room))
+class Logger:
+    """Writes the lines of one module; immutable. `exc_info`: an exception, or True for the one being handled."""
 
-
-def load() -> None:
-    """Load the library before the first line: later there may be no free file descriptor to read it with."""
-    _ = _library.structlog
-
-
-class _Library:
-    """structlog, configured on first use by the last `configure` call. One per process, as structlog's own state is."""
-
-    def __init__(self) -> None:
-        self.prepare: Callable[[], None] = lambda: None
-
-    @cached_property
-    def structlog(self) -> ModuleType:
-        import structlog  # noqa: PLC0415
-
-        self.prepare()
-        return structlog
-
-
-_library = _Library()
-
-
-class _Logger:
     def __init__(self, room: str) -> None:
         self._room = room
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_library.structlog.get_logger(room=self._room), name)
+    def debug(self, message: str, /, **fields: Any) -> None:
+        self._log(logging.DEBUG, message, fields)
+
+    def info(self, message: str, /, **fields: Any) -> None:
+        self._log(logging.INFO, message, fields)
+
+    def warning(self, message: str, /, **fields: Any) -> None:
+        self._log(logging.WARNING, message, fields)
+
+    def error(self, message: str, /, **fields: Any) -> None:
+        self._log(logging.ERROR, message, fields)
+
+    def exception(self, message: str, /, **fields: Any) -> None:
+        """Log an error with the traceback of the exception being handled."""
+        self._log(logging.ERROR, message, {"exc_info": True} | fields)
+
+    def _log(self, level: int, message: str, fields: dict[str, Any]) -> None:
+        if level < _output.least_level:
+            return
+        entry = {"room": self._room} | fields | {"event": message}
+        error = entry.pop("exc_info", None)
+        if _output.role is not None:
+            entry["role"] = _output.role
+        entry["level"] = logging.getLevelName(level).lower()
+        entry["timestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if error is True:
+            error = sys.exception()
+        if isinstance(error, BaseException):
+            entry["exception"] = "".join(traceback.format_exception(error)).rstrip("\n")
+        _output.write(level, entry)
 
 
-def _configure(role: str, level: int, human: bool) -> None:
-    import structlog  # noqa: PLC0415
+def get_logger(room: str) -> Logger:
+    """Return a logger whose lines name the module."""
+    return Logger(room)
 
-    renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer()
-        if human
-        else structlog.processors.JSONRenderer(serializer=lambda event, **_: orjson.dumps(event, default=str).decode())
-    )
-    structlog.configure(
-        processors=[
-            lambda _logger, _method, event: {**event, "role": role},
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
+
+def _render_json(entry: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(entry, default=str).decode()
+    except TypeError:  # for example a surrogate from a file name, or an integer of more than 64 bits
+        return orjson.dumps({field: ascii(value) for field, value in entry.items()}).decode()
+
+
+def _render_text(level: int, entry: dict[str, Any]) -> str:
+    """``time [level] message field=value …``; then the traceback. Control characters are escaped."""
+    fields = dict(entry)
+    message, name, timestamp = fields.pop("event"), fields.pop("level"), fields.pop("timestamp")
+    exception = fields.pop("exception", None)
+    words = [f"\x1b[2m{timestamp}\x1b[0m [\x1b[{_COLOURS[level]};1m{name:<9}\x1b[0m] \x1b[1m{message:<30}\x1b[0m"]
+    words += (f"\x1b[36m{field}\x1b[0m=\x1b[35m{_text(fields[field])}\x1b[0m" for field in sorted(fields))
+    return " ".join(words) + (f"\n{exception}" if exception else "")
+
+
+def _text(value: Any) -> str:
+    is_plain = isinstance(value, str) and value.isascii() and value.isprintable() and " " not in value
+    return value if is_plain else ascii(value)

@@ -165,7 +165,6 @@ async def _work(control: socket.socket) -> None:
     worker = Worker(begin, service, writer)
     writer.write(encode(Ready()))
     settle_garbage_collector()
-    asyncio.get_running_loop().run_in_executor(None, logs.load)  # while the supervisor receives `Ready`
     handling = asyncio.create_task(worker.handle_commands(reader), name="handle_commands")
     beating = asyncio.create_task(worker.beat(), name="beat")
     finished = asyncio.create_task(worker.finished.wait(), name="finished")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from structlog.testing import capture_logs
-
 from edge.process.child import Child
+from tests.captured_logs import capture_logs
 
 
 async def test_a_child_that_ends_with_our_words_unread_has_hung_up_and_is_no_fault_of_its_own() -> None:

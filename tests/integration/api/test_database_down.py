@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from common.db.migrate import migrate
 from common.db.session import Patience
 from common.postgres import EmbeddedPostgres, running_dsn
+from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import Watcher

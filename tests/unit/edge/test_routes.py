@@ -10,12 +10,12 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from common.secrets import Keyring, load_keyring
 from edge.http.error_responses import MAINTENANCE, MISCONFIGURED
 from edge.replica.routes import RouteTable
 from edge.routing.route import Origin, Route
+from tests.captured_logs import capture_logs
 
 DOMAIN, OTHER = "shop.example.com", "other.example.com"
 URL = "https://origin.example/app"
