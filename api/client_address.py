@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 
+from common.ip_addresses import parse_address
 from common.settings import Networks
 
 
@@ -19,18 +20,14 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Networks) -
 
 
 def is_trusted(address: str, trusted: Networks) -> bool:
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    return any(parsed in network for network in trusted)
+    parsed = parse_address(address)
+    return parsed is not None and any(parsed in network for network in trusted)
 
 
 def limited_by(address: str) -> str:
     """A client has a whole IPv6 /64 (RFC 6177). What is no address counts as one client."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
+    parsed = parse_address(address)
+    if parsed is None:
         return "unknown"
     if isinstance(parsed, IPv6Address):
         if parsed.ipv4_mapped is not None:

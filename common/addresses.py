@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Collection, Iterable
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from common.errors import AddressRefused
+from common.ip_addresses import parse_address
 from common.settings import IPAddress, Network, Settings
 
 # IANA IPv4 Special-Purpose Address Registry: what is not globally reachable, and what is not unicast.
@@ -64,6 +65,23 @@ _TRANSLATED_V6 = (
     IPv6Network("::ffff:0:0/96"),  # IPv4-mapped (RFC 4291 §2.5.5.2)
     IPv6Network("64:ff9b::/96"),  # NAT64 (RFC 6052 §2.1)
 )
+# Where an operator's own machines are; documentation, benchmarking and multicast are not.
+_PRIVATE = tuple(
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "::1/128",
+            "fc00::/7",
+            "fe80::/10",
+        ),
+    )
+)
 _LOOPBACK: dict[int, IPAddress] = {4: IPv4Address("127.0.0.1"), 6: IPv6Address("::1")}
 _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")  # RFC 8215: translated too, but never public
 
@@ -85,7 +103,7 @@ class AddressPolicy:
         self._listeners: set[tuple[IPAddress, int]] = set()
         self._ports_everywhere: set[int] = set()
         for host, port in own_listeners:
-            address = _literal(host)
+            address = parse_address(host)
             if address is None or address.is_unspecified:
                 self._ports_everywhere.add(port)
             else:
@@ -117,6 +135,11 @@ def is_public(address: IPAddress) -> bool:
     if address in _GLOBAL_UNICAST_V6:
         return not _is_among(address, _NOT_PUBLIC_V6)
     return _is_among(address, _TRANSLATED_V6)
+
+
+def is_private(address: IPAddress) -> bool:
+    """Whether an operator's own network may use this address, in any form that a translator gives it."""
+    return any(_is_among(form, _PRIVATE) for form in forms(address))
 
 
 def is_address_of_this_machine(address: IPAddress) -> bool:
@@ -151,13 +174,6 @@ def _carried(address: IPAddress) -> tuple[IPv4Address, ...]:
 
 def _is_among(address: IPAddress, networks: Collection[Network]) -> bool:
     return any(address in network for network in networks)
-
-
-def _literal(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
 
 
 def own_policy(settings: Settings) -> AddressPolicy:

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Literal, cast
 
 from common.errors import FrontageError, InvalidName
+from common.ip_addresses import parse_address
 from common.names import parse_domain, parse_host_name
 from common.settings import IPAddress
 
@@ -58,10 +59,7 @@ class ApplicationUrl:
         """The address that the host itself states: a literal, or a localhost name (RFC 6761 §6.3)."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return IPv4Address("127.0.0.1")
-        try:
-            return ip_address(self.host)
-        except ValueError:
-            return None
+        return parse_address(self.host)
 
 
 def parse_application_url(text: str) -> ApplicationUrl:

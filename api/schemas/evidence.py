@@ -7,31 +7,16 @@ private addresses that no other client can.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from typing import Any
 
-from common.addresses import forms, is_public
+from common.addresses import forms, is_private, is_public
 from common.db.monitored_domains import Key, LastCheck
+from common.ip_addresses import parse_address
 from common.settings import parse_host_port
 
 _STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values")
 _HIDDEN = "a private address"
-_PRIVATE_NETWORKS = tuple(
-    map(
-        ip_network,
-        (
-            "10.0.0.0/8",
-            "100.64.0.0/10",
-            "127.0.0.0/8",
-            "169.254.0.0/16",
-            "172.16.0.0/12",
-            "192.168.0.0/16",
-            "::1/128",
-            "fc00::/7",
-            "fe80::/10",
-        ),
-    )
-)
 
 
 def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
@@ -68,8 +53,5 @@ def hide_private(values: Sequence[str], *, known: Collection[str] = ()) -> list[
 
 
 def _is_private(value: str) -> bool:
-    try:
-        address = ip_address(value)
-    except ValueError:
-        return False
-    return any(form in network for form in forms(address) for network in _PRIVATE_NETWORKS)
+    address = parse_address(value)
+    return address is not None and is_private(address)

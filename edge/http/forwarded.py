@@ -8,6 +8,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Final
 
+from common.ip_addresses import parse_address
 from common.settings import Networks
 
 _MAX_CHAIN: Final = 50
@@ -54,7 +55,7 @@ class Client:
         """Walking back from us: the first address no proxy of ours vouches past."""
         for hop in reversed(chain):
             text = hop.decode("latin-1")
-            if not _is_address(text):
+            if parse_address(text) is None:
                 break
             if not is_in(text, self._trusted):
                 return hop
@@ -85,11 +86,3 @@ def _block(chain: bytes, client: bytes, proto: bytes) -> bytes:
         proto,
         _PORTS[proto],
     )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

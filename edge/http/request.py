@@ -12,14 +12,15 @@ grammar (`tests.unit.edge.test_request_head` compares the three).
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import IPv6Address
 from typing import Final
 
 import httptools
 
+from common.ip_addresses import parse_address
 from edge.http import fields, framing
 from edge.http.error_responses import (
     BAD_HOST,
@@ -238,11 +239,7 @@ def parse_host(authority: bytes) -> tuple[str, int | None]:
 
 
 def _is_ipv6(text: str) -> bool:
-    try:
-        ipaddress.IPv6Address(text)
-    except ValueError:
-        return False
-    return True
+    return isinstance(parse_address(text), IPv6Address)
 
 
 def _upgrade(minor: int, body: int, connection: list[bytes], values: list[bytes] | tuple[()]) -> bytes:

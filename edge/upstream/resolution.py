@@ -6,7 +6,6 @@ Each look-up has a c-ares channel of its own: a channel answers from a private c
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import aiodns
 
 from common.clock import Clock
 from common.errors import FrontageError
+from common.ip_addresses import parse_address
 from common.settings import HostPort
 
 _MIN_TTL_SECONDS = 1
@@ -44,7 +44,7 @@ class OriginResolver:
 
         Raises: `Unresolvable`.
         """
-        if _is_literal(host):
+        if parse_address(host) is not None:
             return (host,)
         known = self._answers.get(host)
         if known is not None and self._clock.monotonic() < known.good_until:
@@ -73,11 +73,3 @@ class OriginResolver:
 
 def _text(address: str | bytes) -> str:
     return address.decode("ascii") if isinstance(address, bytes) else address
-
-
-def _is_literal(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -20,6 +20,7 @@ from yarl import URL
 from common.addresses import AddressPolicy
 from common.dns import Resolver
 from common.errors import AddressRefused
+from common.ip_addresses import parse_address
 from common.pinned import pinned_session
 
 TIMEOUT_SECONDS = 15.0
@@ -97,8 +98,9 @@ class Sender:
     async def _resolve(self, host: str) -> list[str]:
         if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 §6.3
             return ["127.0.0.1"]
-        with suppress(ValueError):
-            return [str(ip_address(host))]
+        literal = parse_address(host)
+        if literal is not None:
+            return [str(literal)]
         async with self._resolver.open_pass() as questions:
             answers = [await questions.ask(host, "A"), await questions.ask(host, "AAAA")]
         if not any(answer.outcome.is_known for answer in answers):
