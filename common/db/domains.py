@@ -73,7 +73,7 @@ _PAGE = f"""
     ),
     total as materialized (
         select coalesce(sum(domains), 0)::bigint as total from domain_tallies
-        where application_id = $1 and product = $2 and span = 'day' and ($3 is null or is_active = $3)
+        where application_id = $1 and product = $2 and span = (domain_spans())[1] and ($3 is null or is_active = $3)
     )
     select total, item.* from total left join ({_DOMAINS} where d.product = $2 and d.domain in (select domain from page)
     ) item on true order by item.created_at, item.domain

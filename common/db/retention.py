@@ -130,7 +130,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "changes": f"one row for each routed row; tombstones are erased after {feed.TOMBSTONES_KEPT.days} days",
         "checks": "one row for each monitored domain",
         "deliveries": "erased with their event",
-        "domain_tallies": "three rows at most for each enrolled name and product",
+        "domain_tallies": "five rows at most for each enrolled name and product",
         "domains": "one row for each enrolled name and product",
         "edge_nodes": f"erased {edge_nodes.DEPARTED_DAYS} day after the lease has lapsed",
         "enrolments": f"erased after {ENROLMENT_DAYS} days",

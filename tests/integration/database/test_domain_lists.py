@@ -118,6 +118,28 @@ async def test_a_deep_page_reads_no_more_than_the_first(database: Database) -> N
         assert settled < 200, "nothing has lapsed: the list is not walked"
 
 
+async def test_ten_years_of_domains_are_listed_from_few_tallies(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection, APPLICATION)
+        await connection.execute("alter table domains disable trigger follow")  # the feed is not what is measured
+        await connection.execute(
+            "insert into domains (domain, product, application_id, created_at)"
+            " select 'd' || n || '.test', 'power', 'app', now() - make_interval(days => n)"
+            " from generate_series(1, 3650) n"
+        )
+        await connection.execute("vacuum analyze domains, domain_tallies")
+    async with database.transaction() as connection:
+        before = await tallies_read(connection)
+        assert (await page(connection, "power", "active", 1800, 10)).total == 3650
+        assert await tallies_read(connection) - before < 600
+
+
+async def tallies_read(connection: Connection) -> int:
+    """In this transaction."""
+    read = "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'domain_tallies'"
+    return int(await connection.fetchval(read))
+
+
 async def blocks_read(connection: Connection, status: bool | None, offset: int) -> int:
     return await blocks_of(connection, domains._PAGE, APPLICATION, "power", status, offset, 50)
 

@@ -45,18 +45,29 @@ $$;
 create trigger set_domain_status after insert or update or delete on certificates
     for each row execute function follow_certificate();
 
--- How many domains an application added on each day, within it in each minute, and within that in each second. A count
--- is spread over slots by the domain's name, so that enrolments at the same time seldom wait for each other.
+-- How many domains an application added in each span of 400 days, in each of its parts, and so on to each second. A list
+-- reads the longest spans, and of each shorter kind the parts of one span: few, however long an application has been
+-- there, and however many domains it added in one day. A count is spread over slots by the domain's name, so that
+-- enrolments at the same time seldom wait for each other.
 create table domain_tallies (
     application_id          text not null,
     product                 text not null,
-    span                    text not null check (span in ('day', 'minute', 'second')),
+    span                    interval not null,              -- one of `domain_spans`
     begins_at               timestamptz not null,           -- UTC
     is_active               boolean not null,
     slot                    smallint not null,
     domains                 bigint not null,
     primary key (application_id, product, span, begins_at, is_active, slot)
 ) with (fillfactor = 50);
+
+-- From the longest to the shortest; each is a multiple of the next.
+create function domain_spans() returns interval[] language sql immutable as $$
+    select array['400 days', '4 days', '1 hour', '1 minute', '1 second']::interval[]
+$$;
+
+create function domain_span(span interval, added timestamptz) returns timestamptz language sql immutable as $$
+    select date_bin(span, added, '2000-01-01 00:00:00+00')
+$$;
 
 create index domain_tallies_empty on domain_tallies (application_id) where domains = 0;
 
@@ -75,9 +86,9 @@ $$;
 create function count_domains() returns trigger language plpgsql as $$
 begin
     insert into domain_tallies as tally (application_id, product, span, begins_at, is_active, slot, domains)
-        select application_id, product, span, monitored_span(span, created_at), is_active, domain_slot(domain),
+        select application_id, product, span, domain_span(span, created_at), is_active, domain_slot(domain),
             case tg_op when 'INSERT' then 1 else -1 end * count(*)
-        from moved, unnest(array['day', 'minute', 'second']) span where is_active is not null
+        from moved, unnest(domain_spans()) span where is_active is not null
         group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
     on conflict (application_id, product, span, begins_at, is_active, slot) do update set
         domains = tally.domains + excluded.domains;
@@ -92,12 +103,12 @@ $$;
 create function recount_domains() returns trigger language plpgsql as $$
 begin
     insert into domain_tallies as tally (application_id, product, span, begins_at, is_active, slot, domains)
-        select application_id, product, span, monitored_span(span, created_at), is_active, domain_slot(domain), sum(change)
+        select application_id, product, span, domain_span(span, created_at), is_active, domain_slot(domain), sum(change)
         from (
             select application_id, product, created_at, is_active, domain, 1 as change from after_change
             union all
             select application_id, product, created_at, is_active, domain, -1 from before_change
-        ) moved, unnest(array['day', 'minute', 'second']) span where is_active is not null
+        ) moved, unnest(domain_spans()) span where is_active is not null
         group by 1, 2, 3, 4, 5, 6 having sum(change) <> 0 order by 1, 2, 3, 4, 5, 6
     on conflict (application_id, product, span, begins_at, is_active, slot) do update set
         domains = tally.domains + excluded.domains;
@@ -121,11 +132,11 @@ create trigger count_changed after update on domains
 create function find_domains(of_application text, of_product text, of_status boolean, skip bigint)
     returns table (begins_at timestamptz, before bigint) language plpgsql stable as $$
 declare
-    each_span text;
+    each_span interval;
     first timestamptz := '-infinity';
     last timestamptz := 'infinity';
 begin
-    foreach each_span in array array['day', 'minute', 'second'] loop
+    foreach each_span in array domain_spans() loop
         select tally.begins_at, find_domains.skip - tally.earlier into first, skip from (
             select t.begins_at, sum(t.domains) as domains,
                 sum(sum(t.domains)) over (order by t.begins_at) - sum(t.domains) as earlier
@@ -139,7 +150,7 @@ begin
         if not found then
             return;
         end if;
-        last := first + ('1 ' || each_span)::interval;
+        last := first + each_span;
     end loop;
     return query select first, skip;
 end
