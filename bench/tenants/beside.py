@@ -1,0 +1,56 @@
+"""A tenant that asks at a steady pace, alone and beside an offender."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from bench.tenants.client import Answer, Client, Tenant
+from common.settings import HostPort
+
+_SETTLE_SECONDS = 1.0  # until all of the offender's clients have asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks for `paths` in turn, one question at a time, with a pause after each answer."""
+
+    tenant: Tenant
+    paths: Iterator[str]
+    pause_seconds: float
+
+    async def ask(self, api: HostPort, times: Iterable[int]) -> list[Answer]:
+        """One request for each of `times`."""
+        async with Client.connect(api, self.tenant.address) as client:
+            answers = []
+            for _ in times:
+                answers.append(await client.ask(self.tenant.head(next(self.paths))))
+                await asyncio.sleep(self.pause_seconds)
+            return answers
+
+
+@contextlib.asynccontextmanager
+async def offending(
+    api: HostPort, tenant: Tenant, clients: int, path: Callable[[], str]
+) -> AsyncIterator[list[Answer]]:
+    """Within the block, so many clients ask one request after the other, or after the pause that they are asked for.
+    Yields the answers that have come so far."""
+    answers: list[Answer] = []
+
+    async def offend() -> None:
+        async with Client.connect(api, tenant.address) as client:
+            while True:
+                answer = await client.ask(tenant.head(path()))
+                answers.append(answer)
+                await asyncio.sleep(answer.retry_after_seconds)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(offend(), name=f"bench: offender {number}") for number in range(clients)]
+        await asyncio.sleep(_SETTLE_SECONDS)
+        try:
+            yield answers
+        finally:
+            for task in tasks:
+                task.cancel()
