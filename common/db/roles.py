@@ -128,6 +128,8 @@ async def apply(connection: Connection, *, create: bool) -> tuple[str, ...]:
             await _create(connection, group(role))
         await _grant(connection, role)
         applied.append(group(role))
+    if applied:  # every login has this right in a database made by Postgres 14 or earlier
+        await connection.execute("revoke create on schema public from public")
     return tuple(applied)
 
 

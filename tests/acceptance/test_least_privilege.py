@@ -60,8 +60,9 @@ async def installation(dsn: str, tmp_path: Path) -> AsyncIterator[Installation]:
     suffix, password = secrets.token_hex(4), secrets.token_hex(16)
     environ = private_environment(tmp_path, DATABASE_URL=dsn)
     settings = load({name: value for name, value in environ.items() if name.startswith("FRONTAGE_")})
-    await prepare(settings, create_roles=True)
     owner = await open_session(dsn, "frontage tests")
+    await owner.execute("grant create on schema public to public")  # as in a database made by Postgres 14
+    await prepare(settings, create_roles=True)
     logins = {role: f"{role}_{suffix}" for role in roles.ROLES}
     edge_key_file = tmp_path / "edge.key"
     exported = frontage.run("master-key", "export", "--role", "edge", str(edge_key_file), env=environ)
@@ -159,13 +160,17 @@ async def test_a_stolen_edge_gives_away_no_secret_of_others(installation: Instal
                 for statement in (f"delete from {table}", f"insert into {table} default values"):
                     with pytest.raises(asyncpg.InsufficientPrivilegeError):
                         await edge.execute(statement)
+        await edge.execute("create temp table bait (n int)")
         for statement in (
+            "create trigger evil after delete on bait for each row execute function follow_change('route')",
             "select record_change('route', 'power/evil.example')",
             "update feed_shards set version = version + 1",
             "create table evil (n int)",
         ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await edge.execute(statement)
+        owners_rights = "select proname from pg_proc where prosecdef and has_function_privilege(oid, 'execute')"
+        assert [row["proname"] for row in await edge.fetch(owners_rights)] == ["feed_content"]
         seen = "".join(row[0] for row in await edge.fetch("select content::text from feed_entries"))
     finally:
         edge.terminate()
