@@ -53,8 +53,9 @@ LOOP: Final = ErrorResponse(508, "loop", "This address leads back to itself.")
 
 ALLOW: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-# Not a response: one side disconnected, or was cut off, before the end.
+# Not responses: how an exchange ended that one side, or the edge, broke off.
 CUT_OFF: Final = ErrorResponse(0, "cut_off", "")
+CLIENT_DISCONNECTED: Final = ErrorResponse(499, "client_disconnected", "")  # the status as in nginx's log
 
 
 class Refused(FrontageError):

@@ -23,7 +23,7 @@ import orjson
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Family
-from edge.http.error_responses import CUT_OFF, ErrorResponse
+from edge.http.error_responses import CLIENT_DISCONNECTED, CUT_OFF, ErrorResponse
 
 if TYPE_CHECKING:  # the supervisor comes here too, only to look at the destination
     from edge.http.forwarded import Client
@@ -132,8 +132,10 @@ def _of_exchange(exchange: Exchange, now: float) -> dict[str, Any]:
     }
     if exchange.failure is None or exchange.answered_at:
         entry["origin_seconds"] = round((exchange.answered_at or now) - exchange.started_at, 6)
-    if exchange.failure is CUT_OFF:
+    if exchange.failure is CUT_OFF or exchange.failure is CLIENT_DISCONNECTED:
         entry["cut"] = True
+    if exchange.failure is CLIENT_DISCONNECTED:
+        entry["client_disconnected"] = True
     if exchange.reason:
         entry["reason"] = exchange.reason[:_MAX_TEXT]
     return entry

@@ -36,6 +36,7 @@ from typing import Final, cast
 from edge.http import request_ids
 from edge.http.error_responses import (
     BAD_REQUEST,
+    CLIENT_DISCONNECTED,
     CUT_OFF,
     REQUEST_TIMEOUT,
     TOO_MANY_CONNECTIONS,
@@ -57,8 +58,11 @@ from edge.transport.disconnect import client_disconnected
 from edge.transport.lingering import linger
 
 MAX_PIPELINED_BYTES: Final = 16_384
-# After the client's FIN: it may have half-closed and still read, or be gone.
-HALF_CLOSED_SECONDS: Final = 2.0
+# A FIN comes from a client that left and from one that half-closed and still reads. Bytes to the first are answered
+# with RST; the second discards an interim response (RFC 9110 §15.2.1). Most responses come sooner.
+PROBE_AFTER_SECONDS: Final = 2.0
+_PROBE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 LAST_REQUEST_SECONDS: Final = 1.0
 
 
@@ -180,8 +184,10 @@ class ClientConnection(asyncio.Protocol):
             self.state = CLOSED
             self._transport.close()
             return False
-        if self.state is not TUNNEL:
-            self.set_deadline(HALF_CLOSED_SECONDS)
+        worker = self._worker
+        worker.paused.add(self)  # a transport does not read, nor notice RST, after the end of its input
+        if not exchange.status and exchange.head.minor == 1:
+            worker.loop.call_later(PROBE_AFTER_SECONDS, self._probe_client, exchange)
         self._end_request(exchange)
         return True
 
@@ -191,7 +197,7 @@ class ClientConnection(asyncio.Protocol):
         worker.paused.discard(self)
         worker.connection_limits.leave(self._place)
         self.state = CLOSED
-        self._cancel_exchange()
+        self._cancel_exchange(disconnected=True)
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -209,8 +215,6 @@ class ClientConnection(asyncio.Protocol):
     # Called by the worker's clock --------------------------------------------------------------------------
 
     def set_deadline(self, seconds: float) -> None:
-        if self._input is ENDED and self.state is not TUNNEL:
-            seconds = HALF_CLOSED_SECONDS
         self.deadline = self._worker.now + seconds
 
     def on_deadline(self) -> None:
@@ -230,14 +234,20 @@ class ClientConnection(asyncio.Protocol):
             self._transport.close()
 
     def check_disconnect(self) -> None:
-        """Abort the connection if its client disconnected while reading was paused.
+        """Abort the connection if its client disconnected while it is not read from.
 
-        A paused socket reports neither FIN nor RST, and the origin would go on working.
+        Such a socket reports neither FIN nor RST, and the origin would go on working.
         """
         missing_bytes = self.exchange.missing_bytes if self.exchange is not None else 0
         sock = self._transport.get_extra_info("socket")
         if not self._transport.is_closing() and client_disconnected(sock, missing_bytes):
+            self._cancel_exchange(disconnected=True)
             self.abort()
+
+    def _probe_client(self, exchange: Exchange) -> None:
+        """`PROBE_AFTER_SECONDS` after the end of the client's input: `check_disconnect` sees what comes of it."""
+        if self.exchange is exchange and not exchange.status:
+            self.write(_PROBE)
 
     def _is_taking(self) -> bool:
         """Whether less is unsent than at the last look: a slow client is not a stalled one."""
@@ -531,16 +541,19 @@ class ClientConnection(asyncio.Protocol):
         else:
             linger(worker.loop, self._transport, self.connection_lost)
 
-    def _cancel_exchange(self) -> None:
+    def _cancel_exchange(self, *, disconnected: bool = False) -> None:
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
-            exchange.cancel()
+            if disconnected:
+                exchange.on_client_disconnected()
+            else:
+                exchange.cancel()
             self._record(exchange)
 
     def _record(self, exchange: Exchange) -> None:
         """Once for each exchange: counters, and the access log (a refusal is logged when it is written)."""
         self._worker.counters.exchange(exchange, self._worker.loop.time())
-        if self._worker.access_log is not None and (exchange.failure is None or exchange.failure is CUT_OFF):
+        if self._worker.access_log is not None and exchange.failure in _NOT_REFUSED:
             self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
 
     def _log(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from common.metrics import Family, Labels
+from edge.http.error_responses import CLIENT_DISCONNECTED
 from edge.proxy.busiest_domains import BusiestDomains
 from edge.proxy.exchange import Exchange
 
@@ -22,6 +23,7 @@ class ExchangeCounters:
         "_by_status",
         "_bytes_down",
         "_bytes_up",
+        "_client_disconnects",
         "_domains_counted",
         "_latency",
         "_latency_sum",
@@ -43,6 +45,7 @@ class ExchangeCounters:
         self._origin_difference_sum = 0.0
         self._bytes_down = 0
         self._bytes_up = 0
+        self._client_disconnects = 0
         self.domains = BusiestDomains()
         self._domains_counted = self.domains.counted
 
@@ -60,6 +63,7 @@ class ExchangeCounters:
             self._bytes_up += exchange.bytes_up
         if exchange.answered_at or exchange.failure is not None:
             self._tell_apart(exchange, bucket, seconds)
+            self._client_disconnects += exchange.failure is CLIENT_DISCONNECTED
 
     def _tell_apart(self, exchange: Exchange, bucket: int, seconds: float) -> None:
         """Most answers come with their heads, in as long as the exchange took. This one did not, or not at all."""
@@ -96,6 +100,12 @@ class ExchangeCounters:
             Family.of("frontage_edge_resting_origins", "Unreachable, and left alone.", "gauge", resting_origins),
             Family("frontage_edge_exchanges", "Exchanges by status.", "counter", ("status",), samples=statuses),
             Family("frontage_edge_refusals", "Answers of our own, by code.", "counter", ("code",), samples=refusals),
+            Family.of(
+                "frontage_edge_client_disconnects",
+                "Exchanges whose client left before the response's end.",
+                "counter",
+                self._client_disconnects,
+            ),
             Family(
                 "frontage_edge_exchange_seconds",
                 "From a request's head to its response's end.",

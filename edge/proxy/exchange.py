@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 from edge.http import chunks, response
 from edge.http.error_responses import (
+    CLIENT_DISCONNECTED,
     CUT_OFF,
     ORIGIN_DOWN,
     ORIGIN_INVALID,
@@ -171,7 +172,7 @@ class Exchange:
         self.route = route
         self.phase = WAITING
         self.status = 0
-        self.failure: ErrorResponse | None = None  # why it did not end well: the refusal, or `CUT_OFF`
+        self.failure: ErrorResponse | None = None  # why it did not end well: the refusal, or one that is no response
         self.reason = ""  # of a failure, for the operator
         self.started_at = started_at
         self.answered_at = 0.0  # the final head came; 0.0 too when all of the answer came with it
@@ -525,6 +526,13 @@ class Exchange:
         if self.request_is_complete or (upstream is not None and upstream.transport.get_write_buffer_size()):
             return True
         return self.head.expects_continue and not self._body_consumed and not self._interim_count
+
+    def on_client_disconnected(self) -> None:
+        """As `cancel`. A tunnel may well end like that; everything else is incomplete."""
+        if self.failure is None and self.phase is not TUNNEL:
+            self.failure = CLIENT_DISCONNECTED
+            self.status = self.status or CLIENT_DISCONNECTED.status
+        self.cancel()
 
     def cancel(self) -> None:
         """The client's side ends it: the origin need not go on. `on_exchange_end` is not called."""

@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from common.clock import SystemClock
 from common.errors import OperatorError
 from edge.proxy.access_log import _Writer, check
+from edge.proxy.client_connection import ClientConnection
+from edge.tls.layer import TlsLayer
+from edge.tls.shared import TlsShared
 from tests.component.edge_process import free_ports
 from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
+from tests.tls_parts import MemoryReplica, keyring
 
 GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\nUser-Agent: curl/7.88.1\r\n\r\n"
 HEADERLESS = b"GET / HTTP/1.1\r\n\r\n"
@@ -165,6 +173,43 @@ async def test_what_is_cut_off_and_what_we_answer_ourselves_is_logged_too(tmp_pa
         assert (await client.rest()).endswith(b"half")
         (cut,) = await logged(path, 1)
     assert (cut["status"], cut["cut"]) == (200, True)
+
+
+@asynccontextmanager
+async def tls_port(proxy: Edge) -> AsyncIterator[int]:
+    """The same proxy behind its TLS layer."""
+    loop = asyncio.get_running_loop()
+    certificates = MemoryReplica()
+    certificates.put_certificate("shop.example.com")
+    tls = TlsShared(certificates, keyring(), loop, SystemClock())
+    inner = partial(ClientConnection, proxy.worker, secure=True)
+    server = await loop.create_server(lambda: TlsLayer(tls, inner), "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
+async def test_client_that_leaves_while_the_origin_thinks_is_logged_as_such(tmp_path: Path, is_tls: bool) -> None:
+    path = tmp_path / "access.log"
+    async with origin(Wire.rest) as there, edge(tmp_path, FRONTAGE_EDGE_ACCESS_LOG=str(path)) as proxy:  # type: ignore[arg-type]
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        async with tls_port(proxy) as port:
+            url = f"https://shop.example.com:{port}/" if is_tls else f"http://shop.example.com:{proxy.port}/"
+            options = ("--silent", "--insecure", "--connect-to", "::127.0.0.1:")
+            curl = await asyncio.create_subprocess_exec("curl", *options, "-H", "Host: shop.example.com", url)
+            await until(lambda: bool(there.connections))
+            curl.terminate()
+            await curl.wait()
+            (entry,) = await logged(path, 1)
+            await until(lambda: not proxy.worker.upstream_count)
+        assert (entry["status"], entry["client_disconnected"]) == (499, True)
+        assert "refusal" not in entry
+        counted = {family.name: family for family in proxy.worker.measurements()}
+        assert counted["frontage_edge_client_disconnects"].samples == {(): [1.0]}
+        assert counted["frontage_edge_refusals"].samples == {}
 
 
 async def test_a_trusted_proxys_id_and_client_are_kept(tmp_path: Path) -> None:

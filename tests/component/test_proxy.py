@@ -399,6 +399,34 @@ async def test_a_client_that_half_closed_still_gets_its_answer(tmp_path: Path) -
         assert (await client.rest()).endswith(b"\r\n\r\nok")
 
 
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+async def test_half_closed_client_gets_its_answer_however_long_the_origin_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: bytes
+) -> None:
+    monkeypatch.setattr("edge.proxy.client_connection.PROBE_AFTER_SECONDS", 0.05)
+    go = asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        await go.wait()
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET.replace(b"HTTP/1.1", b"HTTP/" + version))
+        client.writer.write_eof()
+        half_closed_at = proxy.worker.now
+        await until(lambda: proxy.worker.now > half_closed_at + 2.5)
+        go.set()
+        if version == b"1.1":
+            assert await client.head() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        head, body = await client.response()
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert body == b"ok"
+
+
 async def test_a_client_that_does_not_read_stops_the_origin(tmp_path: Path) -> None:
     sent = 0
     stalled = asyncio.Event()
