@@ -216,7 +216,9 @@ class DiagnosisService:
             full = None
             if order is not None and order.state != "issued" and self.settings.acme_directory:
                 issuer = order.placed_issuer or self.settings.acme_directory[0]
-                full = await ca_ledger.next_slot(connection, issuer, name.text, application.id, _limits(self.settings))
+                full = await ca_ledger.next_slot(
+                    connection, issuer, name.text, application.id, Limits.of(self.settings)
+                )
             return Holding(tuple(held), await certificates.describe(connection, name.text), order, full)
 
     async def _look_at_holding_and_origin(
@@ -267,12 +269,3 @@ async def _part(of: str, look: Callable[[], Awaitable[_T]]) -> _T | None:
     except Exception as error:  # noqa: BLE001 - the root of a part: what cannot be seen is unknown
         _log.warning("part of a diagnosis unknown", part=of, error=type(error).__name__)
         return None
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        settings.acme_orders_per_account,
-        settings.acme_certificates_per_registered_domain,
-        settings.acme_certificates_per_exact_set,
-        settings.acme_failed_validations,
-    )
