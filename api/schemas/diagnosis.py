@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Seen
 from api.services.next_step import NextStep
-from api.services.notices import describe_edge
+from api.services.notices import describe_edge, describe_unreached
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.ownership import Verdict, txt_record
@@ -39,7 +39,7 @@ def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, A
         "dns": _dns(diagnosis.dns),
         "caa": _caa(diagnosis.caa) | {"needed": diagnosis.uses_acme},
         "challenge_path": _challenge_path(diagnosis) | {"needed": diagnosis.uses_acme},
-        "certificate": _certificate(diagnosis.holding, now),
+        "certificate": _certificate(diagnosis, now),
         "order": _order(diagnosis.holding),
         "origin": _origin(diagnosis),
         "monitor": _monitor(diagnosis.nodes),
@@ -62,12 +62,21 @@ def _ownership(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _origin(diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """None where there is none to ask."""
+    """None where there is none to ask. `unreached_from`: the edges that could not connect to it in the last minute."""
     origin = diagnosis.origin
     if origin is None:
         return None if diagnosis.holding is not None else dict(_UNKNOWN)
-    reason = origin.words or None
-    return {"status": origin.status, "url": origin.url, "code": origin.fault, "reason": reason}
+    unreached = diagnosis.unreached
+    edges = None if unreached is None else [{"edge": each.edge.label, "code": each.fault} for each in unreached]
+    shown = {"status": origin.status, "url": origin.url, "code": origin.fault, "reason": origin.words or None}
+    if unreached and origin.status != "unreachable":
+        words = "; ".join(map(describe_unreached, unreached))
+        shown |= {
+            "status": "unreachable from edges",
+            "code": unreached[0].fault,
+            "reason": f"in the last minute, edge {words}",
+        }
+    return shown | {"unreached_from": edges}
 
 
 def _monitor(nodes: Nodes | None) -> dict[str, Any]:
@@ -167,13 +176,16 @@ def _challenge_path(diagnosis: Diagnosis) -> dict[str, Any]:
     return {"reaches": reached.value, "asked": f"http://{diagnosis.name.text}{PROBE_PATH}…"}
 
 
-def _certificate(holding: Holding | None, now: datetime) -> dict[str, Any]:
+def _certificate(diagnosis: Diagnosis, now: datetime) -> dict[str, Any]:
+    """``live`` only while edges serve it: without an edge the certificate is `issued`, whatever `live_at` records."""
+    holding, nodes = diagnosis.holding, diagnosis.nodes
     if holding is None:
         return _UNKNOWN
     certificate = holding.certificate
     if certificate is None:
         return {"status": "none"}
-    status = "issued" if certificate.live_at is None else "live"
+    is_served = nodes is None or nodes.edges.alive > 0
+    status = "live" if certificate.live_at is not None and is_served else "issued"
     return {
         "status": status if certificate.not_after > now else "lapsed",
         "issuer": certificate.issuer,

@@ -14,14 +14,15 @@ from typing import TypeVar
 
 from api.schemas.evidence import hide_private
 from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
-from api.services.origin_state import OriginState, OriginStates
+from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
-from common.db import acme_accounts, ca_ledger, certificates, domains, monitor_nodes, orders
+from common.db import acme_accounts, ca_ledger, certificates, domains, edge_nodes, monitor_nodes, orders
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits
 from common.db.certificates import InService
 from common.db.domains import Domain
+from common.db.edge_nodes import UnreachedOrigin
 from common.db.orders import OrderState
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
@@ -110,6 +111,8 @@ class Diagnosis:
     origin: OriginState | None
     """None where the domain has no origin: it is not enrolled, or sends visitors elsewhere."""
     ownership: Ownership | None = None
+    unreached: tuple[UnreachedOrigin, ...] | None = ()
+    """The edges that could not connect to the origin in the last minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class DiagnosisService:
     settings: Settings
 
     async def diagnose(self, application: Application, name: DomainName) -> Diagnosis:
-        looked, authorization, (holding, origin), nodes = await asyncio.gather(
+        looked, authorization, (holding, origin, unreached), nodes = await asyncio.gather(
             _part("dns", lambda: self._look_at_dns(application, name)),
             _part("caa", lambda: self._look_at_caa(name)),
             self._look_at_holding_and_origin(application, name),
@@ -132,7 +135,8 @@ class DiagnosisService:
         if dns and holding and dns.findings.is_eligible and any(each.departed_at for each in holding.domains):
             await _part("recheck", lambda: self._request_recheck(application, name))
             holding = await _part("holding", lambda: self._look_at_holding(application, name))
-        return Diagnosis(name, self.settings.issuer == "acme", dns, authorization, holding, nodes, origin, ownership)
+        uses_acme = self.settings.issuer == "acme"
+        return Diagnosis(name, uses_acme, dns, authorization, holding, nodes, origin, ownership, unreached)
 
     async def _request_recheck(self, application: Application, name: DomainName) -> None:
         async with self.enrolment.database.transaction() as connection:
@@ -223,13 +227,18 @@ class DiagnosisService:
 
     async def _look_at_holding_and_origin(
         self, application: Application, name: DomainName
-    ) -> tuple[Holding | None, OriginState | None]:
+    ) -> tuple[Holding | None, OriginState | None, tuple[UnreachedOrigin, ...] | None]:
         holding = await _part("holding", lambda: self._look_at_holding(application, name))
         url = _origin_url(holding) if holding is not None else None
         if url is None:
-            return holding, None
+            return holding, None, ()
+        unreached = await _part("unreached", lambda: self._look_at_unreached(application, url))
         origin = await _part("origin", lambda: self.origins.find(application, name.text, url))
-        return holding, origin or OriginState(url, "unknown", words="it could not be asked")
+        return holding, origin or OriginState(url, "unknown", words="it could not be asked"), unreached
+
+    async def _look_at_unreached(self, application: Application, url: str) -> tuple[UnreachedOrigin, ...]:
+        async with self.enrolment.database.connection() as connection:
+            return tuple(await edge_nodes.find_unreached(connection, identity_of(application, url)))
 
     async def _look_at_nodes(self) -> Nodes:
         database = self.enrolment.database

@@ -14,10 +14,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from api.services import ownership_hints as hints
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
-from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, of_edges
-from api.services.reachability import OriginFault
+from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_unreached, of_edges
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
+from common.origin_faults import OriginFault
 from common.ownership import Verdict
 
 State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
@@ -123,6 +123,17 @@ def _origin(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     return NextStep("action needed", f"Visitors get an error: the origin {origin.url} fails, {origin.words}. {remedy}")
 
 
+def _unreached(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    """The origin answers the API, but not every edge."""
+    if diagnosis.origin is None or not diagnosis.unreached:
+        return None
+    edges = "; ".join(map(describe_unreached, diagnosis.unreached))
+    words = f"the origin {diagnosis.origin.url} could not be reached from every edge in the last minute: edge {edges}"
+    remedy = _EDGE_REMEDIES.get(diagnosis.unreached[0].fault, _FIREWALL_REMEDY)
+    operator = "If that is so already, the operator has to look at the network of the edges named"
+    return NextStep("action needed", f"Visitors may get an error: {words}. {remedy} {operator}.")
+
+
 def _edges(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     holding, nodes = diagnosis.holding, diagnosis.nodes
     if holding is None or not holding.domains or nodes is None:
@@ -153,6 +164,8 @@ def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
     holding = diagnosis.holding
     if diagnosis.dns is None or holding is None or diagnosis.nodes is None or not _is_live(holding, now):
         return None
+    if diagnosis.unreached is None:
+        return NextStep("unknown", "Whether the edges reach the origin could not be asked: ask again in a moment.")
     if diagnosis.origin is not None and diagnosis.origin.status == "unknown":
         return NextStep("unknown", f"The origin could not be asked ({diagnosis.origin.words}): ask again in a moment.")
     if any(domain.departed_at is not None for domain in holding.domains):
@@ -177,6 +190,17 @@ _ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
     }
 )
 
+_FIREWALL_REMEDY: Final = "Let every server and firewall of the origin accept connections from the edges."
+_EDGE_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
+    {
+        "unresolved": "Have all name servers of its name give it an address.",
+        "certificate": "Have every server behind its name show a valid certificate.",
+        "tls": "Have every server behind its name offer TLS 1.2 or later.",
+        "forbidden": "Give its name public addresses only.",
+    }
+)
+"""Of an origin that answers the API. Where the fault is not listed, `_FIREWALL_REMEDY`."""
+
 _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _ownership,
     _dns,
@@ -184,6 +208,7 @@ _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
     _issuing,
     _failing,
     _origin,
+    _unreached,
     _edges,
     _on_its_way,
     _well,

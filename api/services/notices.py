@@ -6,11 +6,13 @@ The change is durable all the same. A notice names what keeps it from visitors, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from common.db.edge_nodes import EdgeNode
+from common.db.edge_nodes import EdgeNode, UnreachedOrigin
 from common.liveness import Reach
+from common.origin_faults import OriginFault
 
 
 class Notice(NamedTuple):
@@ -32,6 +34,21 @@ _TROUBLE = {
 """Of an edge, by its state, without what only the operator may see (`EdgeNode.condition.reason`)."""
 
 
+_CONNECTING: Final[Mapping[OriginFault, str]] = MappingProxyType(
+    {
+        "unresolved": "found no address for it",
+        "refused": "was refused",
+        "timeout": "had no answer in time",
+        "certificate": "found its certificate not valid",
+        "tls": "failed in TLS",
+        "not_http": "had no HTTP answer",
+        "forbidden": "may not dial its address",
+        "connection": "could not connect",
+    }
+)
+"""What an edge met at an origin, by the fault."""
+
+
 def of_edges(reach: Reach) -> list[Notice]:
     """At most one."""
     if not reach.alive:
@@ -45,6 +62,10 @@ def of_edges(reach: Reach) -> list[Notice]:
 
 def describe_edge(edge: EdgeNode) -> str:
     return f"{edge.label} {_TROUBLE.get(edge.condition.state, 'has not applied it')}"
+
+
+def describe_unreached(unreached: UnreachedOrigin) -> str:
+    return f"{unreached.edge.label} {_CONNECTING[unreached.fault]}"
 
 
 def combined(notices: Iterable[Notice]) -> dict[str, str]:

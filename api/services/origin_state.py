@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from api.services.notices import Notice
-from api.services.reachability import LONGEST_SECONDS, OriginFault, OriginProbe, Unreachable
+from api.services.reachability import LONGEST_SECONDS, OriginProbe, Unreachable
 from common.clock import Clock
 from common.db.applications import Application
 from common.fair_queue import FairQueue, TooManyWaiting
 from common.logs import get_logger
+from common.names import parse_host_name
+from common.origin_faults import OriginFault, OriginIdentity
 from common.urls import ApplicationUrl, parse_application_url
 
 _log = get_logger("api.services.origin_state")
@@ -123,6 +125,14 @@ class OriginStates:
         self._known.move_to_end(key)
         if len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
+
+
+def identity_of(application: Application, text: str) -> OriginIdentity:
+    """The origin at the URL `text`, as edges tell it apart from others. Raises: `InvalidUrl`, `InvalidName`."""
+    url = parse_application_url(text)
+    name = application.origin_server_name
+    server_name = parse_host_name(name) if name else url.host
+    return OriginIdentity(url.scheme, url.host, url.port, server_name, application.origin_verify)
 
 
 def _key(application: Application, domain: str, url: ApplicationUrl) -> _Key:

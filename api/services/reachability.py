@@ -10,7 +10,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 import aiodns
 import aiohttp
@@ -18,19 +17,12 @@ import aiohttp
 from common.addresses import AddressPolicy
 from common.db.applications import Application
 from common.errors import AddressRefused, FrontageError
+from common.origin_faults import OriginFault
 from common.pinned import pinned_session
 from common.settings import HostPort
 from common.urls import ApplicationUrl, parse_application_url
 
 LONGEST_SECONDS = 5.0  # as an edge's connecting
-
-
-OriginFault: TypeAlias = Literal[
-    "unresolved", "refused", "timeout", "certificate", "tls", "not_http", "forbidden", "connection"
-]
-"""Why an origin did not answer: it has no address, refuses connections, does not answer in time, shows a certificate
-that is not valid for it, fails in TLS, does not speak HTTP, has only addresses that may not be dialled, or could not
-be connected to for another reason."""
 
 
 class Unreachable(FrontageError):

@@ -12,6 +12,7 @@ States
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -19,6 +20,7 @@ from typing import Literal, TypeAlias
 from asyncpg import Record
 
 from common.db.session import Connection
+from common.origin_faults import FailingOrigin, OriginFault, OriginIdentity
 
 LEASE_SECONDS = 3.0
 DEPARTED_DAYS = 1
@@ -59,6 +61,14 @@ class EdgeNode:
         return self.condition.state == "serving"
 
 
+@dataclass(frozen=True, slots=True)
+class UnreachedOrigin:
+    """An edge that could not connect to an origin, and why."""
+
+    edge: EdgeNode
+    fault: OriginFault
+
+
 _COLUMNS = "node_id, host, version, state, reason, lease_until"
 
 
@@ -70,13 +80,16 @@ async def report(
     condition: Condition = SERVING,
     *,
     host: str = "",
+    failing: Sequence[FailingOrigin] | None = None,
 ) -> None:
-    """This node has applied what the feed of that identity said up to `version`; true for `LEASE_SECONDS`."""
+    """This node has applied what the feed of that identity said up to `version`; true for `LEASE_SECONDS`. `failing`:
+    the origins that it cannot reach; None leaves those reported before."""
     await connection.execute(
-        "insert into edge_nodes (node_id, feed_identity, version, lease_until, state, reason, host)"
-        " values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4), $5, $6, $7)"
+        "insert into edge_nodes (node_id, feed_identity, version, lease_until, state, reason, host, failing_origins)"
+        " values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4), $5, $6, $7, coalesce($8, '[]'::jsonb))"
         " on conflict (node_id) do update set feed_identity = excluded.feed_identity, version = excluded.version,"
-        " lease_until = excluded.lease_until, state = excluded.state, reason = excluded.reason, host = excluded.host",
+        " lease_until = excluded.lease_until, state = excluded.state, reason = excluded.reason, host = excluded.host,"
+        " failing_origins = coalesce($8, edge_nodes.failing_origins)",
         node_id,
         identity,
         version,
@@ -84,6 +97,7 @@ async def report(
         condition.state,
         condition.reason,
         host,
+        failing,
     )
 
 
@@ -102,6 +116,17 @@ async def nodes_behind(connection: Connection, identity: str, version: int) -> l
         version,
     )
     return [_node(row) for row in rows]
+
+
+async def find_unreached(connection: Connection, origin: OriginIdentity) -> list[UnreachedOrigin]:
+    """The edges with a lease that could not connect to the origin in the last minute."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS}, failing ->> 'fault' as fault"  # noqa: S608 - a constant
+        " from edge_nodes, jsonb_array_elements(failing_origins) as failing"
+        " where lease_until > clock_timestamp() and failing -> 'origin' = $1::jsonb order by node_id",
+        origin,
+    )
+    return [UnreachedOrigin(_node(row), row["fault"]) for row in rows]
 
 
 async def count_alive(connection: Connection) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from common.db.edge_nodes import Condition
 from common.errors import OperatorError
 from common.logs import get_logger
+from common.origin_faults import FailingOrigin
 from edge.process.health import View
 
 PAUSE_SECONDS = 1.0
@@ -42,6 +43,9 @@ class Replica(Protocol):
         """Whether this edge can serve and follows the feed."""
 
     async def run(self) -> None: ...
+
+    def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
+        """From the next renewal on, the lease shows that this edge cannot reach these origins."""
 
     def accept_held_copy(self) -> bool: ...
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import islice, zip_longest
 
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Aggregate, Family
+from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import Settings
 from edge.process.active_role import ActiveRole, Replica
 from edge.process.generation_messages import Prepared, Report, Serving, StoodBack, UpgradeFailed
@@ -26,6 +28,7 @@ from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
 from edge.process.worker_messages import Beat, Begin, Ready, Wake
 from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
+from edge.upstream.breaker import MOST_REPORTED
 
 TICK_SECONDS = 0.25
 INACTIVE_TICK_SECONDS = 0.05  # the active generation wakes its own workers only; ours are woken by this tick
@@ -69,6 +72,7 @@ class Supervisor:
         self._processes: dict[int, WorkerProcess] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._measured = Aggregate()
+        self._failing: dict[int, list[FailingOrigin]] = {}  # as each worker last reported
         self._failures = 0
         self._news = asyncio.Event()
 
@@ -144,7 +148,9 @@ class Supervisor:
         self._active_role.check()
         if self._active_role.replica is None:
             self._wake_workers()
-        elif isinstance(self._aim, Serving):
+            return
+        self._active_role.replica.report_failing(merge_failing(self._failing.values()))
+        if isinstance(self._aim, Serving):
             self._is_begun = True  # not before: only now there is a replica for sure
             self._roster.open()
 
@@ -207,6 +213,7 @@ class Supervisor:
         self._failures += status != 0
         del self._processes[process.number]
         self._measured.retire(process.number)
+        self._failing.pop(process.number, None)
         self._roster.exited(process.number, time.monotonic())
         self._news.set()
 
@@ -216,9 +223,10 @@ class Supervisor:
             case Ready():
                 self._roster.ready(number, now)
                 self._news.set()
-            case Beat(is_idle, families):
+            case Beat(is_idle, families, failing):
                 self._roster.beat(number, now, is_idle=is_idle)
                 self._measured.report(number, families)
+                self._failing[number] = failing
 
     def _wake_workers(self, _version: int = 0) -> None:
         wake = Wake()
@@ -282,6 +290,17 @@ class Supervisor:
         if self._active_role.replica:
             own += _replica_families(self._active_role.replica)
         return [*own, *self._measured.families()]
+
+
+def merge_failing(reports: Iterable[list[FailingOrigin]]) -> tuple[FailingOrigin, ...]:
+    """Merge the reports of the workers, each with its latest failure first: at most `MOST_REPORTED` origins, the latest
+    of each worker, sorted, so that the result changes only when an origin or its fault does."""
+    by_origin: dict[OriginIdentity, FailingOrigin] = {}
+    for rank in zip_longest(*reports):
+        for failing in rank:
+            if failing is not None:
+                by_origin.setdefault(failing.origin, failing)
+    return tuple(sorted(islice(by_origin.values(), MOST_REPORTED)))
 
 
 def _replica_families(replica: Replica) -> list[Family]:

@@ -66,7 +66,8 @@ class Worker:
             # A supervisor that stands still must not find an hour of beats when it comes back.
             if not self._writer.transport.get_write_buffer_size():
                 is_idle = self._is_draining and self._service.is_idle()  # asks every connection: seldom, then
-                self._writer.write(encode(Beat(is_idle, self._service.measurements())))
+                beat = Beat(is_idle, self._service.measurements(), self._service.failing_origins())
+                self._writer.write(encode(beat))
             await asyncio.sleep(BEAT_SECONDS)
 
     async def handle_commands(self, reader: asyncio.StreamReader) -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from common.metrics import Family
+from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import Settings
 from edge.process.message_codec import MessageDecoder, encode_message
 
@@ -93,17 +94,21 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Its loop turns. `idle`: it drains, and no exchange runs. `families`: what it measured since it started."""
+    """Its loop turns. `idle`: it drains, and no exchange runs. `families`: what it measured since it started.
+    `failing`: the origins that it could not reach in the last minute."""
 
     idle: bool
     families: list[Family] = field(default_factory=list)
+    failing: list[FailingOrigin] = field(default_factory=list)
 
     def to_plain(self) -> dict[str, Any]:
-        return {"idle": self.idle, "families": [family.to_plain() for family in self.families]}
+        families = [family.to_plain() for family in self.families]
+        return {"idle": self.idle, "families": families, "failing": self.failing}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
-        return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]])
+        failing = [FailingOrigin(OriginIdentity(**each["origin"]), each["fault"]) for each in plain["failing"]]
+        return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]], failing)
 
 
 Report = Ready | Beat

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from common.clock import SystemClock
 from common.metrics import Family, Labels
+from common.origin_faults import FailingOrigin
 from common.secrets import load_keyring
 from common.settings import Settings
 from edge.proxy.client_connection import ClientConnection
@@ -41,6 +42,9 @@ class Service(Protocol):
         """Nothing runs that a client waits for."""
 
     def measurements(self) -> list[Family]: ...
+
+    def failing_origins(self) -> list[FailingOrigin]:
+        """Origins that could not be reached in the last minute, at most `edge.upstream.breaker.MOST_REPORTED`."""
 
     def close(self) -> None: ...
 
@@ -82,6 +86,9 @@ class EdgeService:
 
     def measurements(self) -> list[Family]:
         return [*self._worker.measurements(), *_tls_families(self._tls)]
+
+    def failing_origins(self) -> list[FailingOrigin]:
+        return self._worker.failing_origins()
 
     def close(self) -> None:
         self._tls.close()

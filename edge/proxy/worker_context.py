@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from common.addresses import own_policy
 from common.clock import SystemClock
 from common.metrics import Family
+from common.origin_faults import FailingOrigin
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
@@ -140,6 +141,9 @@ class WorkerContext:
             resting_origins=self._dispatcher.resting_origins,
         )
         return [*own, *self.connection_limits.families(), *(self.access_log.families() if self.access_log else ())]
+
+    def failing_origins(self) -> list[FailingOrigin]:
+        return self._dispatcher.failing_origins()
 
     @property
     def upstream_count(self) -> int:

@@ -27,6 +27,7 @@ from common.db.schema import check_schema
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_gone, open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
+from common.origin_faults import FailingOrigin
 from common.retry_pauses import retry_pause_seconds
 from common.secrets import Keyring
 from common.settings import Settings
@@ -98,6 +99,7 @@ class Replicator:
         self._write_error: str | None = None
         self._attended_at = clock.monotonic()
         self._looked_at = -_RENEWAL_SECONDS
+        self._failing_origins: tuple[FailingOrigin, ...] = ()
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -133,6 +135,10 @@ class Replicator:
             held=self.held_copy,
             admin=str(self._settings.edge_admin),
         )
+
+    def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
+        """From the next renewal on, the lease shows that this edge cannot reach these origins."""
+        self._failing_origins = origins
 
     def _lacks_key(self) -> bool:
         if self._keyring is None:
@@ -337,12 +343,20 @@ class Replicator:
         try:
             with border(session):
                 await edge_nodes.flush_lazily(session)
+                reported: tuple[FailingOrigin, ...] | None = None  # in this session: another database may follow
                 while True:
                     self._moved.clear()
-                    state = self.store.state
+                    state, failing = self.store.state, self._failing_origins
                     await edge_nodes.report(
-                        session, self.store.node_id, state.identity or "", state.version, self.condition, host=host
+                        session,
+                        self.store.node_id,
+                        state.identity or "",
+                        state.version,
+                        self.condition,
+                        host=host,
+                        failing=failing if failing != reported else None,
                     )
+                    reported = failing
                     self._heard_at = self._clock.monotonic()
                     await self._look_for_monitors(session)
                     await _wait(self._moved, _RENEWAL_SECONDS)

@@ -12,8 +12,10 @@ answers, is there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice, takewhile
 from typing import Final
 
+from common.origin_faults import FailingOrigin, OriginFault, OriginIdentity
 from edge.routing.route import Origin
 
 # Failures further apart are not one outage. Five attempts one after the other that time out take 25 s.
@@ -22,16 +24,20 @@ _FIRST_PAUSE_SECONDS: Final = 1.0
 _GROWTH: Final = 2.0
 _JITTER: Final = 0.25  # of the pause, so that workers and edges do not probe in step
 _MAX_REMEMBERED: Final = 10_000
+MOST_REPORTED: Final = 50
+"""Origins in one report. On a node where more fail, those that failed last are reported."""
 
 
 class _Trouble:
     """What is remembered of an origin that failed."""
 
-    __slots__ = ("failures", "is_open", "opened_at", "pause_seconds", "retry_at", "since")
+    __slots__ = ("failed_at", "failures", "fault", "is_open", "opened_at", "pause_seconds", "retry_at", "since")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, fault: OriginFault) -> None:
         self.failures = 0
         self.since = now  # the first of the failures in a row
+        self.failed_at = now  # the last one
+        self.fault = fault
         self.is_open = False
         self.opened_at = 0.0  # again with each failed probe
         self.pause_seconds = 0.0
@@ -48,7 +54,7 @@ class Breaker:
         self._failures = failures
         self._max_pause_seconds = max_pause_seconds
         self._random = random
-        self._troubles: dict[Origin, _Trouble] = {}
+        self._troubles: dict[Origin, _Trouble] = {}  # the one that failed last at the end
 
     def __repr__(self) -> str:
         return f"<Breaker {self._troubles!r}>"
@@ -70,11 +76,21 @@ class Breaker:
     def succeeded(self, origin: Origin) -> None:
         self._troubles.pop(origin, None)
 
-    def failed(self, origin: Origin, *, started_at: float, now: float) -> None:
+    def failing(self, now: float) -> list[FailingOrigin]:
+        """Origins to which the last attempt failed, and did so within the last minute: at most `MOST_REPORTED`."""
+        recent = takewhile(lambda each: now - each[1].failed_at <= _WINDOW_SECONDS, reversed(self._troubles.items()))
+        return [
+            FailingOrigin(OriginIdentity(*origin), trouble.fault) for origin, trouble in islice(recent, MOST_REPORTED)
+        ]
+
+    def failed(self, origin: Origin, fault: OriginFault, *, started_at: float, now: float) -> None:
         """An attempt begun at `started_at` did not connect."""
-        trouble = self._troubles.get(origin)
+        trouble = self._troubles.pop(origin, None)
         if trouble is None or (not trouble.is_open and now - trouble.since > _WINDOW_SECONDS):
-            trouble = self._remember(origin, now)
+            self._make_room()
+            trouble = _Trouble(now, fault)
+        self._troubles[origin] = trouble
+        trouble.failed_at, trouble.fault = now, fault
         if trouble.is_open and started_at < trouble.opened_at:
             return  # it was under way when the breaker opened: nothing new
         trouble.failures += 1
@@ -88,8 +104,6 @@ class Breaker:
         trouble.pause_seconds = min(grown, self._max_pause_seconds)
         trouble.retry_at = now + trouble.pause_seconds * (1 + _JITTER * (2 * self._random() - 1))
 
-    def _remember(self, origin: Origin, now: float) -> _Trouble:
+    def _make_room(self) -> None:
         if len(self._troubles) >= _MAX_REMEMBERED:
             self._troubles.pop(next(iter(self._troubles)))
-        trouble = self._troubles[origin] = _Trouble(now)
-        return trouble

@@ -16,6 +16,7 @@ import aiohappyeyeballs
 
 from common.addresses import AddressPolicy
 from common.errors import AddressRefused, FrontageError
+from common.origin_faults import OriginFault
 from edge.routing.route import Origin
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.resolution import OriginResolver, Unresolvable
@@ -27,9 +28,16 @@ _RACE_DELAY_SECONDS = 0.25
 class ConnectFailed(FrontageError):
     """The origin could not be reached; nothing was sent to it."""
 
+    def __init__(self, fault: OriginFault, words: str) -> None:
+        super().__init__(words)
+        self.fault: OriginFault = fault
+
 
 class ConnectTimedOut(ConnectFailed):
     """It did not answer in time."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__("timeout", words)
 
 
 class Connector:
@@ -50,7 +58,7 @@ class Connector:
         except TimeoutError as error:
             raise ConnectTimedOut(f"no connection to {origin.host} in {self._timeout_seconds:g} s") from error
         except (OSError, ssl.SSLError, ssl.CertificateError, Unresolvable, AddressRefused) as error:
-            raise ConnectFailed(f"{type(error).__name__}: {error}") from error
+            raise ConnectFailed(_fault_of(error), f"{type(error).__name__}: {error}") from error
 
     async def _dial(self, origin: Origin) -> socket.socket:
         addresses = await self._resolver.addresses(origin.host, timeout_seconds=self._timeout_seconds)
@@ -94,6 +102,22 @@ class Connector:
             sock.close()
             raise
         return connection
+
+
+def _fault_of(error: Exception) -> OriginFault:
+    match error:
+        case Unresolvable():
+            return "unresolved"
+        case AddressRefused():
+            return "forbidden"
+        case ssl.SSLCertVerificationError():
+            return "certificate"
+        case ssl.SSLError():
+            return "tls"
+        case ConnectionRefusedError():
+            return "refused"
+        case _:
+            return "connection"
 
 
 def _address_info(

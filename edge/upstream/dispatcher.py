@@ -10,6 +10,7 @@ import asyncio
 from typing import Protocol
 
 from common.logs import get_logger
+from common.origin_faults import FailingOrigin
 from edge.http.error_responses import BUSY, ORIGIN_DOWN, ORIGIN_RESTING, ORIGIN_SLOW, ErrorResponse
 from edge.routing.route import Origin
 from edge.upstream.breaker import Breaker
@@ -57,6 +58,10 @@ class UpstreamDispatcher:
     def resting_origins(self) -> int:
         """Those that could not be reached, and are left alone for a while."""
         return self._breaker.open_count
+
+    def failing_origins(self) -> list[FailingOrigin]:
+        """Those that could not be reached in the last minute (`Breaker.failing`)."""
+        return self._breaker.failing(self._loop.time())
 
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
         while (connection := self._pool.take(origin)) is not None:
@@ -127,7 +132,7 @@ class UpstreamDispatcher:
         except ConnectFailed as error:
             authority, reason = origin.authority.decode(), str(error)
             _log.info("origin could not be reached", origin=authority, reason=reason, **requester.log_fields())
-            self._breaker.failed(origin, started_at=started_at, now=self._loop.time())
+            self._breaker.failed(origin, error.fault, started_at=started_at, now=self._loop.time())
             self._tasks.pop(requester, None)
             self._forget(origin)
             requester.on_lease_failed(ORIGIN_SLOW if isinstance(error, ConnectTimedOut) else ORIGIN_DOWN, reason)

@@ -22,6 +22,7 @@ from typing import cast
 from common.db.edge_nodes import SERVING
 from common.errors import OperatorError
 from common.metrics import Family
+from common.origin_faults import FailingOrigin
 from common.processes import run_role
 from common.settings import Settings
 
@@ -52,6 +53,9 @@ class FileReplica:
             if (version := read_version(self._path)) != self.version and version is not None:
                 self.version = version
                 self._on_applied(version)
+
+    def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
+        pass
 
     def accept_held_copy(self) -> bool:
         held, self.held_copy = self.held_copy, None
@@ -103,6 +107,9 @@ class Answers:
             Family.of("stand_in_answers", "Answers.", "counter", self.answered),
             Family.of("stand_in_running", "Exchanges that run.", "gauge", self.running),
         ]
+
+    def failing_origins(self) -> list[FailingOrigin]:
+        return []
 
     def close(self) -> None:
         pass

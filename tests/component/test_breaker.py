@@ -6,7 +6,8 @@ import asyncio
 import socket
 from pathlib import Path
 
-from tests.component.peers import answer_each, edge, origin, until
+from tests.component.peers import Wire, answer_each, edge, origin, until
+from tests.component.test_origin_tls import server_context
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
@@ -34,6 +35,42 @@ async def test_an_unreachable_origin_is_left_alone_and_found_again(tmp_path: Pat
         assert proxy.worker._dispatcher.resting_origins == 1
         await client.send(GET.replace(b"shop", b"other"))
         assert (await client.response())[1] == b"ok"
+
+
+async def refuse_in_the_clear(wire: Wire) -> None:
+    """As servers answer TLS on a port for plain HTTP."""
+    await wire.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+async def test_an_unreached_origin_is_reported_with_its_fault(tmp_path: Path) -> None:
+    plain, unproven = closed_port(), tmp_path / "origin"
+    unproven.mkdir()
+    async with (
+        origin(answer_each, server_context(unproven, "localhost")) as untrusted,
+        origin(refuse_in_the_clear) as not_tls,
+        origin(answer_each) as there,
+        edge(tmp_path) as proxy,
+    ):
+        urls = [
+            f"http://127.0.0.1:{plain}",
+            f"https://localhost:{untrusted.port}",
+            f"https://localhost:{not_tls.port}",
+            "http://10.0.0.1",
+            there.url,
+        ]
+        client = await proxy.connect()
+        for url in urls:
+            proxy.replica.enrol("shop.example.com", url)
+            proxy.change()
+            await client.send(GET)
+            await client.response()
+        found = {(each.origin.scheme, each.origin.port): each.fault for each in proxy.worker.failing_origins()}
+        assert found == {
+            ("http", plain): "refused",
+            ("https", untrusted.port): "certificate",
+            ("https", not_tls.port): "tls",
+            ("http", 80): "forbidden",
+        }
 
 
 async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:

@@ -111,3 +111,4 @@ async def test_without_an_edge_nothing_is_called_served(service: Service, partne
     found = await diagnose(partner)
     assert (found["status"], found["edges"]["status"]) == ("action needed", "not running")
     assert "no edge is running" in found["next_step"]
+    assert found["certificate"]["status"] == "issued"

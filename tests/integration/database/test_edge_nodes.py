@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from common.db import edge_nodes
 from common.db.pool import Database
+from common.origin_faults import FailingOrigin, OriginIdentity
 from tests.integration.expiry import erase
 
 
@@ -20,6 +23,27 @@ async def test_a_version_is_live_when_no_leased_edge_is_behind(database: Databas
         await edge_nodes.report(connection, "behind", "one", 5)
         await edge_nodes.end_lease(connection, "elsewhere")
         assert await edge_nodes.nodes_behind(connection, "one", 5) == []
+
+
+async def test_an_edge_is_found_by_the_origin_that_it_cannot_reach(database: Database) -> None:
+    origin = OriginIdentity("https", "origin.test", 443, "origin.test", True)
+    others = replace(origin, server_name="another.test")
+    async with database.connection() as connection:
+        await edge_nodes.report(connection, "fails", "one", 1, failing=[FailingOrigin(origin, "timeout")])
+        await edge_nodes.report(connection, "reaches", "one", 1, failing=[FailingOrigin(others, "certificate")])
+        await edge_nodes.report(connection, "fails", "one", 2)  # unchanged, hence not sent
+        found = await edge_nodes.find_unreached(connection, origin)
+        assert [(each.edge.node_id, each.fault) for each in found] == [("fails", "timeout")]
+        await edge_nodes.report(connection, "fails", "one", 3, failing=[])
+        assert await edge_nodes.find_unreached(connection, origin) == []
+
+
+async def test_an_edge_that_is_gone_says_nothing_of_origins(database: Database) -> None:
+    origin = OriginIdentity("http", "origin.test", 80, "origin.test", True)
+    async with database.connection() as connection:
+        await edge_nodes.report(connection, "gone", "one", 1, failing=[FailingOrigin(origin, "refused")])
+        await connection.execute("update edge_nodes set lease_until = clock_timestamp()")
+        assert await edge_nodes.find_unreached(connection, origin) == []
 
 
 async def test_a_lapsed_lease_counts_no_more(database: Database) -> None:

@@ -12,6 +12,7 @@ from common.caa import Authorization
 from common.db.ca_ledger import Full
 from common.db.certificates import InService
 from common.db.domains import Domain
+from common.db.edge_nodes import SERVING, EdgeNode, UnreachedOrigin
 from common.db.orders import OrderState
 from common.dns import Outcome
 from common.edge_probe import Reached
@@ -56,6 +57,17 @@ def test_when_all_is_well_there_is_nothing_to_do() -> None:
     assert told(WELL) == (
         "ok: Nothing to do: the domain is served, and its certificate renews itself from 2027-01-20 12:00 UTC on."
     )
+
+
+def test_an_origin_that_edges_cannot_reach_is_not_ok() -> None:
+    unreached = UnreachedOrigin(EdgeNode("0123456789", "edge-a", 1, SERVING, NOW), "timeout")
+    assert told(replace(WELL, unreached=(unreached,))) == (
+        "action needed: Visitors may get an error: the origin https://origin.test could not be reached from every edge"
+        " in the last minute: edge 01234567 had no answer in time. Let every server and firewall of the origin accept"
+        " connections from the edges. If that is so already, the operator has to look at the network of the edges"
+        " named."
+    )
+    assert told(replace(WELL, unreached=None)).startswith("unknown: ")
 
 
 def test_a_name_that_is_not_there_is_to_be_created() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from common.origin_faults import FailingOrigin, OriginIdentity
 from edge.routing.route import Origin
-from edge.upstream.breaker import Breaker
+from edge.upstream.breaker import MOST_REPORTED, Breaker
 
 A, B = Origin("http", "a.example", 80, "a.example"), Origin("http", "b.example", 80, "b.example")
 
@@ -15,7 +16,7 @@ def breaker(*, failures: int = 3, chance: float = 0.5) -> Breaker:
 
 def fail(tested: Breaker, *times: float) -> None:
     for now in times:
-        tested.failed(A, started_at=now, now=now)
+        tested.failed(A, "refused", started_at=now, now=now)
 
 
 def test_it_opens_at_the_third_failure_in_a_row_for_that_origin_alone() -> None:
@@ -78,7 +79,7 @@ def test_a_probe_nobody_hears_of_again_does_not_keep_it_open() -> None:
 def test_attempts_begun_before_it_opened_do_not_lengthen_the_pause() -> None:
     tested = breaker()
     for _ in range(100):
-        tested.failed(A, started_at=0, now=5)
+        tested.failed(A, "refused", started_at=0, now=5)
     assert not tested.admits(A, 5.9)
     assert tested.admits(A, 6)
 
@@ -94,5 +95,33 @@ def test_pauses_are_jittered() -> None:
 def test_what_is_remembered_is_bounded() -> None:
     tested = breaker(failures=1)
     for number in range(10_050):
-        tested.failed(A._replace(port=number), started_at=0, now=0)
+        tested.failed(A._replace(port=number), "refused", started_at=0, now=0)
     assert tested.open_count == 10_000
+
+
+def test_an_origin_is_reported_until_it_is_reached_or_for_a_minute() -> None:
+    tested = breaker()
+    tested.failed(A, "timeout", started_at=0, now=5)
+    tested.failed(B, "refused", started_at=10, now=10)
+    tested.failed(A, "certificate", started_at=20, now=20)
+    a, b = OriginIdentity(*A), OriginIdentity(*B)
+    assert tested.failing(20) == [FailingOrigin(a, "certificate"), FailingOrigin(b, "refused")]
+    assert tested.failing(75) == [FailingOrigin(a, "certificate")]
+    tested.succeeded(A)
+    assert tested.failing(75) == []
+
+
+def test_of_many_failing_origins_the_latest_are_reported() -> None:
+    tested = breaker()
+    for number in range(1000):
+        tested.failed(A._replace(port=number), "refused", started_at=0, now=number / 100)
+    reported = [each.origin.port for each in tested.failing(10)]
+    assert reported == list(range(999, 999 - MOST_REPORTED, -1))
+
+
+def test_origins_verified_in_different_ways_are_reported_apart() -> None:
+    """An application that expects another certificate of a shared server does not accuse the others' origin."""
+    tested = breaker()
+    mine = Origin("https", "a.example", 443, "a.example")
+    tested.failed(mine._replace(server_name="wrong.example"), "certificate", started_at=0, now=0)
+    assert OriginIdentity(*mine) not in {each.origin for each in tested.failing(0)}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from common.metrics import Family
+from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import load
 from edge.process.worker_messages import (
     Adopt,
@@ -21,6 +22,8 @@ from edge.process.worker_messages import (
     encode,
 )
 
+FAILING = FailingOrigin(OriginIdentity("https", "a.example", 443, "b.example", True), "certificate")
+
 
 @pytest.mark.parametrize("command", [Wake(), Adopt(1), Release(2), Drain(), Finish(9.5)])
 def test_orders_arrive_as_they_were_said(command: Command) -> None:
@@ -29,7 +32,7 @@ def test_orders_arrive_as_they_were_said(command: Command) -> None:
     assert decode_command(line) == command
 
 
-@pytest.mark.parametrize("report", [Ready(), Beat(True), Beat(False, [Family.of("a", "A.", "gauge", 2)])])
+@pytest.mark.parametrize("report", [Ready(), Beat(True), Beat(False, [Family.of("a", "A.", "gauge", 2)], [FAILING])])
 def test_reports_arrive_as_they_were_said(report: Report) -> None:
     assert decode_report(encode(report)) == report
 
