@@ -11,6 +11,7 @@ import pytest
 from common.probe import PROBE_PATH, new_nonce, probe_answer
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_context import TICK_SECONDS
+from edge.upstream.dispatcher import HEAD_SILENCE_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin, until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
@@ -238,7 +239,49 @@ async def test_answers_without_a_body_leave_the_connection_usable(
         for _ in range(3):
             await client.send(request_line + b" / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
             assert await client.head() == expected
+        assert len(there.connections) == (3 if request_line == b"HEAD" else 1)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 20], ids=["at once", "next turn", "later"])
+async def test_body_behind_an_answer_to_head_is_no_answer_to_the_next_request(tmp_path: Path, turns: int) -> None:
+    body = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+
+    async def script(wire: Wire) -> None:
+        while True:
+            is_head = (await wire.head()).startswith(b"HEAD ")
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) if is_head else 5))
+            if is_head:
+                for _ in range(turns):
+                    await asyncio.sleep(0.001)
+            await wire.send(body if is_head else b"right")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        for _ in range(20):
+            await client.send(GET.replace(b"GET", b"HEAD"))
+            await client.head()
+            await client.send(GET)
+            assert (await client.response())[1] == b"right"
+
+
+async def test_connection_that_stayed_silent_after_head_is_used_again(tmp_path: Path) -> None:
+    async with origin(answer_each_head) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        dispatcher = proxy.worker._dispatcher
+        for _ in range(2):
+            await client.send(GET.replace(b"GET", b"HEAD"))
+            await client.head()
+            idle_until = dispatcher.now + HEAD_SILENCE_SECONDS
+            await until(lambda: dispatcher.now > idle_until)  # noqa: B023
         assert len(there.connections) == 1
+
+
+async def answer_each_head(wire: Wire) -> None:
+    await answer_each(wire, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
 
 
 async def test_continue_is_asked_of_the_origin(tmp_path: Path) -> None:
