@@ -5,7 +5,10 @@ The middlewares are in `api.middlewares`.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from api.admission import Admission
 from api.auth import Authenticator
@@ -41,6 +44,9 @@ from common.ownership import OwnNames
 from common.secrets import Keyring
 from common.settings import Settings
 
+Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
+"""Method, path and handler."""
+
 
 def build_app(
     settings: Settings,
@@ -56,21 +62,14 @@ def build_app(
 
     Raises: `OperatorError` for a setting that makes no sense.
     """
-    policy = own_policy(settings)
     authenticator = Authenticator(database, keyring, clock)
     limits = RateLimits.of(settings, clock)
     admission = Admission()
+    policy = own_policy(settings)
     probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
     enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock)
     probe_origin = OriginProbe(policy, settings.dns_servers)
     origins = OriginStates(probe_origin, clock)
-    power = PowerHandlers(PowerService(enrolment, origins))
-    diagnosis = DiagnosisHandler(DiagnosisService(enrolment, probe, origins, settings), clock)
-    secure = SecureHandlers(SecureService(enrolment, probe_origin))
-    monitor = MonitorHandlers(MonitorService(database))
-    bulk = BatchHandlers(BatchService(database))
-    webhooks = WebhookHandlers(WebhookService(database))
-    health = HealthHandlers(database)
     app = web.Application(
         middlewares=[
             answered(counters, clock),
@@ -83,6 +82,26 @@ def build_app(
     app.on_response_prepare.append(_hide_software)
     app.on_cleanup.append(lambda _: origins.close())
     routes = (
+        *_domain_routes(
+            PowerHandlers(PowerService(enrolment, origins)),
+            SecureHandlers(SecureService(enrolment, probe_origin)),
+            DiagnosisHandler(DiagnosisService(enrolment, probe, origins, settings), clock),
+        ),
+        *_monitor_routes(MonitorHandlers(MonitorService(database)), BatchHandlers(BatchService(database))),
+        *_webhook_routes(WebhookHandlers(WebhookService(database))),
+        ("GET", "/share/{id}", ShareHandler(database).get),
+        ("POST", "/token", TokenHandler(authenticator, clock, limits).post),
+        *_health_routes(HealthHandlers(database)),
+    )
+    for method, path, handler in routes:
+        app.router.add_route(method, path, handler, expect_handler=_expect)
+        if method == "GET" and path in OPEN_ROUTES:  # previews of links and probes of balancers ask only for the head
+            app.router.add_route("HEAD", path, handler, expect_handler=_expect)
+    return app
+
+
+def _domain_routes(power: PowerHandlers, secure: SecureHandlers, diagnosis: DiagnosisHandler) -> Routes:
+    return (
         ("GET", "/power", power.get),
         ("POST", "/power", power.post),
         ("PUT", "/power", power.put),
@@ -92,6 +111,11 @@ def build_app(
         ("PUT", "/ssl", secure.put),
         ("DELETE", "/ssl", secure.delete),
         ("GET", "/domains/{domain}/diagnosis", diagnosis.get),
+    )
+
+
+def _monitor_routes(monitor: MonitorHandlers, bulk: BatchHandlers) -> Routes:
+    return (
         ("POST", "/monitor/domains", monitor.post),
         ("PUT", "/monitor/domains", monitor.put),
         ("DELETE", "/monitor/domains", monitor.delete),
@@ -106,22 +130,25 @@ def build_app(
         ("PUT", "/monitor/domains/{domain_name}/records", monitor.put_records),
         ("DELETE", "/monitor/domains/{domain_name}/records", monitor.delete_records),
         ("GET", "/monitor/status", monitor.get_status),
+    )
+
+
+def _webhook_routes(webhooks: WebhookHandlers) -> Routes:
+    return (
         ("GET", "/webhooks/events", webhooks.get_events),
         ("POST", "/webhooks/events/{id}/replay", webhooks.replay),
         ("GET", "/webhooks/deliveries", webhooks.get_deliveries),
         ("GET", "/webhooks/endpoint", webhooks.get_endpoint),
         ("POST", "/webhooks/endpoint/enable", webhooks.enable),
         ("POST", "/webhooks/test", webhooks.test),
-        ("GET", "/share/{id}", ShareHandler(database).get),
-        ("POST", "/token", TokenHandler(authenticator, clock, limits).post),
+    )
+
+
+def _health_routes(health: HealthHandlers) -> Routes:
+    return (
         ("GET", "/healthz", health.healthz),
         ("GET", "/readyz", health.readyz),
     )
-    for method, path, handler in routes:
-        app.router.add_route(method, path, handler, expect_handler=_expect)
-        if method == "GET" and path in OPEN_ROUTES:  # previews of links and probes of balancers ask only for the head
-            app.router.add_route("HEAD", path, handler, expect_handler=_expect)
-    return app
 
 
 async def _expect(request: web.Request) -> None:
