@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from common.probe import PROBE_PATH
 from edge.http.error_responses import LOOP, Refused
 from edge.http.request import RequestHead
 from edge.routing import paths, redirects
@@ -17,7 +18,7 @@ PSEUDONYM: Final = b"frontage"
 MAX_PASSES: Final = 3
 
 WELL_KNOWN: Final = b"/.well-known/"  # RFC 8615; what we answer ourselves lies below it
-PROBE_PREFIX: Final = WELL_KNOWN + b"frontage-probe/"
+PROBE_PREFIX: Final = PROBE_PATH.encode()
 
 
 class Redirect(NamedTuple):
