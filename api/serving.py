@@ -19,7 +19,7 @@ from aiohttp import web
 from api.client_address import is_trusted, limited_by
 from api.open_connections import OpenConnections
 from api.schemas import answers
-from common.errors import OperatorError
+from common.listen_errors import cannot_listen
 from common.logs import get_logger
 from common.settings import HostPort, Networks
 
@@ -167,4 +167,4 @@ async def _listen(new_connection: Callable[[], asyncio.Protocol], listen: HostPo
     try:
         return await asyncio.get_running_loop().create_server(new_connection, *listen)
     except OSError as error:
-        raise OperatorError(f"cannot listen on {listen}: {error.strerror or error}; set FRONTAGE_API_LISTEN") from error
+        raise cannot_listen(listen, "FRONTAGE_API_LISTEN", error) from error

@@ -23,6 +23,7 @@ from common.db.pool import Database
 from common.db.schema import check_schema
 from common.errors import DatabaseUnavailable, OperatorError
 from common.exposition import CONTENT_TYPE, render
+from common.listen_errors import cannot_listen
 from common.metrics import Family
 from common.settings import HostPort
 
@@ -61,9 +62,7 @@ async def serving_admin(
         try:
             await web.TCPSite(runner, *listen).start()
         except OSError as error:
-            raise OperatorError(
-                f"cannot listen on {listen}: {error.strerror or error}; set {variable} to another address, or to off"
-            ) from error
+            raise cannot_listen(listen, variable, error) from error
         yield HostPort(*runner.addresses[0][:2])
     finally:
         await runner.cleanup()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
 
 from common.errors import OperatorError
+from common.listen_errors import cannot_listen
 from common.settings import PREFIX, HostPort, Settings
 
 LISTENERS = ("edge_http", "edge_https", "edge_admin", "api_listen", "api_admin", "monitor_admin")
@@ -41,7 +41,7 @@ def find_problem(settings: Settings, listeners: Sequence[str] = LISTENERS) -> st
             try:
                 held.enter_context(bind(address))
             except OSError as error:
-                problems.append(f"{PREFIX}{field.upper()}: {_explain(address, error)}")
+                problems.append(str(cannot_listen(address, PREFIX + field.upper(), error)))
     return "; ".join(problems) or None
 
 
@@ -73,17 +73,3 @@ def bind(address: HostPort) -> socket.socket:
         bound.close()
         raise
     return bound
-
-
-def _explain(address: HostPort, error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return f"{address} is in use: end what listens there, or choose another port"
-        case errno.EACCES:
-            return f"{address} needs more rights: choose a port above 1023, or grant CAP_NET_BIND_SERVICE"
-        case errno.EADDRNOTAVAIL:
-            return f"{address} is no address of this machine"
-        case None:
-            return f"cannot listen on {address}: {error}"
-        case number:
-            return f"cannot listen on {address}: {os.strerror(number) if number > 0 else error.strerror}"

@@ -8,12 +8,12 @@ describe them: a process that inherits these can go on from there. This module m
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Self
 
 from common.errors import OperatorError
+from common.listen_errors import cannot_listen
 from common.settings import HostPort
 from edge.process.socket_activation import ADMIN, HTTP, HTTPS, one_for_each
 from edge.process.worker_messages import ListenerPair
@@ -110,17 +110,6 @@ def _open(sockets: list[socket.socket], address: HostPort, variable: str, count:
     for listener in listeners:
         listener.listen(BACKLOG)
     return [listener.fileno() for listener in listeners]
-
-
-def cannot_listen(address: HostPort, variable: str, error: OSError) -> OperatorError:
-    """One line for the operator about an address that cannot be listened on."""
-    if error.errno == errno.EADDRINUSE:
-        reason = f"{address} is in use: stop what listens there, or set {variable} to another address"
-    elif error.errno in {errno.EACCES, errno.EPERM}:
-        reason = f"{address} needs a privilege: use a port above 1023, or grant CAP_NET_BIND_SERVICE"
-    else:
-        reason = error.strerror or str(error)
-    return OperatorError(f"{variable}: {reason}")
 
 
 def _bound(family: int, target: tuple[object, ...], *, shared: bool) -> socket.socket:

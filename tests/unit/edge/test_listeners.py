@@ -6,8 +6,9 @@ import socket
 import pytest
 
 from common.errors import OperatorError
+from common.listen_errors import cannot_listen
 from common.settings import HostPort
-from edge.process.listeners import Listeners, cannot_listen
+from edge.process.listeners import Listeners
 
 
 def free_address(host: str = "127.0.0.1") -> HostPort:
