@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from common import atomic_files
 from common.errors import OperatorError, SecretUnreadable
 
 _VERSION = b"\x02"
@@ -226,7 +227,7 @@ def write_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
 def create_key_file(path: Path, keys: Sequence[MasterKey]) -> None:
     """Write a new file, mode 0600. Raises: `OperatorError`, also when the file exists."""
     try:
-        _write_draft(path, "".join(each.line for each in keys).encode())
+        atomic_files.write_new_file(path, "".join(each.line for each in keys).encode())
     except OSError as error:
         raise OperatorError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -238,20 +239,9 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises: `OperatorError`.
     """
     target = path.resolve()
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         owner = target.stat()
-        try:
-            _write_draft(draft, content)
-            os.chown(draft, owner.st_uid, owner.st_gid)
-            draft.rename(target)
-        finally:
-            draft.unlink(missing_ok=True)
-        directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        atomic_files.replace_file(target, content, owner=(owner.st_uid, owner.st_gid))
     except OSError as error:
         raise OperatorError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -275,23 +265,8 @@ def _parse_key_id(text: str) -> bytes:
 
 def _create_key_file(path: Path) -> None:
     """Write a fresh key; a process that comes second uses the first one's file."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write_draft(draft, new_master_key().line.encode())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return
-        finally:
-            draft.unlink()
+        atomic_files.create_file(path, new_master_key().line.encode())
     except OSError as error:
         raise OperatorError(f"cannot write the master key file {path}: {error.strerror or error}") from error
-
-
-def _write_draft(draft: Path, content: bytes) -> None:
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)

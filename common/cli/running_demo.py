@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from common.atomic_files import replace_file
 from common.settings import PREFIX
 
 _NAME = "demo.json"
@@ -43,14 +44,9 @@ class RunningDemo:
                     path.unlink(missing_ok=True)
 
     def _write(self, path: Path) -> bool:
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(asdict(self), file, indent=2)
-            draft.replace(path)
+            replace_file(path, json.dumps(asdict(self), indent=2).encode())
         except OSError:  # another user's file: locust then needs the state directory
-            draft.unlink(missing_ok=True)
             return False
         return True
 

@@ -100,8 +100,8 @@ def state_dir_held(settings: Settings) -> Iterator[None]:
 
     Raises: OperatorError when it cannot be written, or another `up` holds it.
     """
+    from common.file_locks import FileLock, last_holder
     from common.postgres.layout import ensure_state_dir
-    from common.postgres.locks import FileLock, last_holder
 
     ensure_state_dir(settings.state_dir)
     path = settings.state_dir / "up.lock"

@@ -12,10 +12,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from common.atomic_files import replace_file
 from common.errors import OperatorError
+from common.file_locks import FileLock
 from common.postgres.binaries import Binaries
 from common.postgres.layout import Layout
-from common.postgres.locks import FileLock
 from common.processes import Account, spawn
 
 USER = "frontage"
@@ -47,14 +48,7 @@ def ensure_password(layout: Layout) -> str:
                 f"{layout.password_file} is missing: restore it, or move {layout.home} away to begin anew"
             ) from None
     fresh = secrets.token_urlsafe(24)
-    draft = layout.password_file.with_suffix(".draft")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(fresh)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(layout.password_file)
+    replace_file(layout.password_file, fresh.encode())
     return fresh
 
 

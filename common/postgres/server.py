@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import BinaryIO
 
 from common.errors import OperatorError
+from common.file_locks import FileLock, ProcessIdentity, is_held, kill_holders, last_holder
 from common.postgres import account as accounts
 from common.postgres import binaries, cluster
 from common.postgres.layout import Layout, ensure_state_dir
-from common.postgres.locks import FileLock, ProcessIdentity, is_held, kill_holders, last_holder
 from common.processes import Account, spawn
 
 _READY_SECONDS = 120  # crash recovery after a kill -9 of a busy server included

@@ -1,19 +1,20 @@
 """The replica's directory: where it lies, who may write, which form it has. Decides nothing about its content.
 
 An LMDB environment of three databases: two copies, of which one serves, and ``meta`` that names it. A copy maps
-``<kind>/<key>`` to the content as Postgres wrote it, JSON text. One writer a directory (flock), any number of readers.
+``<kind>/<key>`` to the content as Postgres wrote it, JSON text. A directory has one writer, by `common.file_locks`, and
+any number of readers.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
-from typing import IO
 
 import lmdb
 
+from common.atomic_files import replace_file
 from common.errors import OperatorError
+from common.file_locks import FileLock
 
 FORMAT = 1
 META = b"meta"
@@ -34,7 +35,7 @@ def entry_key(kind: str, key: str) -> bytes:
     return f"{kind}/{key}".encode()
 
 
-def open_for_writing(path: Path) -> tuple[lmdb.Environment, IO[str]]:
+def open_for_writing(path: Path) -> tuple[lmdb.Environment, FileLock]:
     """The environment, made if there is none, and the lock that keeps other writers out until it is closed.
 
     Raises: `OperatorError`.
@@ -47,7 +48,7 @@ def open_for_writing(path: Path) -> tuple[lmdb.Environment, IO[str]]:
             _check_format(path, create=True)
             return _open(path, writing=True), lock
         except BaseException:
-            lock.close()
+            lock.release()
             raise
     except OSError as error:
         raise OperatorError(f"cannot use the replica's directory {path}: {error.strerror or error}") from error
@@ -80,25 +81,20 @@ def _open(path: Path, *, writing: bool) -> lmdb.Environment:
         ) from error
 
 
-def _lock(path: Path) -> IO[str]:
-    lock = (path / "writer.lock").open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.close()
+def _lock(path: Path) -> FileLock:
+    lock = FileLock.try_acquire(path / "writer.lock")
+    if lock is None:
         raise OperatorError(
             f"another edge already runs on {path.parents[1]}: stop it, or give this one a FRONTAGE_STATE_DIR of its"
             " own, with FRONTAGE_MASTER_KEY_FILE naming the key that the first one has"
-        ) from error
+        )
     return lock
 
 
 def _check_format(path: Path, *, create: bool) -> None:
     file = path / "format"
     if create and not file.exists():
-        draft = path / ".format"
-        draft.write_text(f"{FORMAT}\n")
-        draft.replace(file)
+        replace_file(file, f"{FORMAT}\n".encode())
     found = file.read_text("ascii", "replace").strip()
     if found != str(FORMAT):
         raise OperatorError(

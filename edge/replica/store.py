@@ -84,7 +84,7 @@ class Store:
 
     def close(self) -> None:
         self.environment.close()
-        self._lock.close()
+        self._lock.release()
 
 
 class Update:

@@ -7,7 +7,6 @@ first one's. Leaves are signed by the root itself: a client that trusts ``root.p
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from datetime import datetime, timedelta
@@ -24,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from common.atomic_files import sync_directory, write_new_file
 from common.clock import Clock
 from common.errors import OperatorError, SecretUnreadable
 from common.secrets import Keyring
@@ -119,34 +119,17 @@ def _create(directory: Path, keyring: Keyring, now: datetime) -> None:
     draft = Path(tempfile.mkdtemp(prefix=".ca-", dir=directory.parent))
     try:
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        _write(draft / "root.key", keyring.seal(secret, _KEY_IDENTITY), 0o600)
-        _write(draft / "root.pem", _sign_root(key, now).public_bytes(Encoding.PEM), 0o644)
+        write_new_file(draft / "root.key", keyring.seal(secret, _KEY_IDENTITY))
+        write_new_file(draft / "root.pem", _sign_root(key, now).public_bytes(Encoding.PEM), mode=0o644)
         draft.chmod(0o755)
-        _sync_directory(draft)
+        sync_directory(draft)
         draft.rename(directory)
-        _sync_directory(directory.parent)
+        sync_directory(directory.parent)
     except OSError:
         if not (directory / "root.pem").exists():
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, mode)  # whatever the umask
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sign_root(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:

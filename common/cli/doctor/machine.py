@@ -20,7 +20,7 @@ _LOW_BYTES = 1024**3
 
 def is_up(settings: Settings) -> bool:
     """Whether `frontage up` runs on the state directory."""
-    from common.postgres.locks import is_held
+    from common.file_locks import is_held
 
     try:
         return is_held(settings.state_dir / "up.lock")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from common.postgres.locks import ProcessIdentity
+from common.file_locks import ProcessIdentity
 from common.processes import ChildFailed, Group, exited, spawn
 from tests.children import clean_environment
 

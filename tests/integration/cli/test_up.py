@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from common.postgres.locks import ProcessIdentity
+from common.file_locks import ProcessIdentity
 from tests.integration.cli.frontage import ROLES, environment, run, running_up, write_stand_ins
 from tests.integration.postgres.running import eventually, servers_of
 

@@ -18,9 +18,9 @@ import asyncpg
 import pytest
 
 from common.errors import OperatorError
+from common.file_locks import ProcessIdentity
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.postgres import binaries as programs
-from common.postgres.locks import ProcessIdentity
 from common.processes import Account
 from tests.integration.postgres.running import LAUNCHER, environment, eventually, launcher, servers_of
 

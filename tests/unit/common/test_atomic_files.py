@@ -1,0 +1,54 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from common import atomic_files
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_replaced_file_has_the_content_and_the_mode_and_leaves_no_draft(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    atomic_files.replace_file(path, b"new")
+    assert (path.read_bytes(), mode(path), os.listdir(tmp_path)) == (b"new", 0o600, ["secret"])
+
+
+def test_a_failed_write_keeps_the_file_and_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "secret"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        atomic_files.replace_file(path, b"new")
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["secret"])
+
+
+def test_the_first_of_two_creates_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    assert atomic_files.create_file(path, b"first")
+    assert not atomic_files.create_file(path, b"second")
+    assert (path.read_bytes(), mode(path), os.listdir(tmp_path)) == (b"first", 0o600, ["key"])
+
+
+def test_a_new_file_is_not_written_through_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        atomic_files.write_new_file(tmp_path / "link", b"secret")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_mode_does_not_depend_on_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        atomic_files.write_new_file(tmp_path / "root.pem", b"public", mode=0o644)
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "root.pem") == 0o644
