@@ -104,7 +104,7 @@ class ActiveRole:
             except Exception:
                 if not self.is_established:
                     raise
-                log.exception("cannot be on duty")
+                log.exception("cannot take the active role")
             finally:
                 self.replica, self.is_complete = None, False
             await asyncio.sleep(PAUSE_SECONDS)

@@ -93,6 +93,6 @@ class Child:
             while (line := await reader.readline()).endswith(b"\n"):
                 self._on_line(line)
         except ConnectionResetError:
-            pass  # It hung up with words of ours unread: why, its exit tells.
+            pass  # the child closed the channel before it read all; its exit status has the reason
         except (OSError, ValueError) as error:
             log.error("a child was not understood", pid=self.pid, error=str(error))

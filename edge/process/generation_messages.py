@@ -34,7 +34,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Go on duty and accept; the answer is `Serving`."""
+    """Take the active role and accept; the answer is `Serving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """It is on duty, and every pair is accepted from."""
+    """It has the active role, and workers accept from every pair."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the supervisor tells the admin port about the edge, and lets it do: plain values, no behaviour."""
+"""The state of the edge that the admin port shows, and the actions it may request: plain values, no behaviour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from common.metrics import Family
 @dataclass(frozen=True, slots=True)
 class Health:
     """What `/readyz` shows. An edge that cannot follow the feed (Postgres is out of reach, a copy is held, the disk is
-    full) is ready, since its replica serves on; `is_current` is false once it says so itself."""
+    full) is ready, since it serves from its replica; `is_current` is false once it reports that."""
 
     is_ready: bool
     is_current: bool

@@ -99,8 +99,8 @@ def _open(sockets: list[socket.socket], address: HostPort, variable: str, count:
         family, _, _, _, target = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        # Every process of the same user may join a SO_REUSEPORT group: only a bind without it tells
-        # whether another process, another edge say, listens already.
+        # Every process of the same user may join a SO_REUSEPORT group: only a bind without it fails
+        # when another process, such as another edge, listens already.
         with _bound(family, target, shared=False):
             pass
         listeners = [_bound(family, target, shared=True) for _ in range(count)]

@@ -85,7 +85,7 @@ class Supervisor:
         self._news.set()
 
     def take_over(self) -> None:
-        """Be on duty, and then accept."""
+        """Take the active role, and then accept."""
         self._aim = Serving()
         self._active_role.take(self._news.set)
         self._news.set()
@@ -158,7 +158,7 @@ class Supervisor:
         match self._aim:
             case Prepared():
                 if self._failures:
-                    raise OperatorError("a worker ended before it could accept: the log says why")
+                    raise OperatorError("a worker ended before it could accept: the log has the reason")
                 is_reached = self._roster.is_prepared
             case Serving():
                 is_reached = self._is_ready()

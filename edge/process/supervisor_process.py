@@ -85,4 +85,4 @@ async def _handle_commands(reader: asyncio.StreamReader, supervisor: Supervisor,
                 supervisor.upgrade_failed(command)
             case _:
                 log.warning("not understood", line=line.decode(errors="replace"))
-        log.info("told by the upgrade parent", command=str(command))
+        log.info("command from the upgrade parent", command=str(command))

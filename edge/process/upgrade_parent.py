@@ -2,18 +2,19 @@
 
 It starts a *generation* (a supervisor and its workers) and, on the signal to upgrade, another one of whatever is
 installed by then. It knows nothing of HTTP, TLS or the replica, so that it hardly ever needs a newer version itself.
-DESIGN has the supervisor exec the new version. A parent of both is what keeps the old one serving if the new one does
-not come up, whatever the reason; and its own pid, for systemd and `frontage up`, never changes.
+If the new generation does not start, the old one continues to serve; and the pid that systemd and `frontage up` know
+never changes.
 
-One generation at a time is *on duty*: writes the replica, holds the lease, answers at the admin port. An upgrade:
+One generation at a time has the *active role*: it writes the replica, holds the lease and answers at the admin port.
+An upgrade:
 
-    new   Prepare     its workers are there, and accept nothing yet         until here no client is affected
-    old   StandBack   off duty; its workers accept on
-    new   TakeOver    on duty; its workers accept too
-    old   Leave       accepts no more; what runs comes to its end, within the grace for upgrades
+    new   Prepare     its workers run, and accept nothing yet               until here no client is affected
+    old   StandBack   gives up the active role; its workers continue to accept
+    new   TakeOver    takes the active role; its workers accept too
+    old   Leave       accepts no more; open connections end within the grace period for upgrades
 
-Whatever fails before the last step ends the new generation and puts the old one back on duty. A generation that dies
-while it serves is replaced in the same way: those who queue at the sockets wait, and are served.
+A failure before the last step ends the new generation and gives the active role back to the old one. A generation that
+dies while it serves is replaced in the same way: clients queued at the sockets wait, and are served.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _IDENTITY = certificates.key_identity("any")  # the key depends on the purpose a
 
 def is_key_missing(keyring: Keyring, records: Iterable[bytes]) -> bool:
     """Whether one of the records is sealed under a master key that `keyring` does not hold. A record that is damaged
-    says nothing of the key."""
+    does not count."""
     return not all(keyring.has_key_for(_envelope(each), _IDENTITY) for each in records)
 
 

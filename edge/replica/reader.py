@@ -59,7 +59,7 @@ class ReplicaReader:
         return None if content is None else orjson.loads(content)
 
     def is_cut_off(self) -> bool:
-        """Whether this node has not heard from Postgres for as long as its lease stands."""
+        """Whether Postgres has not answered this node for a whole lease period."""
         with self._environment.begin(db=self._meta) as transaction:
             return transaction.get(CUT_OFF) is not None
 

@@ -1,4 +1,4 @@
-"""The replicator: keeps this node's replica equal to Postgres, and tells Postgres how far it is.
+"""The replicator: keeps this node's replica equal to Postgres, and reports its version to Postgres.
 
 Woken by the listener and by a slow poll, it catches up in one snapshot of the feed; wake-ups during a catch-up lead
 to exactly one more. Whatever Postgres does (gone, frozen, restored, another one), the replica serves what it
@@ -67,7 +67,7 @@ class Replicator:
         patience: Patience = DEFAULT_PATIENCE,
         keyring: Keyring | None = None,
     ) -> None:
-        """`keyring`: the keys of the workers; without them the condition says nothing of keys.
+        """`keyring`: the keys of the workers; without them the condition has no report on keys.
 
         `on_applied` is called in the loop with each version committed to the replica.
 
@@ -111,7 +111,7 @@ class Replicator:
 
     @property
     def connected(self) -> bool:
-        """Whether changes would be heard of at once."""
+        """Whether notifications of changes arrive at once."""
         return self._is_reached and self._listener.is_listening
 
     @property
@@ -396,7 +396,7 @@ class Replicator:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether the replica has not been equal to the feed since it was cut off: a new lease says nothing of that."""
+        """Whether the replica has not been equal to the feed since it was cut off: a new lease does not show that."""
         return self.store.is_cut_off and (self._equal_at is None or self._equal_at < self._cut_off_at)
 
     async def _say_farewell(self) -> None:

@@ -27,8 +27,9 @@ _ROUTE = "route"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the replica says of itself. `positions` are where it stands in each shard of the feed. `skew` is what its
-    checksum differed by from the feed's when it was copied: zero, unless the feed itself was wrong about its tables."""
+    """The replica's own record of its state. `positions` are its versions in each shard of the feed. `skew` is the
+    difference between its checksum and the feed's when it was copied: zero, unless the feed differed from its
+    tables."""
 
     serving: int = 0
     identity: str | None = None
