@@ -21,6 +21,7 @@ from api.rate_limits import RateLimits
 from api.requests import APPLICATION, CLIENT_ADDRESS, REQUEST_ID
 from api.schemas import answers
 from common.clock import Clock
+from common.dns.resolvers import PASS_SECONDS
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.settings import Networks
@@ -107,7 +108,7 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
                 async with admission.verification_slot(request[CLIENT_ADDRESS], named):
                     application = await authenticator.authenticate(request.headers)
             except TooManyWaiting as error:
-                raise _too_many_at_once() from error
+                raise _too_many_at_once(_FULL_QUEUE_SECONDS) from error
             request[APPLICATION] = application
             if wait := limits.charge_application(application.id):
                 raise too_many_requests(wait, "too many requests of this application")
@@ -121,18 +122,20 @@ def admitted(admission: Admission) -> Middleware:
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         if APPLICATION not in request:
             return await handler(request)
-        slot = admission.dns_slot if _asks_dns(request) else admission.slot
+        slot, free_after_seconds = admission.slot, _FULL_QUEUE_SECONDS
+        if _asks_dns(request):
+            slot, free_after_seconds = admission.dns_slot, PASS_SECONDS
         try:
             async with slot(request[APPLICATION].id):
                 return await handler(request)
         except TooManyWaiting as error:
-            raise _too_many_at_once() from error
+            raise _too_many_at_once(free_after_seconds) from error
 
     return admit_request
 
 
-def _too_many_at_once() -> Refused:
-    return too_many_requests(_FULL_QUEUE_SECONDS, "too many requests of this application at once")
+def _too_many_at_once(wait_seconds: float) -> Refused:
+    return too_many_requests(wait_seconds, "too many requests of this application at once")
 
 
 def _asks_dns(request: web.Request) -> bool:

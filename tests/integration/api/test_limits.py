@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
+
+from bench.lab.zone import Behaviour
 from common.db.session import Patience
-from tests.integration.api.conftest import open_service
+from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 
 
@@ -31,6 +36,20 @@ async def test_an_application_has_a_rate_of_its_own(dsn: str, tmp_path: Path, pr
         assert answers[0].status == 200
         expect_too_many(answers[-1], "too many requests of this application")
         assert (await other.get()).status == 200
+
+
+async def test_questions_beyond_those_on_dead_dns_are_refused_for_as_long_as_a_question_takes(service: Service) -> None:
+    service.zone.add("*.dead.test", "CNAME", "silent.test")
+    service.zone.misbehave("silent.test", Behaviour.TIMEOUT)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        partner = replace(await service.partner(), session=session)
+        asked = [asyncio.create_task(partner.get(domain=f"d{number}.dead.test")) for number in range(200)]
+        answers = [await answer for answer in asyncio.as_completed(asked)]
+    refused = [answer for answer in answers if answer.status != 400]
+    assert 0 < len(refused) <= 200 - 32 - 128
+    for answer in refused:
+        expect_too_many(answer, "too many requests of this application at once")
+        assert answer.headers["Retry-After"] == "6"
 
 
 async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tmp_path: Path, probe_port: int) -> None:
