@@ -1,6 +1,6 @@
 """Domains as rows: a customer's host name under a product, and the application it belongs to.
 
-Owns the SQL of ``domains`` and ``enrolments``. What leads to a certificate and what releases it is
+Owns the SQL of ``domains``. What leads to a certificate and what releases it is
 `common.db.orders`' and `common.db.certificates`' business; both are called here, in the same transaction.
 
 Rules
@@ -24,7 +24,7 @@ from typing import Literal
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, orders, outcomes, ownership
+from common.db import certificates, enrolments, orders, outcomes, ownership
 from common.errors import FrontageError
 from common.ownership import Claim
 
@@ -343,23 +343,9 @@ async def find(connection: Connection[Record], domain: str) -> list[Domain]:
 
 async def _count_enrolment(connection: Connection[Record], domain: str, product: Product, application_id: str) -> None:
     """Raises: `EnrolledTooOften`."""
-    again = await connection.fetchval(
-        "select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
-        " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
-        "  where earlier.domain = $1 and earlier.product = $2 and earlier.application_id = $3"
-        "  and earlier.enrolled_at < e.enrolled_at)",
-        domain,
-        product,
-        application_id,
-    )
-    if again >= MOST_AGAIN:
+    if await enrolments.count_again(connection, domain, product, application_id) >= MOST_AGAIN:
         raise EnrolledTooOften(domain)
-    await connection.execute(
-        "insert into enrolments (domain, product, application_id, enrolled_at) values ($1, $2, $3, clock_timestamp())",
-        domain,
-        product,
-        application_id,
-    )
+    await enrolments.record(connection, domain, product, application_id)
 
 
 async def _see_to_certificate(

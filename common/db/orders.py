@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias
 
 from asyncpg import Record
 
-from common.db import certificates, outcomes, revocations
+from common.db import certificates, enrolments, outcomes, revocations
 from common.db.certificates import Certificate
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
@@ -158,8 +158,7 @@ async def request_renewal(
     """
     await certificates.lock_domain(connection, domain)
     row = await connection.fetchrow(
-        "select state, live_at >= issued_at as is_live, (select count(*) from unnest(renewals_requested_at) as at"
-        " where at > now() - interval '24 hours') as renewals from orders left join certificates"
+        "select state, live_at >= issued_at as is_live from orders left join certificates"
         " on certificates.domain = orders.domain and released_at is null"
         " where orders.domain = $1 and orders.application_id = $2",
         domain,
@@ -168,14 +167,11 @@ async def request_renewal(
     if row is None:
         raise NotRenewable("this domain has no certificate of yours")
     if row["state"] == "failed" or (row["state"] == "issued" and row["is_live"]):
-        if most_a_day is not None and row["renewals"] >= most_a_day:
+        renewals = await enrolments.count(connection, domain, "renewal", application_id)
+        if most_a_day is not None and renewals >= most_a_day:
             raise NotRenewable("this domain has been renewed too many times in 24 hours")
         await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
-        await connection.execute(
-            "update orders set renewals_requested_at = array_append(array(select at from unnest(renewals_requested_at)"
-            " as at where at > now() - interval '24 hours' order by at), now()) where domain = $1",
-            domain,
-        )
+        await enrolments.record(connection, domain, "renewal", application_id)
     else:  # on its way
         await connection.execute(
             "update orders set due_at = now() where domain = $1 and due_at > now() and lease_until is null", domain

@@ -806,9 +806,13 @@ async def test_renewal_is_limited_to_five_a_day(service: Service, ssl_partner: S
     assert refusal(answer) == (502, words)
     assert await order_state(service, DOMAIN) == "issued"
 
+    assert (await ssl_partner.delete(DOMAIN)).status == 200
+    assert (await ssl_partner.post(DOMAIN)).status == 200
+    await go_live(service, DOMAIN, ssl_partner.id)
+    assert refusal(await ssl_partner.put(DOMAIN)) == (502, words)  # enrolling it again does not reset the limit
+
     async with service.database.connection() as connection:
         await connection.execute(
-            "update orders set renewals_requested_at = array(select at - interval '1 day'"
-            " from unnest(renewals_requested_at) as at)"
+            "update enrolments set enrolled_at = enrolled_at - interval '1 day' where product = 'renewal'"
         )
     assert (await ssl_partner.put(DOMAIN)).status == 200

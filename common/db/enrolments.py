@@ -1,0 +1,47 @@
+"""Enrolments and requested renewals as rows, which the limits of 24 hours count. Owns the SQL of ``enrolments``.
+
+A row outlives its domain: a domain that is deleted and enrolled again meets the same limits.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from common.db.session import Connection
+
+Action: TypeAlias = Literal["power", "secure", "renewal"]
+
+
+async def count_again(connection: Connection, domain: str, action: Action, application_id: str) -> int:
+    """Return how often the application repeated the action in 24 hours; its first time is not counted."""
+    count: int = await connection.fetchval(
+        "select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
+        " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
+        "  where earlier.domain = $1 and earlier.product = $2 and earlier.application_id = $3"
+        "  and earlier.enrolled_at < e.enrolled_at)",
+        domain,
+        action,
+        application_id,
+    )
+    return count
+
+
+async def count(connection: Connection, domain: str, action: Action, application_id: str) -> int:
+    """Return how often the application took the action in 24 hours."""
+    count: int = await connection.fetchval(
+        "select count(*) from enrolments where domain = $1 and product = $2 and application_id = $3"
+        " and enrolled_at > now() - interval '24 hours'",
+        domain,
+        action,
+        application_id,
+    )
+    return count
+
+
+async def record(connection: Connection, domain: str, action: Action, application_id: str) -> None:
+    await connection.execute(
+        "insert into enrolments (domain, product, application_id, enrolled_at) values ($1, $2, $3, clock_timestamp())",
+        domain,
+        action,
+        application_id,
+    )
