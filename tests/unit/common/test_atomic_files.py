@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from common import atomic_files
+from common.secrets import load_keyring
 
 
 def mode(path: Path) -> int:
@@ -52,3 +53,8 @@ def test_the_mode_does_not_depend_on_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert mode(tmp_path / "root.pem") == 0o644
+
+
+def test_a_draft_left_by_a_crash_of_a_process_with_the_same_pid_does_not_stop_the_next_write(tmp_path: Path) -> None:
+    (tmp_path / f".master.key.{os.getpid()}").write_bytes(b"half a k")
+    assert load_keyring(tmp_path / "master.key", create=True).current
