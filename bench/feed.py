@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import re
 import statistics
 import sys
@@ -31,6 +32,7 @@ _GOAL = 2000
 _DOMAINS = 10_000
 _POLL_SECONDS = 0.05
 _SPARE_SECONDS = 30
+_CONNECTIONS_A_SECOND = 10
 
 _UPDATE = {
     "unrouted": "update orders set attempts = attempts + 1 where domain = 'd' || :number",
@@ -152,7 +154,7 @@ async def _run_all(arguments: argparse.Namespace, directory: Path, dsn: str, cha
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(Reader(connection).follow(is_over))
             try:
-                runs = [await _pgbench(dsn, script, writers, arguments.seconds) for _ in range(arguments.runs)]
+                runs = [await run_pgbench(dsn, script, writers, arguments.seconds) for _ in range(arguments.runs)]
             finally:
                 is_over.set()
     finally:
@@ -160,8 +162,14 @@ async def _run_all(arguments: argparse.Namespace, directory: Path, dsn: str, cha
     return Figure(change, writers, [commits for commits, _ in runs], statistics.median(latency for _, latency in runs))
 
 
-async def _pgbench(dsn: str, script: Path, writers: int, seconds: int) -> tuple[float, float]:
-    """Commits a second, and milliseconds a commit."""
+async def run_pgbench(dsn: str, script: Path, writers: int, seconds: int) -> tuple[float, float]:
+    """Commits a second, and milliseconds a commit, by writers that run for `seconds` or more.
+
+    pgbench's time begins before its clients connect; its figures begin afterwards.
+
+    Raises: `FrontageError`.
+    """
+    seconds += math.ceil(writers / _CONNECTIONS_A_SECOND)
     process = await asyncio.create_subprocess_exec(
         str(binaries.find(None).postgres.with_name("pgbench")),
         *("--no-vacuum", "--protocol", "prepared", "--client", str(writers), "--jobs", str(min(writers, 2))),
