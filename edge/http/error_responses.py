@@ -24,7 +24,7 @@ class ErrorResponse(NamedTuple):
 
 BAD_REQUEST: Final = ErrorResponse(400, "bad_request", "The request is not valid HTTP/1.1.", close=True)
 BAD_HOST: Final = ErrorResponse(400, "bad_host", "The request needs one valid Host.", close=True)
-CLIMBING_PATH: Final = ErrorResponse(400, "climbing_path", "The path climbs out of its folder.")
+CLIMBING_PATH: Final = ErrorResponse(400, "climbing_path", "The path climbs above the root.")
 NOT_ENROLLED: Final = ErrorResponse(404, "domain_not_enrolled", "There is nothing at this address.")
 METHOD_NOT_ALLOWED: Final = ErrorResponse(405, "method_not_allowed", "This method is not available here.", close=True)
 REQUEST_TIMEOUT: Final = ErrorResponse(408, "request_timeout", "The request took too long to arrive.", close=True)

@@ -71,7 +71,7 @@ class RequestHead:
         return self.target.partition(b"?")[0]
 
 
-_LINE: Final = rb"(" + fields.TOKEN + rb"+) ([!-~]+) HTTP/1\.([0-9])"
+_LINE: Final = rb"(" + fields.TOKEN + rb"+) ([!-~\x80-\xff]+) HTTP/1\.([0-9])"
 _REQUEST_LINE: Final = re.compile(_LINE + rb"(?=\r\n)")
 _HEAD: Final = re.compile(_LINE + rb"(" + fields.LINES + rb")\r\n\r\n")
 _SMALLEST_FIELD_BYTES: Final = 4  # CR LF name colon
@@ -109,6 +109,7 @@ _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])
 _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
+_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
 
 
@@ -138,6 +139,8 @@ def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
     if match is None or len(head) > limits.head_bytes:
         raise Refused(_what_is_wrong(head, limits))
     method, target, stated_minor, block = match.groups()
+    if not target.isascii():
+        target = _percent_encoded(target)
     if method in _REFUSED_METHODS:
         raise Refused(METHOD_NOT_ALLOWED)
     _check_limits(head, target, limits)
@@ -146,6 +149,18 @@ def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
     if not _llhttp_accepts(method, target, minor, block):  # last: it does not say why
         raise Refused(BAD_REQUEST)
     return request
+
+
+def _percent_encoded(target: bytes) -> bytes:
+    """Some clients send UTF-8 as it is; what reaches the origin is a URI (RFC 3986 §2.5).
+
+    Raises: `Refused` for other octets.
+    """
+    try:
+        target.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(BAD_REQUEST) from error
+    return _NOT_ASCII.sub(lambda octet: b"%%%02X" % ord(octet[0]), target)
 
 
 def _check_limits(head: bytes, target: bytes, limits: HeadLimits) -> None:

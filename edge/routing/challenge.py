@@ -13,12 +13,13 @@ from typing import Final
 from edge.http.request import RequestHead
 
 PREFIX: Final = b"/.well-known/acme-challenge/"
+_MAY_CLIMB: Final = re.compile(rb"(?:[.]|%2e){2}", re.IGNORECASE)  # ".." leads elsewhere
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{1,256}")  # base64url without padding
 
 
 def is_challenge(head: RequestHead) -> bool:
     """Whether this is a challenge request. Challenges are never redirected to HTTPS: the certificate may be missing."""
-    return head.target.startswith(PREFIX)
+    return head.target.startswith(PREFIX) and _MAY_CLIMB.search(head.path, len(PREFIX)) is None
 
 
 def key_authorization(head: RequestHead, thumbprint: bytes) -> bytes | None:

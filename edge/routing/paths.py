@@ -1,6 +1,6 @@
 """Paths between a customer's domain and an application's URL. Bytes in, the same bytes out, plus a prefix.
 
-Percent-encoding, ``//`` and queries pass untouched; what could climb out of the application's path is refused.
+Percent-encoding, ``//``, ``..`` and queries pass untouched; what climbs out of the application's path is refused.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from edge.http.error_responses import CLIMBING_PATH, Refused
 from edge.routing.route import Route
 
 _may_climb: Final = re.compile(rb"\.\.|[%\\]").search
-_ENCODED: Final = re.compile(rb"%2e|%2f|%5c", re.IGNORECASE)
-_DECODED: Final = {b"%2e": b".", b"%2f": b"/", b"%5c": b"/"}
+_ENCODED_DOT: Final = re.compile(rb"%2e", re.IGNORECASE)
+_HIDDEN_SLASH: Final = re.compile(rb"%2f|%5c|\\", re.IGNORECASE)  # a slash to some servers
 
 
 def rewrite(route: Route, target: bytes) -> bytes:
     """The target to ask the origin for. `target` is in origin-form or ``*``.
 
-    Raises: `Refused` when a segment climbs (``..`` however it is written).
+    Raises: `Refused` when ``..``, however it is written, climbs above the root.
     """
     if _may_climb(target) is not None and _climbs(target.partition(b"?")[0]):
         raise Refused(CLIMBING_PATH)
@@ -38,11 +38,33 @@ def join(base_path: bytes, target: bytes) -> bytes:
 
 
 def is_root_path(root_paths: tuple[bytes, ...], path: bytes) -> bool:
-    """Whether one of `root_paths` covers `path`, by whole segments."""
-    return any(path.startswith(root) and path[len(root) : len(root) + 1] in (b"", b"/") for root in root_paths)
+    """Whether one of `root_paths` covers `path`, by whole segments, and ``..`` does not climb out of it."""
+    return any(
+        path.startswith(root) and path[len(root) : len(root) + 1] in (b"", b"/") and not _climbs(path[len(root) :])
+        for root in root_paths
+    )
 
 
 def _climbs(path: bytes) -> bool:
-    decoded = _ENCODED.sub(lambda match: _DECODED[match[0].lower()], path).replace(b"\\", b"/")
-    # A segment's parameters (RFC 3986 §3.3) do not keep servers from climbing: "..;a=b".
-    return any(segment.partition(b";")[0] == b".." for segment in decoded.split(b"/"))
+    """Whether `path` leads above its first segment for any server, however lenient.
+
+    Servers differ on hidden slashes, on whether empty segments count, and on parameters (``..;a=b``, RFC 3986 §3.3).
+    """
+    path = _ENCODED_DOT.sub(b".", path)
+    if b".." not in path:
+        return False
+    if _HIDDEN_SLASH.search(path) is not None:
+        return any(_is_parent(segment) for segment in _HIDDEN_SLASH.sub(b"/", path).split(b"/"))
+    depth = 0
+    for segment in path.split(b"/"):
+        if _is_parent(segment):
+            depth -= 1
+            if depth < 0:
+                return True
+        elif segment.partition(b";")[0] not in (b"", b"."):
+            depth += 1
+    return False
+
+
+def _is_parent(segment: bytes) -> bool:
+    return segment.partition(b";")[0] == b".."

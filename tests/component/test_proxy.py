@@ -470,6 +470,26 @@ async def test_half_closed_client_gets_its_answer_however_long_the_origin_takes(
         assert body == b"ok"
 
 
+async def test_paths_with_parents_and_raw_utf_8_are_served(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        seen.append((await wire.head()).split()[1])
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url + "/app")
+        proxy.change()
+        options = ("--silent", "--path-as-is", "-H", "Host: shop.example.com")
+        url = f"http://127.0.0.1:{proxy.port}/a/../b"
+        curl = await asyncio.create_subprocess_exec("curl", *options, url, stdout=asyncio.subprocess.PIPE)
+        assert (await curl.communicate())[0] == b"ok"
+        client = await proxy.connect()  # curl encodes
+        await client.send(GET.replace(b"GET /", b"GET /caf\xc3\xa9"))
+        assert (await client.response())[1] == b"ok"
+    assert seen == [b"/app/a/../b", b"/app/caf%C3%A9"]
+
+
 async def test_a_client_that_does_not_read_stops_the_origin(tmp_path: Path) -> None:
     sent = 0
     stalled = asyncio.Event()

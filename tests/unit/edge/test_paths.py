@@ -31,6 +31,9 @@ def route(base: bytes = b"/app", *roots: bytes) -> Route:
         (b"/app", b"/a..b/...", b"/app/a..b/..."),
         (b"/app", b"/./x", b"/app/./x"),
         (b"/app", b"*", b"*"),
+        (b"/app", b"/a/../b", b"/app/a/../b"),
+        (b"", b"/a/%2E./b?c", b"/a/%2E./b?c"),
+        (b"/app", b"/a/b/../../c/..", b"/app/a/b/../../c/.."),
     ],
 )
 def test_targets_get_the_applications_path_and_pass_byte_for_byte(base: bytes, target: bytes, expected: bytes) -> None:
@@ -39,7 +42,22 @@ def test_targets_get_the_applications_path_and_pass_byte_for_byte(base: bytes, t
 
 @pytest.mark.parametrize(
     "path",
-    [b"/..", b"/a/../b", b"/%2e%2e/", b"/.%2E", b"/a%2f..%2fb", b"/a\\..\\b", b"/%5c..", b"/..;x=y/z", b"/a/%2E./"],
+    [
+        b"/..",
+        b"/../a",
+        b"/a/../../b",
+        b"/a//../../b",
+        b"/a/./../../b",
+        b"/a/.;x/../../b",
+        b"/a/..;x/..;y/b/c",
+        b"/%2e%2e/",
+        b"/.%2E",
+        b"/a%2f..%2fb",
+        b"/a%2f../..",
+        b"/a\\..\\b",
+        b"/%5c..",
+        b"/..;x=y/z",
+    ],
 )
 def test_paths_that_climb_are_refused(path: bytes) -> None:
     with pytest.raises(Refused) as caught:
@@ -54,6 +72,9 @@ def test_paths_that_climb_are_refused(path: bytes) -> None:
         (b"/static/a.js?v=1", b"/static/a.js?v=1"),
         (b"/staticx", b"/app/staticx"),
         (b"/Static/a", b"/app/Static/a"),
+        (b"/static/a/../b", b"/static/a/../b"),
+        (b"/static/../admin", b"/app/static/../admin"),
+        (b"/static/a/..%2e/b", b"/static/a/..%2e/b"),
     ],
 )
 def test_root_paths_match_whole_segments(path: bytes, expected: bytes) -> None:

@@ -232,6 +232,13 @@ def test_other_fields_with_such_beginnings_are_forwarded(name: str) -> None:
     assert read(head(f"{name}: y")).kept == f"\r\n{name}: y".encode()
 
 
+def test_utf_8_in_a_target_is_percent_encoded() -> None:
+    raw = "GET /caf\u00e9/\u65e5?q=\u20ac%20 HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+    assert read(raw).target == b"/caf%C3%A9/%E6%97%A5?q=%E2%82%AC%20"
+    assert refusal(raw.replace(b"\xc3\xa9", b"\xe9")) == BAD_REQUEST
+    assert refusal(raw.replace(b"\xc3\xa9", b"\xc3\xa9" * 2000)) == TARGET_TOO_LONG
+
+
 def test_fields_named_in_connection_end_here() -> None:
     request = read(head("Connection: close, X-Secret", "x-secret: 1", "X-Secret-2: 2"))
     assert request.kept == b"\r\nX-Secret-2: 2"
