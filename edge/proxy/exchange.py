@@ -46,6 +46,9 @@ MAX_INTERIM_RESPONSES: Final = 32
 # What may wait in memory for a lease before the client is paused.
 MAX_WAITING_BODY_BYTES: Final = 65_536
 
+# How much of a request's body is kept for a second try.
+MAX_KEPT_BODY_BYTES: Final = 65_536
+
 _IDEMPOTENT: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})  # RFC 9110 §9.2.2
 
 
@@ -134,6 +137,7 @@ class Exchange:
         "_context",
         "_interim_count",
         "_is_half_closed",
+        "_kept_body",
         "_request_chunks",
         "_request_left",
         "_response",
@@ -183,6 +187,7 @@ class Exchange:
         self._upstream: UpstreamConnection | None = None
         self._upstream_head = upstream_head
         self._upstream_is_paused = False
+        self._kept_body: bytes | None = b""  # body, framed, as consumed so far; None: not to be sent again
         self._waiting = b""  # body, framed, that came before the lease
         self._request_left = head.body if head.body > 0 else 0
         self._request_chunks = chunks.ChunkReader(context.max_body_bytes) if head.body == CHUNKED else None
@@ -267,6 +272,9 @@ class Exchange:
 
     def _pass_up(self, data: bytes) -> None:
         self.bytes_up += len(data)
+        if self._kept_body is not None and self.phase is not TUNNEL:
+            is_kept = self.head.method in _IDEMPOTENT and len(self._kept_body) + len(data) <= MAX_KEPT_BODY_BYTES
+            self._kept_body = self._kept_body + data if is_kept else None
         if self.phase is WAITING:
             self._waiting += data
             if len(self._waiting) > MAX_WAITING_BODY_BYTES:
@@ -467,6 +475,7 @@ class Exchange:
             if self._may_retry():
                 self._retried = True
                 self.phase = WAITING
+                self._waiting = self._kept_body or b""
                 self.client.set_deadline(self._context.timeouts.connect)
                 self._context.dispatcher.request(self.route.origin, self)
             else:
@@ -489,7 +498,7 @@ class Exchange:
         return (
             self.reused
             and not self._retried
-            and not self._body_consumed
+            and self._kept_body is not None
             and not self._response_head
             and self._interim_count == 0
             and self.head.method in _IDEMPOTENT

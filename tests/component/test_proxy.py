@@ -412,6 +412,30 @@ async def test_a_reused_connection_that_died_retries_get_once_and_post_never(tmp
         assert len(there.connections) == 2
 
 
+@pytest.mark.parametrize("method", [b"PUT", b"DELETE"])
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
+)
+async def test_small_body_is_sent_again_when_a_reused_connection_has_died(
+    tmp_path: Path, method: bytes, framing: bytes
+) -> None:
+    async def script(wire: Wire) -> None:
+        head, body = await wire.response()
+        if b"chunked" in head:
+            body = await wire.chunks()
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        await wire.head()  # and closes without an answer
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        for count in (1, 2, 3):
+            await client.send(method + b" / HTTP/1.1\r\nHost: shop.example.com\r\n" + framing)
+            assert (await client.response())[1] == b"hello"
+            assert len(there.connections) == count
+
+
 async def test_a_client_that_leaves_frees_its_lease(tmp_path: Path) -> None:
     left = asyncio.Event()
 
