@@ -35,10 +35,10 @@ def test_without_a_demo_it_says_what_to_start(tmp_path: Path) -> None:
 def test_every_kind_of_user_is_served_on_several_domains(tmp_path: Path) -> None:
     with Demo.started(env=environment(tmp_path), cwd=tmp_path) as demo:
         demo.read_until("Ctrl-C")
-        run = locust("--headless", "-u", "12", "-r", "12", "-t", "6s", "--domains", "3", tmp_path=tmp_path)
+        run = locust("--headless", "-u", "12", "-r", "12", "-t", "15s", "--domains", "3", tmp_path=tmp_path)
         watch = locust(
             "Partner",
-            *("--headless", "-u", "2", "-r", "2", "-t", "6s", "--domains", "1", "--tags", "monitor"),
+            *("--headless", "-u", "2", "-r", "2", "-t", "15s", "--domains", "1", "--tags", "monitor"),
             tmp_path=tmp_path,
         )
     assert run.returncode == 0, run.stderr

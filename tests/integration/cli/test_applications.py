@@ -203,6 +203,7 @@ def test_a_target_of_another_application_and_an_unknown_id_are_one_line(
 def test_a_wrong_master_key_is_refused(env: dict[str, str], tmp_path: Path) -> None:
     other = tmp_path / "other.key"
     other.write_text("00000000 " + "A" * 43 + "=\n")
+    other.chmod(0o600)
     assert_one_line(run("app", "list", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
     assert_one_line(run("migrate", env=env | {"FRONTAGE_MASTER_KEY_FILE": str(other)}), "master key")
     mistyped = tmp_path / "mistyped.key"
