@@ -46,7 +46,7 @@ async def test_the_feed_still_equals_its_tables_after_an_upgrade(
     try:
         async with open_snapshot(connection) as snapshot:
             entries = [entry async for batch in snapshot.everything() for entry in batch]
-            changes = [entry async for batch in snapshot.changes(2) for entry in batch]
+            changes = [entry async for batch in snapshot.changes((2,)) for entry in batch]
             assert checksum(entries) == snapshot.head.checksum
             assert [(entry.kind, entry.key) for entry in changes] == [("application", "a")]
     finally:
@@ -87,7 +87,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
 
 async def changed(database: Database) -> list[Entry]:
     async with database.connection() as connection, open_snapshot(connection) as snapshot:
-        return [entry async for batch in snapshot.changes(0) for entry in batch]
+        return [entry async for batch in snapshot.changes(()) for entry in batch]
 
 
 async def test_a_rotated_signature_key_leaves_its_predecessor_signing_for_a_while(database: Database) -> None:
