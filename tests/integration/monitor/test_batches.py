@@ -253,7 +253,8 @@ async def test_an_item_we_cannot_do_fails_in_the_end_and_alone(shop: Database) -
     async with working(shop, processing=processing):
         await until_over(shop, batch_id)
     assert processing.tries == MOST_FAILURES
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 3, (("d1.test", None),))
+    failure = batches.Failure("d1.test", None, "it could not be done, for reasons inside Frontage")
+    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 3, (failure,))
     assert await watched(shop) == ["d0.test", "d2.test", "d3.test"]
 
 
