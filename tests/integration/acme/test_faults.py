@@ -59,7 +59,7 @@ async def test_order_whose_answer_was_lost_counts_and_is_not_repeated_at_once(
         faulty.fail("new order", drop="after")
         with pytest.raises(IssuanceFailed, match="broke off the connection") as failed:
             await attempts.by(issuer)
-        assert failed.value.response == "unavailable"
+        assert failed.value.kind == "unavailable"
         assert [name for name, _ in attempts.journal.entries] == ["reserve"]
         assert len(faulty.orders) == 1
         await attempts.by(issuer)
@@ -82,7 +82,7 @@ async def test_order_that_was_refused_is_given_back_and_waits_as_long_as_asked(
         )
         with pytest.raises(IssuanceFailed, match="too many certificates already issued") as failed:
             await attempts.by(issuer)
-        assert failed.value.response == ("rate_limited" if status == 429 else "unavailable")
+        assert failed.value.kind == ("rate_limited" if status == 429 else "unavailable")
         assert failed.value.retry_after_seconds == 3600
         assert [name for name, _ in attempts.journal.entries] == ["reserve", "give back"]
         await attempts.by(issuer)
@@ -98,7 +98,7 @@ async def test_an_authority_that_fails_for_long_in_the_middle_is_left_and_its_or
             faulty.fail(step, drop="after", times=3)
             with pytest.raises(IssuanceFailed) as failed:
                 await attempts.by(issuer)
-            assert (failed.value.response, failed.value.is_open) == ("unavailable", True)
+            assert (failed.value.kind, failed.value.is_open) == ("unavailable", True)
             first = await attempts.by(issuer)
             assert await attempts.by(issuer) == first
             assert [name for name, _ in attempts.journal.entries] == ["reserve", "placed"]
@@ -122,7 +122,7 @@ async def test_an_authority_that_has_had_enough_in_the_middle_keeps_the_order(
         faulty.fail("order", status=429, problem="rateLimited", headers={"Retry-After": "60"})
         with pytest.raises(IssuanceFailed) as failed:
             await attempts.by(issuer)
-        assert (failed.value.response, failed.value.is_open) == ("rate_limited", True)
+        assert (failed.value.kind, failed.value.is_open) == ("rate_limited", True)
         assert failed.value.retry_after_seconds == 60
         await attempts.by(issuer)
     assert len(faulty.orders) == 1
@@ -169,7 +169,7 @@ async def test_authority_nobody_can_connect_to_takes_no_reservation(
     async with opened(pebble, database, keyring, answering, "https://127.0.0.1:1/dir") as issuer:
         with pytest.raises(IssuanceFailed, match=r"127\.0\.0\.1 cannot be connected to") as failed:
             await attempts.by(issuer)
-    assert failed.value.response == "unavailable"
+    assert failed.value.kind == "unavailable"
     assert attempts.journal.entries == []
 
 

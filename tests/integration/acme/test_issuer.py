@@ -82,7 +82,7 @@ async def test_wrong_answer_fails_with_the_authoritys_reason_and_the_next_attemp
         answering.is_wrong = True
         with pytest.raises(IssuanceFailed, match=f"could not validate {DOMAIN}: .*Welcome to our shop") as failed:
             await attempts.by(issuer)
-        assert failed.value.response == "validation"
+        assert failed.value.kind == "validation"
         answering.is_wrong = False
         await attempts.by(issuer)
     names = [name for name, _ in attempts.journal.entries]
@@ -101,7 +101,7 @@ async def test_nobody_at_the_domain_is_told_in_plain_words(
     ):
         with pytest.raises(IssuanceFailed, match="refused") as failed:
             await Attempts().by(issuer)
-        assert failed.value.response == "validation"
+        assert failed.value.kind == "validation"
 
 
 async def test_two_monitors_that_start_at_once_have_one_account(

@@ -113,7 +113,7 @@ async def test_words_and_time_when_all_give_none(issuer: Issuer, faulty: FaultyC
     second.fail("new order", status=429, problem="rateLimited", detail="two", headers={"Retry-After": "3600"})
     with pytest.raises(IssuanceFailed, match=r"one.*; .*two") as failed:
         await Attempts().by(issuer)
-    assert failed.value.response == "rate_limited"
+    assert failed.value.kind == "rate_limited"
     assert failed.value.retry_after_seconds == 3600
 
 
@@ -148,7 +148,7 @@ async def test_caa_record_that_names_others_only_is_obeyed(
         IssuanceFailed, match=r"CAA records of customer\.example let elsewhere\.example issue"
     ) as failed:
         await attempts.by(issuer)
-    assert failed.value.response == "caa"
+    assert failed.value.kind == "caa"
     assert attempts.journal.entries == []
     assert faulty.orders == second.orders == []
 
@@ -181,7 +181,7 @@ async def test_dns_that_cannot_be_asked_is_no_permission(issuer: Issuer, pebble:
     attempts = Attempts()
     with pytest.raises(IssuanceFailed, match="could not be looked up") as failed:
         await attempts.by(issuer)
-    assert failed.value.response == "unavailable"
+    assert failed.value.kind == "unavailable"
     assert attempts.journal.entries == []
     await pebble.tell_dns("clear-servfail", host=f"{DOMAIN}.")
     await attempts.by(issuer)
