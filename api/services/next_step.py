@@ -144,7 +144,7 @@ def _edges(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     unable = [edge for edge in reach.behind if not edge.follows]
     if unable:
         words = "; ".join(map(describe_edge, unable))
-        operator = "The operator has to mend it: `frontage doctor` says how"
+        operator = "The operator has to mend it: `frontage doctor` shows how"
         return NextStep("action needed", f"{len(unable)} of {reach.alive} edges may not serve it: {words}. {operator}.")
     if reach.behind:
         return NextStep("waiting", f"Wait a moment: {of_edges(reach)[0].hint}")

@@ -1,4 +1,4 @@
-"""What a request tells the origin about the client (SPEC 4.7), stated by us alone.
+"""What a request tells the origin about the client, stated by us alone.
 
 The fields of the same names that came with the request were cut out with its head (`edge.http.request`).
 """

@@ -28,7 +28,7 @@ class Origin(NamedTuple):
 
 
 class RedirectTo(NamedTuple):
-    """Where every visitor is sent on to instead (SPEC 2.2)."""
+    """Where every visitor is sent on to instead."""
 
     host: str  # in canonical form
     authority: bytes  # with the scheme: https://www.example.com

@@ -23,7 +23,7 @@ class Finding:
     remedy: str = ""
 
     @property
-    def says(self) -> str:
+    def text(self) -> str:
         return f"{self.seen}: {self.remedy}" if self.remedy else self.seen
 
     def as_json(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def show(findings: Sequence[Finding], *, as_json: bool) -> None:
         _show_table(findings)
     else:
         for finding in findings:
-            typer.echo(f"{finding.state.value}: {finding.subject}: {finding.says}")
+            typer.echo(f"{finding.state.value}: {finding.subject}: {finding.text}")
 
 
 def _show_table(findings: Sequence[Finding]) -> None:
@@ -33,5 +33,5 @@ def _show_table(findings: Sequence[Finding]) -> None:
     table = Table("check", "", "what was seen, and what to do", box=None, pad_edge=False)
     for finding in findings:
         colour = _COLOURS[finding.state]
-        table.add_row(finding.subject, f"[{colour}]{finding.state.value}[/{colour}]", escape(finding.says))
+        table.add_row(finding.subject, f"[{colour}]{finding.state.value}[/{colour}]", escape(finding.text))
     Console().print(table)

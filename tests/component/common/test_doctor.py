@@ -26,7 +26,7 @@ def test_a_directory_that_is_not_trusted_names_the_variable_for_a_ca_of_ones_own
         finding, *_ = authorities.check_authorities(load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": url}))
         answering.join()
     assert finding.state is State.BROKEN
-    assert "FRONTAGE_ACME_CA_FILE" in finding.says
+    assert "FRONTAGE_ACME_CA_FILE" in finding.text
 
 
 class Alive(http.server.BaseHTTPRequestHandler):
@@ -65,6 +65,6 @@ def test_ports_of_roles_that_run_are_theirs_and_the_others_have_to_be_free() -> 
         environ["FRONTAGE_API_LISTEN"] = held.enter_context(a_role())
         both = machine.check_ports(load(environ), is_up=False)
     assert taken.state is State.BROKEN
-    assert taken.says.startswith("FRONTAGE_API_LISTEN: ")
-    assert (free.state, "`frontage edge` on this machine" in free.says) == (State.OK, True)
-    assert (both.state, "`frontage edge` and `frontage api`" in both.says) == (State.OK, True)
+    assert taken.text.startswith("FRONTAGE_API_LISTEN: ")
+    assert (free.state, "`frontage edge` on this machine" in free.text) == (State.OK, True)
+    assert (both.state, "`frontage edge` and `frontage api`" in both.text) == (State.OK, True)

@@ -25,18 +25,18 @@ async def look(pebble: Pebble, directory: str, **more: str) -> Finding:
 async def test_directories_are_asked(pebble: Pebble, faulty: FaultyCa, tmp_path: Path) -> None:
     assert (await look(pebble, pebble.directory)).state is State.OK
     untrusted = await look(pebble, pebble.directory, FRONTAGE_ACME_CA_FILE="")
-    assert (untrusted.state, "is not trusted" in untrusted.says, "FRONTAGE_ACME_CA_FILE" in untrusted.says) == (
+    assert (untrusted.state, "is not trusted" in untrusted.text, "FRONTAGE_ACME_CA_FILE" in untrusted.text) == (
         State.BROKEN,
         True,
         True,
     )
     missing = await look(pebble, pebble.directory, FRONTAGE_ACME_CA_FILE=str(tmp_path / "none"))
-    assert (missing.state, "FRONTAGE_ACME_CA_FILE" in missing.says) == (State.BROKEN, True)
+    assert (missing.state, "FRONTAGE_ACME_CA_FILE" in missing.text) == (State.BROKEN, True)
     faulty.meta = {"externalAccountRequired": True}
     external = await look(pebble, faulty.directory)
-    assert (external.state, "FRONTAGE_ACME_EAB" in external.says) == (State.BROKEN, True)
+    assert (external.state, "FRONTAGE_ACME_EAB" in external.text) == (State.BROKEN, True)
     authority = faulty.directory.split("/")[2]
     bound = await look(pebble, faulty.directory, FRONTAGE_ACME_EAB=f"{authority}=kid:{'x' * 32}")
     assert bound.state is State.OK
     faulty.fail("directory", body=b"[]")
-    assert "no ACME directory" in (await look(pebble, faulty.directory)).says
+    assert "no ACME directory" in (await look(pebble, faulty.directory)).text

@@ -73,11 +73,11 @@ async def test_a_lost_key_file_is_told_from_one_that_was_never_made(database: Da
     settings.key_file.unlink()
     lost = await check_keys(settings, database)
     assert (lost.state, lost.remedy.startswith("restore it from your backup")) == (State.BROKEN, True)
-    assert "migrate" not in lost.says
+    assert "migrate" not in lost.text
 
     load_keyring(settings.key_file, create=True)
     other = await check_keys(settings, database)
-    assert (other.state, "does not belong to this database" in other.says) == (State.BROKEN, True)
+    assert (other.state, "does not belong to this database" in other.text) == (State.BROKEN, True)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_disks_are_judged_by_what_is_free(tmp_path: Path) -> None:
 
 
 async def test_a_database_that_can_write_is_well(database: Database) -> None:
-    assert [finding.says for finding in await check_space(database) if finding.state is State.BROKEN] == []
+    assert [finding.text for finding in await check_space(database) if finding.state is State.BROKEN] == []
 
 
 # Clocks --------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ async def test_edges_and_monitors_are_judged_by_their_leases(database: Database)
         await connection.execute("update edge_nodes set lease_until = now() where host = 'edge-b'")
         await monitor_nodes.report(connection, "monitor-b", "host-b", "internal bbbb", ("batches",))
     findings = await examine_nodes(database)
-    says = " | ".join(finding.says for finding in findings)
+    says = " | ".join(finding.text for finding in findings)
     assert "01234567 on edge-a: cannot write the replica: free space on that disk" in says
     assert "98765432 on edge-b left without ending its lease" in says
     assert "2 internal CAs" in says

@@ -151,9 +151,9 @@ async def test_doctor_notes_webhooks_that_are_disabled_or_will_be(partner: Datab
     async with partner.transaction() as connection:
         await webhook_endpoints.disable(connection, APPLICATION)
     [disabled] = await check_webhooks(partner)
-    assert "will be disabled at" in warned.says
-    assert "is disabled since" in disabled.says
-    assert f"frontage app set {APPLICATION} --webhook-url" in disabled.says
+    assert "will be disabled at" in warned.text
+    assert "is disabled since" in disabled.text
+    assert f"frontage app set {APPLICATION} --webhook-url" in disabled.text
 
 
 async def test_link_shows_its_records_until_it_expires(partner: Database) -> None:

@@ -28,7 +28,7 @@ from common.settings import load
 def test_an_edge_is_judged_by_what_it_serves_from(health: dict[str, Any] | None, state: State, word: str) -> None:
     finding, *_ = nodes.judge_edge(load({}), health)
     assert finding.state is state
-    assert word in finding.says
+    assert word in finding.text
 
 
 def test_a_master_key_that_others_can_read_is_broken(tmp_path: Path) -> None:
@@ -37,28 +37,28 @@ def test_a_master_key_that_others_can_read_is_broken(tmp_path: Path) -> None:
     load_keyring(settings.key_file, create=True)
     assert machine.check_master_key(settings).state is State.OK
     settings.key_file.chmod(0o644)
-    assert "chmod 600" in machine.check_master_key(settings).says
+    assert "chmod 600" in machine.check_master_key(settings).text
 
 
 def test_a_bad_setting_is_the_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRONTAGE_NOSUCH", "1")
     [finding] = examine()
     assert finding.state is State.BROKEN
-    assert "FRONTAGE_NOSUCH" in finding.says
+    assert "FRONTAGE_NOSUCH" in finding.text
 
 
 async def test_targets_that_only_this_machine_knows_are_noted() -> None:
     [finding] = await names.check_targets(load({}))
-    assert (finding.state, "FRONTAGE_POWER_TARGET and FRONTAGE_SSL_TARGET" in finding.says) == (State.NOTE, True)
+    assert (finding.state, "FRONTAGE_POWER_TARGET and FRONTAGE_SSL_TARGET" in finding.text) == (State.NOTE, True)
 
 
 def test_certificates_of_our_own_ca_are_noted_and_an_acme_directory_is_needed() -> None:
     [finding] = authorities.check_authorities(load({}))
-    assert (finding.state, "public CA" in finding.says) == (State.NOTE, True)
+    assert (finding.state, "public CA" in finding.text) == (State.NOTE, True)
     finding, *_ = authorities.check_authorities(load({"FRONTAGE_ISSUER": "acme"}))
-    assert (finding.state, "FRONTAGE_ACME_DIRECTORY" in finding.says) == (State.BROKEN, True)
+    assert (finding.state, "FRONTAGE_ACME_DIRECTORY" in finding.text) == (State.BROKEN, True)
     finding, port = authorities.check_authorities(
         load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": "https://127.0.0.1:1/d"})
     )
-    assert (finding.state, "cannot be asked" in finding.says) == (State.BROKEN, True)
-    assert (port.state, "port 80" in port.says) == (State.NOTE, True)
+    assert (finding.state, "cannot be asked" in finding.text) == (State.BROKEN, True)
+    assert (port.state, "port 80" in port.text) == (State.NOTE, True)
