@@ -77,13 +77,18 @@ class Fault:
 
 
 class FaultyCa:
-    """Made by `faulty_ca`. `seen` counts what Pebble was asked, by step; `orders` are those it has made."""
+    """Made by `faulty_ca`.
+
+    `seen` counts the requests that Pebble was sent, by step, and `answered` those that it has answered; `orders` are
+    those that it has made.
+    """
 
     def __init__(self, pebble: Pebble) -> None:
         self.pebble = pebble
         self.directory = ""
         self.faults: list[Fault] = []
         self.seen: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
         self.busy_seconds = 0.0
         self.orders: list[dict[str, Any]] = []
         self.windows: dict[str, tuple[datetime, datetime]] = {}
@@ -142,6 +147,7 @@ class FaultyCa:
         ) as answer:
             content = await answer.read()
             self.busy_seconds += time.perf_counter() - asked_at
+            self.answered[step] += 1
             if step == "new order" and answer.status == 201:
                 self.orders.append(_payload(body))
             if step == "directory" and answer.status == 200:

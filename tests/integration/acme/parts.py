@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from cryptography import x509
@@ -26,12 +26,15 @@ PHASES = ["checks", "order", "challenge", "validation", "finalize", "download"]
 
 
 class Answering:
-    """Answers HTTP-01 challenges on a port of its own as an edge does; `is_wrong` has it answer something else."""
+    """Answers HTTP-01 challenges on a port of its own as an edge does.
+
+    `is_wrong` has it answer something else, and `ready` has it wait before each answer.
+    """
 
     def __init__(self) -> None:
         self.thumbprint = ""
         self.is_wrong = False
-        self.delay_seconds = 0.0
+        self.ready: Callable[[], Awaitable[None]] | None = None
         self.asked: list[str] = []
         self.port = 0
 
@@ -39,7 +42,8 @@ class Answering:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         token = head.split()[1].rpartition("/")[2]
         self.asked.append(token)
-        await asyncio.sleep(self.delay_seconds)
+        if self.ready is not None:
+            await self.ready()
         body = "Welcome to our shop" if self.is_wrong else f"{token}.{self.thumbprint}"
         writer.write(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -141,14 +142,19 @@ async def test_retry_after_of_an_order_in_the_works_is_honoured(
 ) -> None:
     async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
         await Attempts("first.customer.example").by(issuer)
-        asked = faulty.seen["order"]
-        faulty.fail("challenge", delay_seconds=0.0)
-        answering.delay_seconds = 0.3
+        asked = faulty.answered["order"]
+
+        async def ready() -> None:
+            """The order is still in the works when it is first looked at."""
+            while faulty.answered["order"] == asked:
+                await asyncio.sleep(0.01)
+
+        answering.ready = ready
         faulty.fail("order", headers={"Retry-After": "1"})
         attempts = Attempts()
         await attempts.by(issuer)
     assert attempts.phases.as_seconds()["validation"] >= 1.0
-    assert faulty.seen["order"] - asked <= 4
+    assert faulty.answered["order"] - asked <= 4
 
 
 async def test_unreadable_answers_are_failures_in_plain_words(

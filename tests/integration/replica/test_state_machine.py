@@ -170,9 +170,14 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
             statement = OPERATIONS[name].format(
                 app=f"app-{who}", one=f"d{one}.w{who}.example", other=f"d{other}.w{who}.example", number=other
             )
-            with suppress(asyncpg.IntegrityConstraintViolationError):  # that row was not to be had; we go on
+            try:
                 async with writer.transaction():
                     await writer.execute(statement)
+            except asyncpg.IntegrityConstraintViolationError:
+                continue  # that row was not to be had; we go on
+            except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+                await self.finish(who, "rollback")  # it took the feed early, and so meets the others' locks here
+                return
 
     @rule(who=WRITERS)
     def take_the_feed_early(self, who: int) -> None:
@@ -202,7 +207,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 
     async def renew_writer(self, who: int) -> None:
         """The driver's own count of transactions does not survive a COMMIT it did not send."""
-        self.writers[who].terminate()
+        await self.writers[who].close(timeout=10)  # its locks are gone when this returns
         self.writers[who] = await open_session(self.dsn, "writer", PATIENCE)
         self.transactions[who] = None
 
