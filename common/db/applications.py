@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, ownership, webhook_endpoints
+from common.db import locks, ownership, webhook_endpoints
 from common.errors import FrontageError
 from common.ownership import REMEMBERED_DAYS
 
@@ -241,8 +241,7 @@ async def _refuse_unusable_targets(connection: Connection[Record], application_i
     wanted = sorted({target for target in targets if target})
     if not wanted:
         return
-    for target in wanted:  # so that it is not enrolled at the same time
-        await certificates.lock_domain(connection, target)
+    await locks.hold(connection, "domain", *wanted)  # so that they are not enrolled at the same time
     await connection.execute("lock table applications in share row exclusive mode")
     taken = await connection.fetchval(
         "select t from unnest($2::text[]) t join applications on t in (cname_target, secure_cname_target)"

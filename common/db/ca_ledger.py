@@ -26,6 +26,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from common.db import locks
 from common.db.orders import Order
 from common.db.session import Connection
 from common.errors import FenceLost
@@ -264,4 +265,4 @@ async def standings(connection: Connection, *, most: int = 10) -> list[Standing]
 
 
 async def _lock(connection: Connection, issuer: str) -> None:
-    await connection.execute("select pg_advisory_xact_lock(hashtextextended('ca-ledger/' || $1, 0))", issuer)
+    await locks.hold(connection, "ca_ledger", issuer)

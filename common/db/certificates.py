@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from common.db import locks
 from common.db.session import Connection
 
 KEPT_DAYS = 7
@@ -59,8 +60,8 @@ def key_identity(domain: str) -> str:
 
 
 async def lock_domain(connection: Connection, domain: str) -> None:
-    """Hold everybody else's changes to this domain's certificate and order until the transaction ends."""
-    await connection.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", domain)
+    """Hold other transactions' changes to this domain's certificate and order until this one ends."""
+    await locks.hold(connection, "domain", domain)
 
 
 async def is_in_service(connection: Connection, domain: str, application_id: str) -> bool:

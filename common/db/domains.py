@@ -24,7 +24,7 @@ from typing import Literal
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, enrolments, orders, outcomes, ownership
+from common.db import certificates, enrolments, locks, orders, outcomes, ownership
 from common.errors import FrontageError
 from common.ownership import Claim
 
@@ -216,8 +216,8 @@ async def update_secure(
 
 
 async def lock_redirects(connection: Connection[Record]) -> None:
-    """Hold everybody else's redirects until the transaction ends. Take it before a domain's lock."""
-    await connection.execute("select pg_advisory_xact_lock(hashtextextended('redirects', 0))")
+    """Hold other transactions' redirects until this one ends. Call it before a domain is locked."""
+    await locks.hold(connection, "redirects")
 
 
 async def redirect_of(connection: Connection[Record], domain: str) -> str | None:
@@ -263,9 +263,7 @@ async def remove(connection: Connection[Record], domain: str, product: Product, 
 
 async def remove_all(connection: Connection[Record], names: Collection[str], application_id: str) -> None:
     """Take these names from the application, whatever product they are in, with their orders and certificates."""
-    await connection.execute(
-        "select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest($1::text[]) name order by name", names
-    )
+    await locks.hold(connection, "domain", *names)
     for table in ("domains", "orders", "certificates"):
         await connection.execute(
             f"delete from {table} where domain = any($1) and application_id = $2", names, application_id

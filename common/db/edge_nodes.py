@@ -3,6 +3,9 @@
 Writing here moves no version of the feed, and is not worth a disk flush: a lease that is lost in a crash would have
 ended by then. Owns the SQL of ``edge_nodes``.
 
+A lease belongs to the database login that reported it, and no other login can change or end it. A node that reports
+under another login has another lease, and the one before lapses.
+
 States
     serving     serves, and applies each change
     held        serves what it last knew: a copy that removes many routes waits for the operator
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from asyncpg import Record
 
@@ -85,11 +88,7 @@ async def report(
     """This node has applied what the feed of that identity said up to `version`; true for `LEASE_SECONDS`. `failing`:
     the origins that it cannot reach; None leaves those reported before."""
     await connection.execute(
-        "insert into edge_nodes (node_id, feed_identity, version, lease_until, state, reason, host, failing_origins)"
-        " values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4), $5, $6, $7, coalesce($8, '[]'::jsonb))"
-        " on conflict (node_id) do update set feed_identity = excluded.feed_identity, version = excluded.version,"
-        " lease_until = excluded.lease_until, state = excluded.state, reason = excluded.reason, host = excluded.host,"
-        " failing_origins = coalesce($8, edge_nodes.failing_origins)",
+        "select report_lease($1, $2, $3, $4, $5, $6, $7, $8)",
         node_id,
         identity,
         version,
@@ -103,7 +102,7 @@ async def report(
 
 async def end_lease(connection: Connection, node_id: str) -> None:
     """This node serves no more."""
-    await connection.execute("delete from edge_nodes where node_id = $1", node_id)
+    await connection.execute("select end_lease($1)", node_id)
 
 
 async def nodes_behind(connection: Connection, identity: str, version: int) -> list[EdgeNode]:
@@ -123,8 +122,10 @@ async def find_unreached(connection: Connection, origin: OriginIdentity) -> list
     rows = await connection.fetch(
         f"select {_COLUMNS}, failing ->> 'fault' as fault"  # noqa: S608 - a constant
         " from edge_nodes, jsonb_array_elements(failing_origins) as failing"
-        " where lease_until > clock_timestamp() and failing -> 'origin' = $1::jsonb order by node_id",
+        " where lease_until > clock_timestamp() and failing -> 'origin' = $1::jsonb and failing ->> 'fault' = any($2)"
+        " order by node_id",
         origin,
+        get_args(OriginFault),
     )
     return [UnreachedOrigin(_node(row), row["fault"]) for row in rows]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from common.db import certificates, outcomes
+from common.db import certificates, locks, outcomes
 from common.db.session import Connection
 from common.names import DomainName
 from common.ownership import REMEMBERED_DAYS, Standing
@@ -96,7 +96,7 @@ async def take_away(connection: Connection, domain: str, holder: str, reason: En
     Returns whether it held the name. Other moves wait until the transaction ends.
     """
     await certificates.lock_domain(connection, domain)
-    await connection.execute("select pg_advisory_xact_lock(hashtextextended('moves', 0))")
+    await locks.hold(connection, "moves")
     await outcomes.record_end(connection, domain, holder, reason)
     ended = await connection.execute("delete from domains where domain = $1 and application_id = $2", domain, holder)
     if ended == "DELETE 0":

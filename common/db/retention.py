@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from common.db import ca_ledger, edge_nodes, feed, monitor_nodes
+from common.db import ca_ledger, edge_nodes, feed, locks, monitor_nodes
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
@@ -140,6 +140,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "events": f"erased after {EVENT_DAYS} days",
         "feed_shards": "64 rows",
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
+        "lock_slots": f"{sum(locks.SLOTS.values())} rows",
         "mass_guard": "one row",
         "monitor_health": "one row",
         "monitor_nodes": f"erased {monitor_nodes.DEPARTED_DAYS} day after the lease has lapsed",

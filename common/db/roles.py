@@ -5,8 +5,9 @@ Each process has a group role that cannot log in; an operator makes a login for 
 them to one database.
 
 Who may do what
-    edge        reads the change feed, through which it replicates, and whether monitors run; writes its lease. It reads
-                no other table: what the feed shows of a row is made by functions that run with their owner's rights.
+    edge        reads the change feed, through which it replicates, and whether monitors run; writes its lease, and no
+                login's but its own (`common.db.edge_nodes`). It reads no other table and writes none: what the feed
+                shows of a row is made, and its lease is written, by functions that run with their owner's rights.
     api, monitor
                 read and write the tables of their work. Only the feed's own trigger writes what edges follow.
 """
@@ -19,6 +20,7 @@ from typing import Literal, TypeAlias, get_args
 
 import asyncpg
 
+from common.db import locks
 from common.db.session import Connection
 from common.errors import OperatorError
 
@@ -29,8 +31,6 @@ _READ = "select"
 _ADD = "select, insert"
 _KEEP = "select, insert, update"
 _ALL = "select, insert, update, delete"
-
-_LOCK = 0x46524F4E54524F4C  # "FRONTROL"
 
 _BOTH: Mapping[str, str] = {
     "alembic_version": _READ,
@@ -50,6 +50,7 @@ _BOTH: Mapping[str, str] = {
     "feed": _READ,
     "feed_shards": _READ,
     "former_holders": _ALL,
+    "lock_slots": "select, update",
     "monitor_health": "select, update",
     "monitor_nodes": _ALL,
     "monitored_domains": _ALL,
@@ -64,7 +65,6 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
         "edge": {
             "alembic_version": _READ,
             "changes": _READ,
-            "edge_nodes": _ALL,
             "feed": _READ,
             "feed_entries": _READ,
             "feed_shards": _READ,
@@ -102,6 +102,14 @@ HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Columns that a role may not read although it may read the rest of the table."""
 
+FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
+    {"edge": ("report_lease", "end_lease"), "api": (), "monitor": ()}
+)
+"""Functions with their owner's rights that a role may call."""
+
+_EVERY_LOGINS = ("lo_creat", "lo_create", "lo_from_bytea", "pg_logical_emit_message")
+"""Functions of Postgres with which any login can fill the disk. No process uses them."""
+
 
 def group(role: Role) -> str:
     """The name of the role's group in the database."""
@@ -115,7 +123,7 @@ async def apply(connection: Connection, *, create: bool) -> tuple[str, ...]:
 
     Raises: `OperatorError` when a group cannot be created.
     """
-    await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+    await locks.hold(connection, "roles")
     rows = await connection.fetch(
         "select rolname from pg_roles where rolname = any($1)", [group(role) for role in ROLES]
     )
@@ -128,9 +136,26 @@ async def apply(connection: Connection, *, create: bool) -> tuple[str, ...]:
             await _create(connection, group(role))
         await _grant(connection, role)
         applied.append(group(role))
-    if applied:  # every login has this right in a database made by Postgres 14 or earlier
-        await connection.execute("revoke create on schema public from public")
+    if applied:
+        await _revoke_from_every_login(connection)
     return tuple(applied)
+
+
+async def _revoke_from_every_login(connection: Connection) -> None:
+    """What Postgres lets any login do in a database; one made by Postgres 14 or earlier lets it make tables, too. A
+    right that is not the migrating login's to revoke stays."""
+    await connection.execute("revoke create on schema public from public")
+    row = await connection.fetchrow(
+        "select quote_ident(current_database()) as database,"
+        " (select rolsuper from pg_roles where rolname = current_user) as is_superuser,"
+        " (select string_agg(oid::regprocedure::text, ', ') from pg_proc"
+        "  where pronamespace = 'pg_catalog'::regnamespace and proname = any($1)) as functions",
+        _EVERY_LOGINS,
+    )
+    assert row is not None, "a select without a table has one row"
+    await connection.execute(f"revoke temporary on database {row['database']} from public")
+    if row["is_superuser"]:
+        await connection.execute(f"revoke execute on function {row['functions']} from public")
 
 
 async def _create(connection: Connection, name: str) -> None:
@@ -155,6 +180,8 @@ async def _grant(connection: Connection, role: Role) -> None:
             await connection.execute(f"grant {read} on {table} to {name}")
         else:
             await connection.execute(f"grant {privileges} on {table} to {name}")
+    if FUNCTIONS[role]:
+        await connection.execute(f"grant execute on function {', '.join(FUNCTIONS[role])} to {name}")
 
 
 async def _columns(connection: Connection, table: str, hidden: tuple[str, ...]) -> str:

@@ -1,0 +1,144 @@
+"""What a stolen database login of an edge can change and hold up: its own lease, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from common.db import certificates, domains, edge_nodes, locks, ownership, roles
+from common.db.pool import Database
+from common.db.session import Connection, open_session
+from common.origin_faults import OriginIdentity
+from tests.integration.replica.parts import add_application
+
+DOMAIN = "shop.customer.example"
+
+
+@pytest.fixture
+async def logins(dsn: str, database: Database) -> AsyncIterator[tuple[str, str]]:
+    """The addresses of two edges' own logins."""
+    names = [f"edge_{secrets.token_hex(6)}" for _ in range(2)]
+    async with database.transaction() as connection:
+        await roles.apply(connection, create=True)
+        for name in names:
+            await connection.execute(f"create role {name} login password 'x' in role {roles.group('edge')}")
+    parts = urlsplit(dsn)
+    address = parts.netloc.rpartition("@")[2]
+    first, second = (urlunsplit(parts._replace(netloc=f"{name}:x@{address}")) for name in names)
+    yield first, second
+    async with database.connection() as connection:
+        await connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where usename = any($1)", names
+        )
+        for name in names:
+            await connection.execute(f"drop role {name}")
+
+
+@pytest.fixture
+async def honest(logins: tuple[str, str]) -> AsyncIterator[Connection]:
+    session = await open_session(logins[0], "edge")
+    yield session
+    session.terminate()
+
+
+@pytest.fixture
+async def thief(logins: tuple[str, str]) -> AsyncIterator[Connection]:
+    session = await open_session(logins[1], "thief")
+    yield session
+    session.terminate()
+
+
+async def leases(database: Database) -> list[tuple[str, int, bool]]:
+    async with database.connection() as connection:
+        rows = await connection.fetch("select node_id, version, lease_until > now() as lasts from edge_nodes")
+        return sorted((row["node_id"], row["version"], row["lasts"]) for row in rows)
+
+
+async def test_an_edge_writes_and_ends_only_the_leases_of_its_own_login(
+    database: Database, honest: Connection, thief: Connection
+) -> None:
+    await edge_nodes.report(honest, "node", "one", 7)
+    await edge_nodes.report(thief, "node", "one", 3)
+    assert await leases(database) == [("node", 3, True), ("node", 7, True)]
+    await edge_nodes.end_lease(thief, "node")
+    await edge_nodes.end_lease(thief, "node")
+    assert await leases(database) == [("node", 7, True)]
+    for statement in (
+        "select node_id from edge_nodes",
+        "delete from edge_nodes",
+        "update edge_nodes set version = 0",
+        "insert into edge_nodes (node_id, feed_identity, version, lease_until) values ('n', '', 0, now())",
+    ):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await thief.execute(statement)
+
+
+async def test_a_report_lasts_a_moment_and_is_brought_into_form(database: Database, thief: Connection) -> None:
+    report = "select report_lease('node', 'one', 7, $1, 'serving', $2, 'host', $3)"
+    await thief.execute(report, float("inf"), "\x1b[2Jgone" + "x" * 5000, [{"origin": 1}, 2])
+    async with database.connection() as connection:
+        row = await connection.fetchrow("select lease_until < now() + interval '61 s' as ends, reason from edge_nodes")
+        assert row is not None
+        assert row["ends"]
+        assert row["reason"].startswith(" [2Jgone")
+        assert len(row["reason"]) == 1000
+        origin = OriginIdentity("http", "origin.test", 80, "origin.test", True)
+        assert await edge_nodes.find_unreached(connection, origin) == []
+    for failing in ({}, ["x" * 200_000]):
+        with pytest.raises(asyncpg.CheckViolationError):
+            await thief.execute(report, 1.0, None, failing)
+    with pytest.raises(asyncpg.CheckViolationError, match="too many edges"):
+        await thief.execute(
+            "select report_lease('n' || n, '', 0, 1, 'serving', '', '', null) from generate_series(1, 1000) n"
+        )
+
+
+async def test_an_edge_makes_nothing_of_its_own(thief: Connection) -> None:
+    for statement in (
+        "create temporary table filled (n int)",
+        "create table filled (n int)",
+        "select lo_create(0)",
+        "select lo_from_bytea(0, 'x')",
+        "select pg_logical_emit_message(false, 'x', 'x')",
+        "select from lock_slots for update",
+        "select lock_slots.slot from lock_slots",
+    ):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await thief.execute(statement)
+
+
+async def test_no_work_waits_for_a_lock_that_an_edge_can_hold(database: Database, thief: Connection) -> None:
+    async with database.transaction() as connection:
+        await add_application(connection)
+    names = [DOMAIN, "moves", "redirects", "ca-ledger/internal", "frontage_changes"]
+    await thief.execute("select pg_advisory_lock(hashtextextended(name, 0)) from unnest($1::text[]) name", names)
+    await thief.execute("select pg_advisory_lock($1)", 0x46524F4E54524F4C)
+    async with database.transaction() as connection:
+        await connection.execute("set local lock_timeout = '500ms'")
+        await domains.lock_redirects(connection)
+        await domains.power(connection, DOMAIN, "app", "https://origin.example", None)
+        assert await ownership.take_away(connection, DOMAIN, "app", "released")
+        await locks.hold(connection, "ca_ledger", "internal")
+        await roles.apply(connection, create=False)
+
+
+async def test_names_are_locked_together_without_deadlock(database: Database) -> None:
+    names = [f"name-{number}.example" for number in range(200)]
+
+    async def hold(order: list[str]) -> None:
+        async with database.transaction() as connection:
+            await locks.hold(connection, "domain", *order)
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(hold(names[turn:] + names[:turn]) for turn in range(0, 200, 25)))
+    async with database.transaction() as connection, database.transaction() as other:
+        await certificates.lock_domain(connection, names[0])
+        await other.execute("set local lock_timeout = '20ms'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await certificates.lock_domain(other, names[0])
+        await other.execute("rollback")
