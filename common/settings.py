@@ -255,7 +255,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     known = {PREFIX + field.upper(): field for field in Settings.model_fields}
     for name in given:
         if name not in known:
-            raise OperatorError(f"{name} is not a setting of Frontage: remove it, or see README for the names")
+            raise OperatorError(f"{name} is not a setting of Frontage: remove it, or see the handbook, Settings")
     # An empty value means "not set", as in most environment files.
     values: dict[str, Any] = {known[name]: value for name, value in given.items() if value.strip()}
     try:

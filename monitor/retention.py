@@ -72,19 +72,27 @@ class Retention:
         """Measurements, by step."""
         progress = self._progress
         return [
-            _family("rows_erased", "Rows erased.", "counter", [(p, float(p.rows_erased)) for p in progress]),
-            _family("seconds", "Time spent erasing.", "counter", [(p, p.seconds) for p in progress]),
             _family(
-                "failures", "Sweeps in which the step failed.", "counter", [(p, float(p.failures)) for p in progress]
+                "frontage_retention_rows_erased",
+                "Rows erased.",
+                "counter",
+                [(p, float(p.rows_erased)) for p in progress],
+            ),
+            _family("frontage_retention_seconds", "Time spent erasing.", "counter", [(p, p.seconds) for p in progress]),
+            _family(
+                "frontage_retention_failures",
+                "Sweeps in which the step failed.",
+                "counter",
+                [(p, float(p.failures)) for p in progress],
             ),
             _family(
-                "last_success_timestamp_seconds",
+                "frontage_retention_last_success_timestamp_seconds",
                 "When the step last had nothing left to erase.",
                 "gauge",
                 [(p, p.last_success_at) for p in progress],
             ),
             _family(
-                "oldest_row_seconds",
+                "frontage_retention_oldest_row_seconds",
                 "Age of the oldest row the step looks after.",
                 "gauge",
                 [(p, p.oldest_seconds) for p in progress],
@@ -158,4 +166,4 @@ class _StepSweep:
 
 def _family(name: str, help_text: str, kind: Kind, values: Iterable[tuple[Progress, float | None]]) -> Family:
     samples: dict[Labels, list[float]] = {(each.step.name,): [value] for each, value in values if value is not None}
-    return Family(f"frontage_retention_{name}", help_text, kind, ("step",), samples=samples)
+    return Family(name, help_text, kind, ("step",), samples=samples)

@@ -27,7 +27,7 @@ from monitor.webhooks.sender import Answer, Sender
 from monitor.webhooks.signing import signed_headers
 from tests import tls_parts
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "api/handbook/webhooks.md"
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 OPEN = AddressPolicy(LOOPBACK, ())
 STRICT = AddressPolicy((), ())
@@ -302,7 +302,7 @@ async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(zone: NameSe
 
 
 def readme(mark: str) -> str:
-    printed = re.search(rf"{re.escape(mark)}\n```\w+\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    printed = re.search(rf"{re.escape(mark)}\n```\w+\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert printed is not None
     return printed[1] + "\n\n"
 

@@ -1,4 +1,4 @@
-"""The request signature, checked by what the README tells origins to check it with."""
+"""The request signature, checked by what the handbook tells origins to check it with."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 
 from common import signatures
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "api/handbook/origins.md"
 KEY, OTHER = signatures.mint_key(), signatures.mint_key()
 DOMAIN, TARGET = "shop.example.com", "/app/x%20y?a=1&b=%2F"
 Verifier = Callable[..., bool]
 
 
 def snippet(language: str) -> str:
-    printed = re.search(rf"<!-- verifier: {language} -->\n```\w+\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    printed = re.search(rf"<!-- verifier: {language} -->\n```\w+\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert printed is not None
     return printed[1]
 

@@ -1,4 +1,4 @@
-"""Webhook signatures, checked by the library for them and by what the README tells receivers to check them with."""
+"""Webhook signatures, checked by the library for them and by what the handbook tells receivers to check them with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from common.applications import mint_webhook_secret
 from monitor.webhooks.signing import signed_headers
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "api/handbook/webhooks.md"
 SECRET, OTHER = mint_webhook_secret(), mint_webhook_secret()
 BODY = '{"id":"evt_1","domain":"bücher.example"}'.encode()
 Headers = dict[str, str]
@@ -27,7 +27,7 @@ Verifier = Callable[[Headers, bytes, str], bool]
 
 def snippet(language: str) -> str:
     marked = rf"<!-- webhook verifier: {language} -->\n```\w+\n(.*?)```"
-    printed = re.search(marked, README.read_text("utf-8"), re.DOTALL)
+    printed = re.search(marked, PAGE.read_text("utf-8"), re.DOTALL)
     assert printed is not None
     return printed[1]
 

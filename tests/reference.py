@@ -1,0 +1,118 @@
+"""``python -m tests.reference``: writes the handbook's generated pages and tables from the code.
+
+`tests/unit/test_handbook.py` compares them with the files.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from typer.core import TyperArgument, TyperGroup
+
+from common.cli.__main__ import app
+from edge.http import error_responses
+from edge.http.error_responses import ErrorResponse
+from tests.children import ROOT
+
+HANDBOOK = Path(ROOT) / "api/handbook"
+EDGE_CODES = "<!-- edge codes -->\n"
+_MAKERS = ("Family", "Family.of", "_family")  # name, help, kind, labels
+_ROLES = ("edge", "api", "monitor", "common")
+
+
+def commands() -> str:
+    """The page of all commands with their arguments and options."""
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    lines = ["# Commands", "", f"{root.help}", ""]
+    for path, command in _leaves(root, ("frontage",)):
+        lines += [f"## {' '.join(path)}", "", _flow(command.help or ""), ""]
+        parameters = [each for each in command.params if not getattr(each, "hidden", False) and each.name != "help"]
+        if parameters:
+            lines += ["| argument or option | |", "|---|---|", *map(_parameter, parameters), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _leaves(group: TyperGroup, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue
+        if isinstance(command, TyperGroup):
+            yield from _leaves(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def _parameter(parameter: Any) -> str:
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    if isinstance(parameter, TyperArgument):
+        names = f"`{(parameter.name or '').upper()}`"
+    return f"| {names} | {_cell(getattr(parameter, 'help', None) or '')} |"
+
+
+def _flow(text: str) -> str:
+    return text.replace("\b", "").strip()
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def metrics() -> str:
+    """The page of all metrics, as the roles' admin ports show them."""
+    lines = ["# Metrics", "", "At `/metrics` of each role's admin port, in Prometheus' text format.", ""]
+    lines += ["| metric | kind | labels | |", "|---|---|---|---|"]
+    for name, (kind, labels, words) in sorted(_families().items()):
+        shown = name + "_total" if kind == "counter" else name
+        lines.append(f"| `{shown}` | {kind} | {', '.join(f'`{each}`' for each in labels)} | {_cell(words)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _families() -> Mapping[str, tuple[str, tuple[str, ...], str]]:
+    """Kind, labels and help of each `Family` that a role makes under a name of its own, by name."""
+    found = {}
+    for path in (path for role in _ROLES for path in (Path(ROOT) / role).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in _MAKERS:
+                match [_constant(each) for each in node.args]:
+                    case [str(name), str(words), str(kind), *rest]:
+                        labels = rest[0] if rest and isinstance(rest[0], tuple) else ()
+                        found[name] = (kind, labels, words)
+    return found
+
+
+def _constant(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def edge_codes() -> str:
+    """The table of the answers that an edge gives by itself."""
+    rows = {
+        each.code: each for each in vars(error_responses).values() if isinstance(each, ErrorResponse) and each.message
+    }
+    lines = ["| status | `code` | message |", "|---|---|---|"]
+    lines += [f"| {each.status} | `{each.code}` | {each.message} |" for each in sorted(rows.values())]
+    return "\n".join(lines) + "\n"
+
+
+def generated() -> Mapping[Path, str]:
+    """The text of each page that is generated, or holds a generated table."""
+    errors = HANDBOOK / "errors.md"
+    before, _, _ = errors.read_text("utf-8").partition(EDGE_CODES)
+    return {
+        HANDBOOK / "commands.md": commands(),
+        HANDBOOK / "metrics.md": metrics(),
+        errors: f"{before}{EDGE_CODES}\n{edge_codes()}",
+    }
+
+
+if __name__ == "__main__":
+    for file, text in generated().items():
+        file.write_text(text, "utf-8")

@@ -1,0 +1,58 @@
+"""The handbook and the README agree with the code, with each other, and link to pages that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from common.settings import Settings
+from tests import reference
+from tests.children import ROOT
+
+HANDBOOK = Path(ROOT) / "api/handbook"
+PAGES = sorted(HANDBOOK.glob("*.md"))
+README = Path(ROOT) / "README.md"
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_SETTING = re.compile(r"`((?:[A-Z]+_)+[A-Z]+)`|`(LOG_LEVEL|ISSUER)`")
+_HEADING = re.compile(r"^##+ (.+)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(page.read_text())}
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
+    for link in _LINK.findall(page.read_text("utf-8")):
+        if link.startswith("http"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 200
+    assert {f"api/handbook/{page.name}" for page in PAGES} - set(_LINK.findall(text)) == set()
+
+
+def test_every_setting_and_no_other_is_in_the_reference() -> None:
+    rows = [line for line in (HANDBOOK / "settings.md").read_text("utf-8").splitlines() if line.startswith("| `")]
+    named = [name or short for row in rows for name, short in _SETTING.findall(row.split("|")[1])]
+    assert sorted(named) == sorted(field.upper() for field in Settings.model_fields)
+
+
+@pytest.mark.parametrize("page", reference.generated(), ids=lambda page: page.name)
+def test_generated_references_are_what_the_code_says(page: Path) -> None:
+    assert page.read_text("utf-8") == reference.generated()[page], "run python -m tests.reference"
+
+
+def test_the_walk_in_the_readme_is_the_handbooks() -> None:
+    walk = README.read_text("utf-8").split("## Five minutes to a domain of your own\n\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n.*?```", walk, re.DOTALL)
+    assert len(blocks) == 3
+    assert all(block in (HANDBOOK / "start.md").read_text("utf-8") for block in blocks)
