@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from common.cli import alarms, applications, certificates, database, demo, domains, master_key, roles, up
+from common.cli import alarms, applications, backup, certificates, database, demo, domains, master_key, roles, up
 from common.cli.doctor.command import doctor
 from common.errors import FrontageError
 
@@ -37,6 +37,8 @@ app.command("api")(roles.api)
 app.command("monitor")(roles.monitor)
 app.command("migrate")(database.migrate)
 app.command("doctor")(doctor)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("token")(applications.token)
 app.add_typer(applications.app, name="app")
 app.add_typer(domains.app, name="domain")

@@ -19,3 +19,8 @@ async def check_schema(connection: Connection) -> None:
         raise OperatorError(f"the database has schema {found}, older than {REVISION}: run `frontage migrate`")
     if found > REVISION:
         raise OperatorError(f"the database has schema {found}, newer than this program's {REVISION}: upgrade Frontage")
+
+
+async def has_tables(connection: Connection) -> bool:
+    """Whether anything is stored in the database's public schema yet."""
+    return bool(await connection.fetchval("select exists (select from pg_tables where schemaname = 'public')"))

@@ -57,6 +57,21 @@ def find(account: Account | None) -> Binaries:
     )
 
 
+def client_program(name: str) -> str:
+    """One of Postgres' client programs: the wheel's, or else the system's.
+
+    Raises: OperatorError when there is none.
+    """
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is not None and spec.origin is not None:
+        path = Path(spec.origin).parent / _INSTALLATION / "bin" / name
+        if path.exists():
+            return str(path)
+    if found := shutil.which(name):
+        return found
+    raise OperatorError(f"{name} is not installed: install Postgres' client programs, or the package {_PACKAGE}")
+
+
 def _site() -> Path:
     """The directory the package lies in; found without importing it."""
     spec = importlib.util.find_spec(_PACKAGE)
