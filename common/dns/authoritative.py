@@ -5,8 +5,10 @@ Rules
     records at one server of the zone outweigh "absent" from another (a change reaches secondaries one by one), and
         the answer is then `is_disputed`
     "absent" needs a server's explicit answer; if none could be asked, the outcome is SERVER_FAILURE or TIMEOUT
-    a task has a deadline and at most `MOST_QUESTIONS` questions to zones' servers, whatever referrals and chains
-        lead to; a server that has timed out is not asked again
+    a task has a deadline and a bounded number of questions to zones' servers, `MOST_QUESTIONS` unless it asks for
+        more, whatever referrals and chains lead to; a server that has timed out is not asked again
+    where no server of a zone can be found, as in a private network, a configured resolver may stand in that is itself
+        authoritative, if it answers the same twice
 """
 
 from __future__ import annotations
@@ -30,42 +32,77 @@ class Authoritative:
     """Created by `Pass`, for one task. Mutable state: the answers so far, the questions left, and the servers that
     have timed out."""
 
-    def __init__(self, authority: Authority, resolve: Resolve, *, ends_at: float) -> None:
-        """`ends_at` in the loop's time. `resolve` finds name servers and their addresses."""
+    def __init__(
+        self,
+        authority: Authority,
+        resolve: Resolve,
+        *,
+        ends_at: float,
+        tenant: str = "",
+        most_questions: int = MOST_QUESTIONS,
+        stand_ins: Sequence[HostPort] = (),
+    ) -> None:
+        """`ends_at` in the loop's time. `resolve` finds name servers and their addresses. `stand_ins`: configured
+        resolvers that may be authoritative themselves."""
         self._authority = authority
         self._resolve = resolve
         self._ends_at = ends_at
-        self._answers: dict[Question, Answer] = {}
-        self._questions_left = MOST_QUESTIONS
+        self._tenant = tenant
+        self._stand_ins = stand_ins
+        self._answers: dict[tuple[Question, bool], Answer] = {}
+        self._questions_left = most_questions
         self._silent: set[HostPort] = set()
 
     async def ask(self, name: str, kind: RecordType) -> Answer:
         """The zone's answer about `name` itself: no CNAME is followed."""
-        question = (name, kind)
-        if question not in self._answers:
-            self._answers[question] = await self._ask(name, kind)
-        return self._answers[question]
+        return await self._ask_once(name, kind, from_parent=False)
+
+    async def ask_parent(self, name: str) -> Answer:
+        """The delegation of `name`: the NS records that the servers of the zone above have. NO_NAME: they know no such
+        name; NO_DATA: it is no zone of its own."""
+        return await self._ask_once(name, "NS", from_parent=True)
 
     async def follow(self, name: str, goals: Collection[str]) -> Chain:
         """Follow CNAMEs from `name`, through whatever zones, to one of `goals`, or to their end."""
         return await follow_chain(self.ask, name, goals)
 
-    async def _ask(self, name: str, kind: RecordType) -> Answer:
+    async def _ask_once(self, name: str, kind: RecordType, *, from_parent: bool) -> Answer:
+        key = ((name, kind), from_parent)
+        if key not in self._answers:
+            self._answers[key] = await self._ask(name, kind, from_parent=from_parent)
+        return self._answers[key]
+
+    async def _ask(self, name: str, kind: RecordType, *, from_parent: bool) -> Answer:
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(min(now + _ZONE_SECONDS, self._ends_at)):
                 found = await self._authority.ask_zone(
-                    name, kind, self._resolve, self._ask_server, grace_seconds=_GRACE_SECONDS
+                    name,
+                    kind,
+                    self._resolve,
+                    self._ask_server,
+                    grace_seconds=_GRACE_SECONDS,
+                    from_parent=from_parent,
                 )
+                if not found and self._stand_ins:
+                    return await self._ask_stand_ins(name, kind)
         except TimeoutError:
             return Answer(Outcome.TIMEOUT)
         return combine([each.answer for each in found])
+
+    async def _ask_stand_ins(self, name: str, kind: RecordType) -> Answer:
+        """The first resolver's that has the zone itself, and is sure of it."""
+        for server in self._stand_ins:
+            first, second = [(await self._ask_server(server, name, kind)).answer for _ in range(2)]
+            if first == second and first.outcome.is_known:
+                return first
+        return Answer(Outcome.TIMEOUT)
 
     async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
         if server in self._silent or not self._questions_left:
             return Reply(Answer(Outcome.TIMEOUT))
         self._questions_left -= 1
-        reply = await self._authority.ask_server(server, name, kind)
+        reply = await self._authority.ask_server(server, name, kind, tenant=self._tenant)
         if reply.answer.outcome is Outcome.TIMEOUT:
             self._silent.add(server)
         return reply

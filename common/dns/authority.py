@@ -62,14 +62,16 @@ class Authority:
         *,
         grace_seconds: float | None = None,
         most_servers: int = MOST_SERVERS,
+        from_parent: bool = False,
     ) -> list[ServerAnswer]:
         """The answers of the servers of the zone that `name` is in, those that could not be asked included.
 
         `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
-        than the first useful reply count as not asked.
+        than the first useful reply count as not asked. `from_parent`: where `name` is the apex of a zone, those of the
+        zone above are asked, which know its delegation. Empty if no server can be found.
         """
         ask = ask or self.ask_server
-        zone, servers = await self._nearest(name, resolve)
+        zone, servers = await self._nearest(name.partition(".")[2] if from_parent else name, resolve)
         answers: list[ServerAnswer] = []
         for _ in range(_MOST_REFERRALS):
             servers = servers[:most_servers]
@@ -81,9 +83,9 @@ class Authority:
             zone, servers = referral.zone, await self._addresses(referral, resolve)
         return answers
 
-    async def ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
-        """Without recursion. It ends within seconds."""
-        reply = await self._client.ask(server, name, kind, recursion=False)
+    async def ask_server(self, server: HostPort, name: str, kind: RecordType, *, tenant: str = "") -> Reply:
+        """Without recursion. It ends within seconds. Tenants share the sockets evenly."""
+        reply = await self._client.ask(server, name, kind, recursion=False, tenant=tenant)
         return Reply(Answer(reply)) if isinstance(reply, Outcome) else read_authoritative(reply, name, kind)
 
     async def _nearest(self, name: str, resolve: Resolve) -> tuple[str, list[HostPort]]:

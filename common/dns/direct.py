@@ -11,6 +11,7 @@ import dns.message
 import dns.rcode
 
 from common.dns.questions import Outcome
+from common.fair_queue import FairQueue
 from common.records import RecordType
 from common.settings import HostPort
 
@@ -20,15 +21,16 @@ _PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
 
 
 class DirectClient:
-    """Holds no answer, and at most `most_at_once` sockets."""
+    """Holds no answer, and at most `most_at_once` sockets, which tenants share evenly."""
 
     def __init__(self, *, most_at_once: int) -> None:
-        self._room = asyncio.Semaphore(most_at_once)
+        self._room = FairQueue(most_at_once)
 
     async def ask(
-        self, server: HostPort, name: str, kind: RecordType, *, recursion: bool
+        self, server: HostPort, name: str, kind: RecordType, *, recursion: bool, tenant: str = ""
     ) -> dns.message.Message | Outcome:
-        """The reply, or how the question ended without one. By TCP where UDP truncates it. It ends within seconds."""
+        """The reply, or how the question ended without one. By TCP where UDP truncates it. It ends within seconds
+        from when there is a socket for it."""
         flags = dns.flags.RD if recursion else 0
         try:
             query = dns.message.make_query(name, kind, flags=flags, use_edns=0, payload=_PAYLOAD_BYTES)
@@ -36,7 +38,7 @@ class DirectClient:
             return Outcome.NO_NAME  # no zone can have such a name
         for seconds in _TRIES_SECONDS:
             try:
-                async with self._room, asyncio.timeout(2 * seconds):
+                async with self._room.slot(tenant), asyncio.timeout(2 * seconds):
                     reply = await _exchange(query, server, seconds)
                 if reply.rcode() not in _NO_EDNS or query.edns < 0:
                     return reply

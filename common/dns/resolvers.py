@@ -61,13 +61,13 @@ class Resolver:
         self._room = asyncio.Semaphore(MOST_PASSES)
 
     @contextlib.asynccontextmanager
-    async def open_pass(self) -> AsyncIterator[Pass]:
-        """A pass for one task, which must leave it soon."""
+    async def open_pass(self, tenant: str = "") -> AsyncIterator[Pass]:
+        """A pass for one task, which must leave it soon. Tenants share the sockets to zones' own servers evenly."""
         servers = self._servers or system_servers(self._resolv_conf)
         async with self._room, contextlib.AsyncExitStack() as channels:
             opened = [open_channel(server) for server in servers]
             entered = [await channels.enter_async_context(channel) for channel in opened if channel is not None]
-            yield Pass(entered, self._authority)
+            yield Pass(entered, self._authority, servers, tenant)
 
 
 class Pass:
@@ -76,11 +76,32 @@ class Pass:
     `authoritative` asks the zones' own servers, which have no cache, within the same time.
     """
 
-    def __init__(self, channels: list[aiodns.DNSResolver], authority: Authority) -> None:
+    def __init__(
+        self,
+        channels: list[aiodns.DNSResolver],
+        authority: Authority,
+        servers: Sequence[HostPort] = (),
+        tenant: str = "",
+    ) -> None:
         self._channels = channels  # in the order to ask
+        self._authority = authority
+        self._servers = servers
+        self._tenant = tenant
         self._answers: dict[tuple[str, RecordType, str | None], Answer] = {}
         self._ends_at = asyncio.get_running_loop().time() + PASS_SECONDS
-        self.authoritative = Authoritative(authority, self._resolve, ends_at=self._ends_at)
+        self.authoritative = Authoritative(authority, self._resolve, ends_at=self._ends_at, tenant=tenant)
+
+    def zone_questions(self, most_questions: int) -> Authoritative:
+        """As `authoritative`, for a task that asks zones' own servers about many names. Where no server of a zone can
+        be found, the resolvers themselves may stand in (`common.dns.authoritative`)."""
+        return Authoritative(
+            self._authority,
+            self._resolve,
+            ends_at=self._ends_at,
+            tenant=self._tenant,
+            most_questions=most_questions,
+            stand_ins=self._servers,
+        )
 
     async def ask(self, name: str, kind: RecordType) -> Answer:
         """CNAMEs are followed by the resolver, unless `kind` is CNAME."""
