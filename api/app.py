@@ -14,6 +14,7 @@ from api.admission import Admission
 from api.auth import Authenticator
 from api.counters import Counters
 from api.handlers.diagnosis import DiagnosisHandler
+from api.handlers.docs import DocsHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
@@ -91,6 +92,7 @@ def build_app(
         *_webhook_routes(WebhookHandlers(WebhookService(database))),
         ("GET", "/share/{id}", ShareHandler(database).get),
         ("POST", "/token", TokenHandler(authenticator, clock, limits).post),
+        *_docs_routes(DocsHandlers()),
         *_health_routes(HealthHandlers(database)),
     )
     for method, path, handler in routes:
@@ -142,6 +144,10 @@ def _webhook_routes(webhooks: WebhookHandlers) -> Routes:
         ("POST", "/webhooks/endpoint/enable", webhooks.enable),
         ("POST", "/webhooks/test", webhooks.test),
     )
+
+
+def _docs_routes(docs: DocsHandlers) -> Routes:
+    return (("GET", "/docs", docs.index), ("GET", "/docs/{page}", docs.page))
 
 
 def _health_routes(health: HealthHandlers) -> Routes:

@@ -26,7 +26,7 @@ from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.settings import Networks
 
-OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}"})
+OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}", "/docs", "/docs/{page}"})
 _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
 _DIAGNOSIS_ROUTE = "/domains/{domain}/diagnosis"

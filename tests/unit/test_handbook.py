@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from api.pages import handbook
 from common.settings import Settings
 from tests import reference
 from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
 PAGES = sorted(HANDBOOK.glob("*.md"))
+CONTENTS = [name for group in handbook.CONTENTS.values() for name in group]
 README = Path(ROOT) / "README.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"`((?:[A-Z]+_)+[A-Z]+)`|`(LOG_LEVEL|ISSUER)`")
@@ -56,3 +58,7 @@ def test_the_walk_in_the_readme_is_the_handbooks() -> None:
     blocks = re.findall(r"```sh\n.*?```", walk, re.DOTALL)
     assert len(blocks) == 3
     assert all(block in (HANDBOOK / "start.md").read_text("utf-8") for block in blocks)
+
+
+def test_every_page_is_in_the_contents() -> None:
+    assert sorted(CONTENTS) == [page.stem for page in PAGES]

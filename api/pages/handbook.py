@@ -1,0 +1,199 @@
+"""The handbook as web pages: contents, pages rendered from Markdown, a search."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_HERE = Path(__file__).parent
+_PAGES = _HERE.parent / "handbook"
+_CSS = (_HERE / "handbook.css").read_text("utf-8")
+_TEMPLATE = Template((_HERE / "handbook.html").read_text("utf-8"))
+
+CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "Begin": ("start", "concepts", "moving"),
+        "Products": ("power", "secure", "monitor", "webhooks"),
+        "Domains": ("ownership", "troubleshooting", "origins", "applications"),
+        "Operation": (
+            "running",
+            "going-live",
+            "certificates",
+            "observing",
+            "upgrading",
+            "backup",
+            "security",
+            "figures",
+        ),
+        "Reference": ("settings", "commands", "metrics", "errors"),
+    }
+)
+"""The pages in the order in which they are read, under their headings."""
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()}'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "public, max-age=300",
+}
+
+_COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE)
+_WORD = re.compile(r"[\w'./-]+")
+_LONGEST_QUERY = 100
+_MOST_HITS = 20
+_SNIPPET_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with the text below it, up to the next heading."""
+
+    page: str
+    title: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    name: str
+    title: str
+    html: str
+    sections: tuple[Section, ...]
+
+
+class Handbook:
+    """All pages, rendered. Made by `load`."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self._pages = {page.name: page for page in pages}
+
+    @classmethod
+    def load(cls) -> Handbook:
+        markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        names = (name for group in CONTENTS.values() for name in group)
+        return cls([_render(markdown, name, (_PAGES / f"{name}.md").read_text("utf-8")) for name in names])
+
+    def show(self, name: str) -> str | None:
+        """The page as HTML; None if there is none of this name."""
+        page = self._pages.get(name)
+        return self._in_template(page.title, page.html, current=name) if page else None
+
+    def show_hits(self, query: str) -> str:
+        """The page of what a search finds; `query` is as somebody typed it."""
+        query = query[:_LONGEST_QUERY]
+        hits = self.search(query)
+        count = {0: "Nothing found", 1: "One section"}.get(len(hits), f"{len(hits)} sections")
+        words = _words(query)
+        items = "".join(
+            f'<li><a href="/docs/{hit.page}#{hit.anchor}"><b>{escape(hit.title)}</b>'
+            f"{self._whose(hit)}</a><p>{_snippet(hit.text, words)}</p></li>"
+            for hit in hits
+        )
+        advice = "" if hits else "<p>Try fewer or other words, or look through the contents.</p>"
+        content = f'<h1>{count} for “{escape(query)}”</h1>{advice}<ol class="hits">{items}</ol>'
+        return self._in_template("Search", content, query=query)
+
+    def search(self, query: str) -> list[Section]:
+        """The sections that contain every word of `query`, the best first."""
+        words = _words(query)
+        scored = [(_score(section, words), section) for page in self._pages.values() for section in page.sections]
+        found = [(score, section) for score, section in scored if score]
+        return [section for _, section in sorted(found, key=lambda hit: -hit[0])][:_MOST_HITS]
+
+    def _whose(self, section: Section) -> str:
+        """The page's title, where the section has another."""
+        title = self._pages[section.page].title
+        return f" <span>{escape(title)}</span>" if title != section.title else ""
+
+    def _in_template(self, title: str, content: str, *, current: str = "", query: str = "") -> str:
+        return _TEMPLATE.substitute(
+            css=_CSS, title=escape(title), content=content, contents=self._contents(current), query=escape(query)
+        )
+
+    def _contents(self, current: str) -> str:
+        groups = []
+        for heading, names in CONTENTS.items():
+            links = "".join(
+                f'<li><a href="/docs/{name}"{" aria-current=page" if name == current else ""}>'
+                f"{escape(self._pages[name].title.partition(':')[0])}</a></li>"
+                for name in names
+            )
+            groups.append(f"<h2>{heading}</h2><ul>{links}</ul>")
+        return "".join(groups)
+
+
+def _render(markdown: MarkdownIt, name: str, text: str) -> Page:
+    tokens = markdown.parse(_COMMENT.sub("", text))
+    anchors: Counter[str] = Counter()
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":
+            slug = re.sub(r"[^\w -]", "", tokens[at + 1].content.lower()).replace(" ", "-")
+            token.attrSet("id", slug if not anchors[slug] else f"{slug}-{anchors[slug]}")
+            anchors[slug] += 1
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("href", _href(str(child.attrGet("href"))))
+    title = next(tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open")
+    html = markdown.renderer.render(tokens, markdown.options, {})
+    html = html.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    return Page(name, title, html, tuple(_sections(name, tokens)))
+
+
+def _href(target: str) -> str:
+    """A link between files as one between pages."""
+    return re.sub(r"^([\w-]+)\.md(?=#|$)", r"/docs/\1", target)
+
+
+def _sections(page: str, tokens: Sequence[Token]) -> Iterator[Section]:
+    title, anchor, texts = "", "", list[str]()
+    for before, token in zip((None, *tokens), tokens, strict=False):
+        if before is not None and before.type == "heading_open":
+            if title:
+                yield Section(page, title, anchor, " ".join(texts))
+            title, anchor, texts = _plain(token), str(before.attrGet("id")), []
+        elif token.type == "inline":
+            texts.append(_plain(token))
+        elif token.type == "fence":
+            texts.append(token.content)
+    yield Section(page, title, anchor, " ".join(texts))
+
+
+def _plain(token: Token) -> str:
+    return "".join(child.content if child.type != "softbreak" else " " for child in token.children or ())
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+def _score(section: Section, words: Sequence[str]) -> int:
+    """0 unless every word is in it; a word in the title counts ten times."""
+    title, text = section.title.casefold(), section.text.casefold()
+    counts = [10 * title.count(word) + text.count(word) for word in words]
+    return sum(counts) if counts and all(counts) else 0
+
+
+def _snippet(text: str, words: Sequence[str]) -> str:
+    """The text around the first word found, with the words marked."""
+    flat = " ".join(text.split())
+    found = [flat.casefold().find(word) for word in words]
+    at = min((each for each in found if each >= 0), default=0)
+    start = flat.find(" ", max(0, at - _SNIPPET_CHARS // 3)) + 1 if at > _SNIPPET_CHARS // 3 else 0
+    end = flat.rfind(" ", start, start + _SNIPPET_CHARS) if start + _SNIPPET_CHARS < len(flat) else len(flat)
+    shown = escape(("… " if start else "") + flat[start:end] + (" …" if end < len(flat) else ""))
+    pattern = "|".join(re.escape(escape(word)) for word in sorted(words, key=len, reverse=True))
+    return re.sub(pattern, lambda match: f"<mark>{match[0]}</mark>", shown, flags=re.IGNORECASE) if pattern else shown
