@@ -22,8 +22,9 @@ from bench.application import make_application
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.lab import Lab
 from bench.lab.pebble import Pebble, running_pebble
+from bench.lab.ports import free_ports
 from bench.lab.zone import Zone
-from bench.private_stage import free_ports, private_environment
+from bench.private_stage import private_environment
 from common import applications as minting
 from common.cli.database import prepare
 from common.cli.walk import Visitor

@@ -34,10 +34,11 @@ from bench import output
 from bench.certificate_world import World, certificate_world
 from bench.enrolment import Enrolment, enrol
 from bench.lab.pebble import is_installed
+from bench.lab.ports import free_ports
 from bench.lone_edge import LoneEdge
 from bench.peers.certificates import make_certificate
 from bench.pinned import module, server
-from bench.private_stage import free_ports, private_environment
+from bench.private_stage import private_environment
 from bench.visitors import Visitors
 from common.cli.database import prepare
 from common.cli.walk import NoAnswer

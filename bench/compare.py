@@ -30,6 +30,7 @@ from rich.table import Table
 
 from bench import cases, compare_picture, heads, output, wrk
 from bench.cases import BODY_BYTES, Case, Load
+from bench.lab.ports import free_ports
 from bench.loads import Run, read_run
 from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SOCKET_HOST, Peer, Serving, Sites, missing
 from bench.peers.aiohttp_proxy import Aiohttp
@@ -39,7 +40,6 @@ from bench.peers.frontage_edge import Frontage
 from bench.peers.haproxy_proxy import HAProxy
 from bench.peers.nginx_proxy import Nginx, nginx
 from bench.pinned import last_line, module, server
-from bench.private_stage import free_ports
 from bench.process_tree import cpu_seconds
 from common.errors import FrontageError, OperatorError
 

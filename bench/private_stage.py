@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from bench.lab.ports import free_ports
 from common.cli.stage import Stage, set_up
 from common.settings import PREFIX
 
 _LISTENERS = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN", "API_ADMIN", "MONITOR_ADMIN")
-
-
-def free_ports(count: int) -> list[int]:
-    """Loopback ports nobody uses now; somebody may before you do."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def private_environment(state_dir: Path, **settings: str) -> dict[str, str]:

@@ -36,12 +36,13 @@ from rich.table import Table
 from bench import output, scale_picture
 from bench.enrolment import Enrolled, Enrolment, enrol
 from bench.hello_flood import Flood
+from bench.lab.ports import free_ports
 from bench.lone_edge import LoneEdge
 from bench.memory import Memory
 from bench.peers import LOAD_CORE, PROXY_CORE
 from bench.peers.certificates import make_certificate
 from bench.pinned import last_line, module, server
-from bench.private_stage import free_ports, private_environment
+from bench.private_stage import private_environment
 from bench.visitors import Seen, Visitors
 from common import applications as minting
 from common.cli.database import prepare

@@ -25,7 +25,7 @@ class Reached(StrEnum):
 
     US = "us"
     ANOTHER = "another server"
-    NOBODY = "nobody"  # no address, no connection, or no answer in time
+    NO_SERVER = "no server"  # no address, no connection, or no answer in time
     UNKNOWN = "unknown"  # its addresses could not be asked for
 
 
@@ -44,14 +44,14 @@ class HttpEdgeProbe:
         answers = await questions.resolve_confirmed(domain, "A", "AAAA")
         addresses = [address for answer in answers for address in answer.values]
         if not addresses:
-            return Reached.NOBODY if all(answer.outcome.is_known for answer in answers) else Reached.UNKNOWN
+            return Reached.NO_SERVER if all(answer.outcome.is_known for answer in answers) else Reached.UNKNOWN
         nonce = new_nonce()
         expected = probe_answer(self._keyring, domain, nonce)
         assert expected is not None
         try:
             answer = await self._get(domain, addresses, nonce, len(expected))
         except (aiohttp.ClientConnectionError, OSError, TimeoutError):
-            return Reached.NOBODY
+            return Reached.NO_SERVER
         except (aiohttp.ClientError, ValueError):
             return Reached.ANOTHER
         return Reached.US if hmac.compare_digest(answer, expected) else Reached.ANOTHER

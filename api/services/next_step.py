@@ -224,7 +224,11 @@ def _remedy(diagnosis: Diagnosis, last_error: str) -> str:
     """What would help; where that is unknown, the authority's own message."""
     if diagnosis.uses_acme and diagnosis.caa is not None and diagnosis.caa.forbids:
         return _caa_remedy(diagnosis.caa)
-    if diagnosis.uses_acme and diagnosis.dns is not None and diagnosis.dns.reached in (Reached.ANOTHER, Reached.NOBODY):
+    if (
+        diagnosis.uses_acme
+        and diagnosis.dns is not None
+        and diagnosis.dns.reached in (Reached.ANOTHER, Reached.NO_SERVER)
+    ):
         return (
             f"Let plain HTTP requests for {diagnosis.name.text} (port 80) reach us: they reach"
             f" {diagnosis.dns.reached}, so the certificate authority cannot see that the domain is served here."

@@ -35,12 +35,10 @@ from common.db.orders import NotRenewable
 from common.db.session import Connection
 from common.names import DomainName
 from common.ownership import Claim
+from common.redirect_loops import RedirectChain
 from common.urls import parse_application_url, parse_redirect_target
 
 _NO_ORIGIN = "the application has none: send one"
-
-MOST_REDIRECTS = 10
-"""One after another, over domains of ours; edges follow no more either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class SecureService:
         name = parse_product_domain(body.domain)
         url = self._origin_url(application, body)
         if body.redirect_to is not None:
-            _refuse_way_back(name.text, body.redirect_to)
+            _refuse_redirect_to_itself(name.text, body.redirect_to)
         held = await self.enrolment.held(name)
         if not is_foreign(held, application):
             _refuse_provided(held)
@@ -144,7 +142,7 @@ class SecureService:
             _refuse_path(body.application_url)
             self.enrolment.refuse_private(body.application_url)
         if body.redirect_to:
-            _refuse_way_back(name.text, body.redirect_to)
+            _refuse_redirect_to_itself(name.text, body.redirect_to)
         redirect_to = own.redirect_to if body.redirect_to is None else body.redirect_to or None
         url = body.application_url or own.application_url or None
         if url is None and redirect_to is None:
@@ -154,7 +152,7 @@ class SecureService:
         async with self.enrolment.database.transaction() as connection:
             if body.redirect_to:
                 await domains.lock_redirects(connection)
-                await _refuse_circle(connection, name.text, body.redirect_to)
+                await _refuse_loop(connection, name.text, body.redirect_to)
             changed = await domains.update_secure(
                 connection, name.text, application.id, body.application_url, body.redirect_to
             )
@@ -213,7 +211,7 @@ class SecureService:
         """Raises: `Refused`, `EnrolledTooOften`."""
         _refuse_provided(await domains.find(connection, name.text))
         if body.redirect_to is not None:
-            await _refuse_circle(connection, name.text, body.redirect_to)
+            await _refuse_loop(connection, name.text, body.redirect_to)
         await domains.secure(connection, name.text, application.id, body.application_url, body.redirect_to, claim)
 
 
@@ -262,23 +260,22 @@ def _refuse_provided(held: list[Domain]) -> None:
         raise Refused(REVIEW_SSL, code="ordering", hint="a certificate is on its way")
 
 
-def _refuse_way_back(domain: str, redirect_to: str) -> None:
-    """Raises: `Refused` when it leads to the domain itself."""
-    if parse_redirect_target(redirect_to).host == domain:
-        raise _circle()
+def _refuse_redirect_to_itself(domain: str, redirect_to: str) -> None:
+    """Raises: `Refused`. The longer loops are looked for when it is stored, under the lock of redirects."""
+    if RedirectChain(domain).loops_at(parse_redirect_target(redirect_to).host):
+        raise _loop()
 
 
-async def _refuse_circle(connection: Connection, domain: str, redirect_to: str) -> None:
-    """Follow the redirects of domains that are enrolled. Raises: `Refused` when they lead back."""
-    seen = {domain}
+async def _refuse_loop(connection: Connection, domain: str, redirect_to: str) -> None:
+    """Follow the redirects of enrolled domains. Raises: `Refused` when they form a loop."""
+    chain = RedirectChain(domain)
     following: str | None = redirect_to
     while following is not None:
         host = parse_redirect_target(following).host
-        if host in seen or len(seen) > MOST_REDIRECTS:
-            raise _circle()
-        seen.add(host)
+        if chain.loops_at(host):
+            raise _loop()
         following = await domains.redirect_of(connection, host)
 
 
-def _circle() -> Refused:
+def _loop() -> Refused:
     return Refused(invalid_parameter("redirectTo", status=502), code="loop", hint="it leads back to the domain")

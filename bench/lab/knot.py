@@ -23,7 +23,7 @@ import dns.message
 import dns.rcode
 import dns.update
 
-from bench.lab.ports import free_dns_port
+from bench.lab.ports import free_ports
 from bench.pinned import last_words
 from common.errors import OperatorError
 from common.processes import spawn
@@ -87,7 +87,7 @@ class Knot:
             raise OperatorError("knotd is not installed: it is in the Debian package knot")
         with tempfile.TemporaryDirectory(prefix="frontage-knot-", ignore_cleanup_errors=True) as made:
             directory = Path(made)
-            server = cls(HostPort(host, port or free_dns_port(host)))
+            server = cls(HostPort(host, port or free_ports(1, host)[0]))
             configuration = _CONFIGURATION.format(directory=directory, host=host, port=server.address.port)
             for zone, text in zones.items():
                 head = "" if " SOA " in text else _HEAD.format(zone=zone)

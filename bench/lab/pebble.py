@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from bench.private_stage import free_ports
+from bench.lab.ports import free_ports
 from common.processes import spawn
 
 _READY_SECONDS = 15.0

@@ -1,24 +1,49 @@
-"""Ports that are free for both of DNS' protocols."""
+"""Ports for servers that must be given a port number before they start.
+
+The kernel picks a port for `bind(0)` from the range of outgoing connections: between the probe and the server's own
+bind, a connection or another process may take it. These ports lie below that range, and a counter in a locked file
+gives each port to one caller, so concurrent tests and benches do not meet.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
+import os
 import socket
+import tempfile
+from pathlib import Path
+from typing import Final
 
-_ATTEMPTS = 50
+_FIRST: Final = 20_000
+_COUNT: Final = 12_000  # the range of outgoing connections begins at 32768 (ip(7), ip_local_port_range)
 
 
-def free_dns_port(host: str) -> int:
-    """A port nobody uses now, over UDP or TCP; somebody may before you do."""
-    for _ in range(_ATTEMPTS):
-        with contextlib.ExitStack() as held:
-            datagrams = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            datagrams.bind((host, 0))
-            port: int = datagrams.getsockname()[1]
-            stream = held.enter_context(socket.socket())
-            try:
-                stream.bind((host, port))
-            except OSError:
-                continue
-            return port
-    raise OSError("no port is free for both UDP and TCP")
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """Return ports of `host` that no socket uses, over TCP or UDP; no other call returns them soon.
+
+    Raises: `OSError` when there are not so many.
+    """
+    with (Path(tempfile.gettempdir()) / f"frontage-ports-{os.geteuid()}").open("a+") as counter:
+        fcntl.flock(counter, fcntl.LOCK_EX)
+        counter.seek(0)
+        first = int(counter.read() or 0)
+        found: list[int] = []
+        for number in range(first, first + _COUNT):
+            if len(found) == count:
+                counter.truncate(0)
+                counter.write(str(number))
+                return found
+            port = _FIRST + number % _COUNT
+            if _is_free(host, port):
+                found.append(port)
+    raise OSError(f"fewer than {count} ports are free")
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            with socket.socket(socket.AF_INET, kind) as probe:
+                probe.bind((host, port))
+    except OSError:
+        return False
+    return True

@@ -19,7 +19,7 @@ import dns.asyncquery
 import dns.exception
 import dns.message
 
-from bench.lab.ports import free_dns_port
+from bench.lab.ports import free_ports
 from bench.pinned import last_words
 from common.errors import OperatorError
 from common.processes import spawn
@@ -66,7 +66,7 @@ async def serve_unbound(zones: Mapping[str, HostPort]) -> AsyncIterator[HostPort
     if command is None:
         raise OperatorError("unbound is not installed: it is in the Debian package unbound")
     with tempfile.TemporaryDirectory(prefix="frontage-unbound-", ignore_cleanup_errors=True) as made:
-        directory, address = Path(made), HostPort("127.0.0.1", free_dns_port("127.0.0.1"))
+        directory, address = Path(made), HostPort("127.0.0.1", *free_ports(1))
         configuration = _CONFIGURATION.format(directory=directory, address=address)
         for zone, server in zones.items():
             configuration += f'stub-zone:\n    name: "{zone}"\n    stub-addr: {server.host}@{server.port}\n'

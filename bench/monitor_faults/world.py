@@ -22,11 +22,12 @@ from bench.application import make_application
 from bench.certificate_world import Partner, RoleProcess
 from bench.lab.faulty_dns import Faults, FaultyServer
 from bench.lab.faulty_sink import FaultyReceiver, SinkFaults
+from bench.lab.ports import free_ports
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Zone
 from bench.monitor_faults.counts import Counts
 from bench.monitor_faults.monitoring_process import SENDER_SECONDS, Configuration
-from bench.private_stage import free_ports, private_environment
+from bench.private_stage import private_environment
 from common.cli.database import prepare
 from common.db import monitored_domains
 from common.db.monitored_domains import Key, Labels

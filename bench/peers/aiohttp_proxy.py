@@ -19,9 +19,9 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, ClientWebSocke
 from multidict import CIMultiDict
 from yarl import URL
 
+from bench.lab.ports import free_ports
 from bench.peers import PROXY_CORE, Serving, Sites
 from bench.pinned import module, server
-from bench.private_stage import free_ports
 from common.processes import loop_factory
 
 _HOP_BY_HOP = ("Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Connection")

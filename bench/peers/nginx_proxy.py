@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import ClassVar
 
+from bench.lab.ports import free_ports
 from bench.peers import PROXY_CORE, Serving, Sites
 from bench.pinned import server
-from bench.private_stage import free_ports
 
 _MAIN = """
 daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/error.log;

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -157,3 +157,73 @@ def root_paths(paths: list[str] | None) -> list[str] | None:
         if path and not (path.startswith("/") and is_plain):
             raise typer.BadParameter(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")
     return paths
+
+
+# Arguments and options --------------------------------------------------------------------------------------
+
+_NAME_HELP = "A display name."
+_SECURE_HELP = "A target of its own for Secure; without one, the cname target serves both products."
+_ORIGIN_HELP = "The origin of Secure's domains that name none."
+_WEBHOOK_HELP = "Where events are delivered to."
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")]
+Name = Annotated[str, typer.Option(help=_NAME_HELP, callback=not_empty)]
+CnameTarget = Annotated[
+    str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=cname_target)
+]
+SecureCnameTarget = Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=cname_target)]
+ApplicationUrl = Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=application_url)]
+WebhookUrl = Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=webhook_url)]
+
+# Of `set`, where None leaves a setting as it is.
+NewName = Annotated[str | None, typer.Option(help=_NAME_HELP, callback=not_empty)]
+NewCnameTarget = Annotated[
+    str | None, typer.Option(help="The name customers' domains point to.", callback=cname_target)
+]
+NewSecureCnameTarget = Annotated[
+    str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=or_empty(cname_target))
+]
+NewApplicationUrl = Annotated[
+    str | None, typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=or_empty(application_url))
+]
+NewWebhookUrl = Annotated[
+    str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=or_empty(webhook_url))
+]
+RootPaths = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help='A path served from the origin\'s root; repeat it. "" removes all.',
+        callback=root_paths,
+    ),
+]
+ServiceAuth = Annotated[
+    SecretSwitch | None,
+    typer.Option(help="X-Service-Auth on what is forwarded; a new token is printed, this once."),
+]
+Signature = Annotated[
+    SecretSwitch | None,
+    typer.Option(help="X-Service-Signature on what is forwarded; a new key is printed, this once."),
+]
+SendHost = Annotated[
+    SentHost | None, typer.Option(help="Whose name the origin finds in Host: its own, or the customer's domain.")
+]
+OriginServerName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|none",
+        help="The name asked for in TLS with the origin and expected in its certificate; none: its URL's host.",
+        callback=server_name,
+    ),
+]
+OriginVerify = Annotated[Switch | None, typer.Option(help="Verify the origin's certificate.")]
+Maintenance = Annotated[Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")]
+ErrorPage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|none",
+        help="HTML (64 KB) for browsers in place of our error pages; it may hold {{status}} and {{request_id}}.",
+        callback=error_page,
+    ),
+]
+NewTier = Annotated[Tier | None, typer.Option(help="What it has subscribed to.")]

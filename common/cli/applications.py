@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import typer
 
 from common.cli import application_options as options
-from common.cli.application_options import SecretSwitch, SentHost, Switch, Tier, switched
+from common.cli.application_options import SecretSwitch, Switch, switched
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -27,23 +27,14 @@ T = TypeVar("T")
 
 app = typer.Typer(help="Applications: a partner's account units.", no_args_is_help=True)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")]
-Name = Annotated[str, typer.Option(help="What people call it.", callback=options.not_empty)]
-CnameTarget = Annotated[
-    str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=options.cname_target)
-]
-_SECURE_HELP = "A target of its own for Secure; without one, the cname target serves both products."
-_ORIGIN_HELP = "The origin of Secure's domains that name none."
-_WEBHOOK_HELP = "Where events are delivered to."
-
 
 @app.command()
 def create(
-    name: Name,
-    cname_target: CnameTarget,
-    secure_cname_target: Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=options.cname_target)] = None,
-    application_url: Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=options.application_url)] = None,
-    webhook_url: Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=options.webhook_url)] = None,
+    name: options.Name,
+    cname_target: options.CnameTarget,
+    secure_cname_target: options.SecureCnameTarget = None,
+    application_url: options.ApplicationUrl = None,
+    webhook_url: options.WebhookUrl = None,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
     from common import applications as minting
@@ -92,7 +83,7 @@ def list_() -> None:
 
 
 @app.command()
-def show(application_id: Id) -> None:
+def show(application_id: options.Id) -> None:
     """Print an application; no secrets."""
 
     async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
@@ -103,66 +94,23 @@ def show(application_id: Id) -> None:
 
 @app.command("set")
 def set_(
-    application_id: Id,
-    name: Annotated[str | None, typer.Option(help="What people call it.", callback=options.not_empty)] = None,
-    cname_target: Annotated[
-        str | None, typer.Option(help="The name customers' domains point to.", callback=options.cname_target)
-    ] = None,
-    secure_cname_target: Annotated[
-        str | None, typer.Option(help=f'{_SECURE_HELP} "" removes it.', callback=options.or_empty(options.cname_target))
-    ] = None,
-    application_url: Annotated[
-        str | None,
-        typer.Option(help=f'{_ORIGIN_HELP} "" removes it.', callback=options.or_empty(options.application_url)),
-    ] = None,
-    webhook_url: Annotated[
-        str | None, typer.Option(help=f'{_WEBHOOK_HELP} "" removes it.', callback=options.or_empty(options.webhook_url))
-    ] = None,
-    root_path_access: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help='A path served from the origin\'s root; repeat it. "" removes all.',
-            callback=options.root_paths,
-        ),
-    ] = None,
-    service_auth: Annotated[
-        SecretSwitch | None,
-        typer.Option(help="X-Service-Auth on what is forwarded; a new token is printed, this once."),
-    ] = None,
-    signature: Annotated[
-        SecretSwitch | None,
-        typer.Option(help="X-Service-Signature on what is forwarded; a new key is printed, this once."),
-    ] = None,
-    send_host: Annotated[
-        SentHost | None, typer.Option(help="Whose name the origin finds in Host: its own, or the customer's domain.")
-    ] = None,
-    origin_server_name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|none",
-            help="The name asked for in TLS with the origin and expected in its certificate; none: its URL's host.",
-            callback=options.server_name,
-        ),
-    ] = None,
-    origin_verify: Annotated[Switch | None, typer.Option(help="Verify the origin's certificate.")] = None,
-    maintenance: Annotated[
-        Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")
-    ] = None,
-    error_page: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|none",
-            help="HTML (64 KB) for browsers in place of our error pages; it may hold {{status}} and {{request_id}}.",
-            callback=options.error_page,
-        ),
-    ] = None,
-    tier: Annotated[Tier | None, typer.Option(help="What it has subscribed to.")] = None,
+    application_id: options.Id,
+    name: options.NewName = None,
+    cname_target: options.NewCnameTarget = None,
+    secure_cname_target: options.NewSecureCnameTarget = None,
+    application_url: options.NewApplicationUrl = None,
+    webhook_url: options.NewWebhookUrl = None,
+    root_path_access: options.RootPaths = None,
+    service_auth: options.ServiceAuth = None,
+    signature: options.Signature = None,
+    send_host: options.SendHost = None,
+    origin_server_name: options.OriginServerName = None,
+    origin_verify: options.OriginVerify = None,
+    maintenance: options.Maintenance = None,
+    error_page: options.ErrorPage = None,
+    tier: options.NewTier = None,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
-    from common.cli import application_secrets as secrets
-    from common.db import applications as db
-
     changes = _given(
         name=name,
         cname_target=cname_target,
@@ -178,17 +126,40 @@ def set_(
     )
 
     async def work(connection: Connection, keyring: Keyring) -> dict[str, Any]:
-        before = await _get(connection, application_id)
-        await db.update_application(connection, application_id, **changes)
-        await _set_error_page(connection, application_id, error_page)
-        minted = {
-            "serviceAuthToken": await secrets.switch_service_auth(connection, keyring, before, service_auth),
-            "signatureKey": await secrets.switch_signature(connection, keyring, before, signature),
-        }
-        shown = await _show(connection, application_id)
-        return shown | {name: secret for name, secret in minted.items() if secret is not None}
+        secrets = SecretChanges(service_auth, signature)
+        return await _change(connection, keyring, application_id, changes, error_page, secrets)
 
     _print(_in_database(work))
+
+
+class SecretChanges(NamedTuple):
+    """What `set` was asked to do with the application's secrets; None leaves one as it is."""
+
+    service_auth: SecretSwitch | None
+    signature: SecretSwitch | None
+
+
+async def _change(
+    connection: Connection,
+    keyring: Keyring,
+    application_id: str,
+    changes: ApplicationChanges,
+    error_page: str | None,
+    wanted: SecretChanges,
+) -> dict[str, Any]:
+    """Return the application afterwards, with the secrets that were made."""
+    from common.cli import application_secrets as secrets
+    from common.db.applications import update_application
+
+    before = await _get(connection, application_id)
+    await update_application(connection, application_id, **changes)
+    await _set_error_page(connection, application_id, error_page)
+    minted = {
+        "serviceAuthToken": await secrets.switch_service_auth(connection, keyring, before, wanted.service_auth),
+        "signatureKey": await secrets.switch_signature(connection, keyring, before, wanted.signature),
+    }
+    shown = await _show(connection, application_id)
+    return shown | {name: secret for name, secret in minted.items() if secret is not None}
 
 
 def _given(**values: object) -> ApplicationChanges:
@@ -207,7 +178,7 @@ async def _set_error_page(connection: Connection, application_id: str, html: str
 
 
 @app.command("rotate-secret")
-def rotate_secret(application_id: Id) -> None:
+def rotate_secret(application_id: options.Id) -> None:
     """Print a new client secret. The old one works for another 24 hours; rotate twice to end it at once."""
     from common import applications as minting
     from common.db import applications as db
@@ -231,7 +202,7 @@ def rotate_secret(application_id: Id) -> None:
 
 
 @app.command("rotate-webhook-secret")
-def rotate_webhook_secret(application_id: Id) -> None:
+def rotate_webhook_secret(application_id: options.Id) -> None:
     """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
     from common import applications as minting
     from common.db import applications as db
@@ -256,7 +227,7 @@ def rotate_webhook_secret(application_id: Id) -> None:
 
 @app.command()
 def delete(
-    application_id: Id,
+    application_id: options.Id,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
@@ -273,7 +244,7 @@ def delete(
     _print({"applicationId": application_id, "removed": removed})
 
 
-def token(application_id: Id) -> None:
+def token(application_id: options.Id) -> None:
     """Print a JWT that opens the API for 60 minutes, as the application would sign it."""
     from common import applications as minting
     from common.db import applications as db

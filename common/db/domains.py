@@ -6,7 +6,7 @@ Owns the SQL of ``domains``. What leads to a certificate and what releases it is
 Rules
     both products on one name belong to one application; which one may have it, `common.ownership` decides
     a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds
-    redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a circle together
+    redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a loop together
     an application's first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours
     root-path-access paths given with a domain, even none, win over the application's
 
@@ -201,8 +201,9 @@ async def update_secure(
     application_url: str | None,
     redirect_to: str | None,
 ) -> bool:
-    """Change what is given; None keeps what is there, and the empty redirect ends it. Whether a redirect leads in a
-    circle is the caller's to find out, under `lock_redirects`. Returns whether the application has this domain."""
+    """Change what is given; None keeps what is there, and the empty redirect ends it. Whether a redirect closes
+    a loop is for the caller to find out, under `lock_redirects` (`common.redirect_loops`).
+    Returns whether the application has this domain."""
     status = await connection.execute(
         "update domains set application_url = coalesce($3, application_url),"
         " redirect_to = nullif(coalesce($4, redirect_to), '')"

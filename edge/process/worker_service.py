@@ -69,7 +69,7 @@ class EdgeService:
             entrance,
             connection_limits=limits,
             trusted_proxies=settings.edge_trusted_proxies,
-            seconds=settings.edge_head_timeout_seconds,
+            seconds=self._worker.head_seconds,
         )
         self.plain_protocol = first(partial(ClientConnection, self._worker, secure=False))
         self.secure_protocol = first(partial(TlsLayer, self._tls, partial(ClientConnection, self._worker, secure=True)))

@@ -10,7 +10,7 @@ import asyncio
 import socket
 from functools import partial
 from random import random
-from typing import Final, Protocol
+from typing import Protocol
 
 from common.addresses import own_policy
 from common.clock import SystemClock
@@ -20,10 +20,11 @@ from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
 from edge.http.dates import date_field
-from edge.http.request import HeadLimits, RequestHead
+from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
-from edge.proxy.exchange import Exchange, ExchangeContext, Timeouts
+from edge.proxy.exchange import Exchange, ExchangeContext
+from edge.proxy.worker_limits import TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
 from edge.replica.records import Reader
 from edge.replica.routes import RouteTable
@@ -31,14 +32,12 @@ from edge.routing.certificates import answers_challenge, is_awaiting_certificate
 from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
-from edge.transport.connection_limits import ConnectionLimits, room_for_connections
+from edge.transport.connection_limits import ConnectionLimits
 from edge.upstream.breaker import Breaker
 from edge.upstream.connector import Connector
 from edge.upstream.dispatcher import UpstreamDispatcher
 from edge.upstream.pool import Pool
 from edge.upstream.resolution import OriginResolver
-
-TICK_SECONDS: Final = 0.5
 
 
 class ReplicaView(Reader, Protocol):
@@ -68,16 +67,17 @@ class WorkerContext:
         self, settings: Settings, reader: ReplicaView, keyring: Keyring, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.limits = HeadLimits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes)
-        self.listening_http = _listening(settings, secure=False)
-        self.listening_https = _listening(settings, secure=True)
+        bounds = WorkerLimits.of(settings)
+        self.limits = bounds.head
+        self.listening_http = _listening(settings, bounds, secure=False)
+        self.listening_https = _listening(settings, bounds, secure=True)
         self.trusted_proxies = settings.edge_trusted_proxies
-        self.idle_seconds = settings.edge_idle_timeout_seconds
-        self.head_seconds = settings.edge_head_timeout_seconds
-        self.upstream_idle_seconds = settings.edge_origin_idle_seconds
+        self.idle_seconds = bounds.idle_seconds
+        self.head_seconds = bounds.head_seconds
+        self.upstream_idle_seconds = bounds.origin_idle_seconds
         self.connection_limits = ConnectionLimits(
-            in_all=min(settings.edge_max_connections, room_for_connections()),
-            per_client=settings.edge_max_connections_per_address,
+            in_all=bounds.client_connections,
+            per_client=bounds.connections_per_client,
             trusted_proxies=settings.edge_trusted_proxies,
         )
         self.routes = RouteTable(reader, keyring)
@@ -96,25 +96,18 @@ class WorkerContext:
             Connector(
                 OriginResolver(settings.dns_servers, clock),
                 policy,
-                timeout_seconds=settings.edge_connect_timeout_seconds,
+                timeout_seconds=bounds.connect_seconds,
             ),
-            Pool(max_open=settings.edge_origin_connections, max_waiters=settings.edge_origin_waiters),
+            Pool(max_open=bounds.origin_connections, max_waiters=bounds.origin_waiters),
             Breaker(
-                failures=settings.edge_breaker_failures,
-                max_pause_seconds=settings.edge_breaker_max_pause_seconds,
+                failures=bounds.breaker_failures,
+                max_pause_seconds=bounds.breaker_pause_seconds,
                 random=random,
             ),
             loop,
         )
-        # The connector gives up by itself with a reason; waiting for a lease is bounded by twice that.
-        timeouts = Timeouts(
-            connect=2 * settings.edge_connect_timeout_seconds + TICK_SECONDS,
-            origin=settings.edge_origin_timeout_seconds,
-            body=settings.edge_body_timeout_seconds,
-            tunnel=settings.edge_tunnel_timeout_seconds,
-        )
         self.exchanges = ExchangeContext(
-            self._dispatcher, timeouts, settings.edge_max_body_bytes, loop.time, self.date_field
+            self._dispatcher, bounds.exchange, bounds.max_body_bytes, loop.time, self.date_field
         )
         self.access_log = (
             AccessLog(
@@ -217,11 +210,11 @@ class WorkerContext:
                     connection.abort()
 
 
-def _listening(settings: Settings, *, secure: bool) -> Listening:
+def _listening(settings: Settings, bounds: WorkerLimits, *, secure: bool) -> Listening:
     return Listening(
         secure=secure,
         redirects_to_https=settings.edge_https_redirect,
         ports=Ports(settings.edge_http.port, settings.edge_https.port),
-        max_body_bytes=settings.edge_max_body_bytes,
+        max_body_bytes=bounds.max_body_bytes,
         assigns_request_ids=settings.edge_access_log != OFF,
     )

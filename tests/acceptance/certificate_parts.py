@@ -6,8 +6,9 @@ import asyncio
 import shutil
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ from bench.certificate_world import World, certificate_world
 from bench.certificates import pebble_orders
 from common.cli.walk import NoAnswer
 from common.errors import DatabaseUnavailable
+from tests import waiting
 
 DOMAIN = "shop.customer.example"
+
+# An order takes several requests to the CA; and an edge that is being restarted does not answer.
+until = partial(waiting.until, seconds=60.0, pending=(DatabaseUnavailable, NoAnswer))
 
 
 @asynccontextmanager
@@ -30,18 +35,6 @@ async def a_world() -> AsyncIterator[World]:
             yield world
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-async def until(condition: Callable[[], Awaitable[Any]], *, seconds: float = 60.0) -> Any:
-    """The first truthy answer; an outage, or an edge that has not heard yet, is a reason for there being none."""
-    async with asyncio.timeout(seconds):
-        while True:
-            try:
-                if answer := await condition():
-                    return answer
-            except (DatabaseUnavailable, NoAnswer):
-                pass
-            await asyncio.sleep(0.05)
 
 
 async def fetch(world: World, statement: str, *values: object) -> list[Any]:

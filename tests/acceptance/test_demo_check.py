@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bench.private_stage import free_ports
+from bench.lab.ports import free_ports
 from tests.acceptance.demo_process import Demo, environment, wait_until_gone
 
 STARTED = "lab, database, API, monitor, edge"

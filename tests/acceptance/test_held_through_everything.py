@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from common.secrets import load_keyring
 from tests.acceptance.held_clients import Domain, Tunnel, an_origin, upload
 from tests.component.edge_process import EdgeProcess, is_alive
 from tests.tls_parts import the_ca
+from tests.waiting import until
 
 NAME = "shop.customer.example"
 
@@ -93,12 +94,6 @@ async def certify(connection: Connection, state_dir: Path) -> None:
         now,
         now + timedelta(days=1),
     )
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
-        while not await condition():
-            await asyncio.sleep(0.02)
 
 
 async def leads_to(domain: Domain, origin: str) -> bool:

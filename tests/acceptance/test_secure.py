@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_stage
 from common.cli.stage import CNAME_TARGET, Stage
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,12 +80,6 @@ class Place:
         status, *lines = head.decode().split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         return Page(int(status.split()[1]), fields, body, shown.get("serialNumber", ""))
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not await condition():
-            await asyncio.sleep(0.02)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

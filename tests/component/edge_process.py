@@ -17,27 +17,12 @@ from typing import Any
 
 import orjson
 
+from bench.lab.ports import free_ports
 from bench.process_tree import descendants
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-async def eventually(condition: Callable[[], Any], *, seconds: float = DEADLINE_SECONDS) -> Any:
-    """The first truthy answer of `condition`, asked again and again."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"never came true: {condition}"
-        await asyncio.sleep(0.02)
-    return answer
 
 
 def is_alive(pid: int) -> bool:
@@ -49,7 +34,7 @@ async def freeze(*pids: int) -> None:
     """Stop them, the first one first; returns when they stand still, and do not even accept."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-        await eventually(partial(_is_stopped, pid))
+        await until(partial(_is_stopped, pid))
 
 
 def _is_stopped(pid: int) -> bool:
@@ -155,7 +140,7 @@ class EdgeProcess:
             said += self.process.stdout.read() or b""
             return said.endswith(b"\n")
 
-        await eventually(is_ready)
+        await until(is_ready)
         assert said == b"ready\n"
 
     def log(self) -> str:
@@ -166,7 +151,7 @@ class EdgeProcess:
 
     async def ended(self) -> int:
         """Its exit status; the moment it ends."""
-        await eventually(lambda: self.process.poll() is not None)
+        await until(lambda: self.process.poll() is not None)
         if self.process.stdout:
             self.process.stdout.close()
         return self.process.returncode

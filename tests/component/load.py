@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.component.edge_process import eventually, exchange
+from tests.component.edge_process import exchange
+from tests.waiting import until
 
 
 class Load:
@@ -34,7 +35,7 @@ class Load:
 
     async def answered_by(self, pid: int) -> None:
         before = len(self.answers)
-        await eventually(lambda: pid in self.answers[before:])
+        await until(lambda: pid in self.answers[before:])
 
     async def end(self) -> None:
         self._stop = True

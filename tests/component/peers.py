@@ -18,6 +18,7 @@ from common.secrets import Keyring, load_keyring
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_context import WorkerContext
 from edge.transport.proxy_protocol import entrance
+from tests.waiting import until
 
 PATIENCE_SECONDS = 10.0
 
@@ -217,10 +218,3 @@ async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncI
         await until(lambda: not worker.connections)
         worker.close()
         await until(lambda: not worker.upstream_count)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something to become true, within the patience of a test."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():
-            await asyncio.sleep(0.005)

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
+from bench.lab.ports import free_ports
 from common.settings import HostPort
 from edge.process.acceptor import accept_from
 from edge.process.listeners import Listeners
 from edge.process.worker_messages import ListenerPair
-from tests.component.edge_process import free_ports
 
 
 def listening() -> tuple[int, int, Listeners]:

@@ -14,15 +14,16 @@ from typing import Any
 import orjson
 import pytest
 
+from bench.lab.ports import free_ports
 from common.clock import SystemClock
 from common.errors import OperatorError
 from edge.proxy.access_log import _Writer, check
 from edge.proxy.client_connection import ClientConnection
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsShared
-from tests.component.edge_process import free_ports
-from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
+from tests.component.peers import Edge, Wire, answer_each, edge, origin
 from tests.tls_parts import MemoryReplica, keyring
+from tests.waiting import until
 
 GET = b"GET /a/b?token=secret HTTP/1.1\r\nHost: shop.example.com\r\nUser-Agent: curl/7.88.1\r\n\r\n"
 HEADERLESS = b"GET / HTTP/1.1\r\n\r\n"

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from pathlib import Path
 
-from tests.component.peers import Wire, answer_each, edge, origin, until
+from bench.lab.ports import free_ports
+from tests.component.peers import Wire, answer_each, edge, origin
 from tests.component.test_origin_tls import server_context
+from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
 
-def closed_port() -> int:
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        port: int = each.getsockname()[1]
-        return port
-
-
 async def test_an_unreachable_origin_is_left_alone_and_found_again(tmp_path: Path) -> None:
     async with origin(answer_each) as there, edge(tmp_path, FRONTAGE_EDGE_BREAKER_FAILURES="3") as proxy:
-        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{closed_port()}")
+        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{free_ports(1)[0]}")
         proxy.replica.enrol("other.example.com", there.url)
         proxy.change()
         client = await proxy.connect()
@@ -43,7 +37,7 @@ async def refuse_in_the_clear(wire: Wire) -> None:
 
 
 async def test_an_unreached_origin_is_reported_with_its_fault(tmp_path: Path) -> None:
-    plain, unproven = closed_port(), tmp_path / "origin"
+    plain, unproven = free_ports(1)[0], tmp_path / "origin"
     unproven.mkdir()
     async with (
         origin(answer_each, server_context(unproven, "localhost")) as untrusted,
@@ -74,7 +68,7 @@ async def test_an_unreached_origin_is_reported_with_its_fault(tmp_path: Path) ->
 
 
 async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:
-    port = closed_port()
+    port = free_ports(1)[0]
     async with edge(tmp_path, FRONTAGE_EDGE_BREAKER_FAILURES="1") as proxy:
         proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{port}")
         proxy.change()
@@ -102,7 +96,7 @@ async def test_a_probe_finds_an_origin_that_came_back(tmp_path: Path) -> None:
 
 async def test_all_who_wait_for_a_place_hear_of_it(tmp_path: Path) -> None:
     async with edge(tmp_path, FRONTAGE_EDGE_BREAKER_FAILURES="1", FRONTAGE_EDGE_ORIGIN_CONNECTIONS="1") as proxy:
-        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{closed_port()}")
+        proxy.replica.enrol("shop.example.com", f"http://127.0.0.1:{free_ports(1)[0]}")
         proxy.change()
         clients = [await proxy.connect() for _ in range(20)]
         for client in clients:

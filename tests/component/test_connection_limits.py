@@ -8,7 +8,8 @@ from pathlib import Path
 
 from edge.transport.connection_limits import ConnectionLimits
 from tests.component import test_tls as tls
-from tests.component.peers import Edge, Wire, answer_each, edge, origin, until
+from tests.component.peers import Edge, Wire, answer_each, edge, origin
+from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 

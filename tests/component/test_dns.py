@@ -1,13 +1,13 @@
 """Questions to a real name server on loopback."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from bench.lab.ports import free_ports
 from bench.lab.server import NameServer
 from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
@@ -85,10 +85,7 @@ async def test_a_silent_server_is_a_time_out(server: NameServer, resolver: Resol
 
 
 async def test_nobody_listening_is_a_time_out() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    resolver = Resolver([HostPort("127.0.0.1", port)], LOOPBACK)
+    resolver = Resolver([HostPort("127.0.0.1", *free_ports(1))], LOOPBACK)
 
     async with asyncio.timeout(5):
         assert await outcome(resolver, "www.test") is Outcome.TIMEOUT

@@ -17,7 +17,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from bench.lab.ports import free_dns_port
+from bench.lab.ports import free_ports
 from common.addresses import AddressPolicy
 from common.dns import Answer, Outcome
 from common.dns.authority import Authority
@@ -58,7 +58,7 @@ async def serving(script: Script, *, by_tcp: Script | None = None) -> AsyncItera
             await writer.drain()
         writer.close()
 
-    address = HostPort("127.0.0.1", free_dns_port("127.0.0.1"))
+    address = HostPort("127.0.0.1", *free_ports(1))
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(lambda: _Scripted(script), (address.host, address.port))
     async with contextlib.AsyncExitStack() as stack:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Origin, Wire, edge, origin, until
+from tests.component.peers import Edge, Origin, Wire, edge, origin
 from tests.component.test_origin_tls import server_context
+from tests.waiting import until
 
 HOST = b"Host: shop.example.com\r\n"
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 
+from bench.lab.ports import free_ports
 from common.cli.ports import bind, free_instead_of_taken
 from common.settings import HostPort
-from tests.component.edge_process import free_ports
 
 
 def test_each_address_in_use_gets_a_free_port_of_its_host() -> None:

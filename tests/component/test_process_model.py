@@ -16,8 +16,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, eventually, freeze
+from tests.component.edge_process import EdgeProcess, ask, freeze
 from tests.component.load import Load
+from tests.waiting import until
 
 STAND_IN = "tests.component.stand_in_edge"
 
@@ -45,7 +46,7 @@ async def queue_behind(edge: EdgeProcess, worker: int) -> AsyncIterator[list[asy
         clients.extend(asyncio.create_task(ask(edge.http)) for _ in range(24))
         return edge.queued_connections()
 
-    await eventually(is_one_queued)
+    await until(is_one_queued)
     yield clients
     os.kill(supervisor, signal.SIGCONT)
 
@@ -85,7 +86,7 @@ async def test_connections_queued_at_a_killed_worker_are_answered(edge: EdgeProc
     answers = await asyncio.wait_for(asyncio.gather(*clients), 30)
     assert len(answers) == len(clients)
     assert str(workers[0]) not in {answer.split()[0] for answer in answers}
-    await eventually(lambda: edge.queued_connections() == 0)
+    await until(lambda: edge.queued_connections() == 0)
 
 
 async def test_queue_of_a_hung_worker_is_served_by_another_and_the_worker_replaced(edge: EdgeProcess) -> None:
@@ -140,7 +141,7 @@ async def test_sighup_renews_every_worker_and_loses_no_request(edge: EdgeProcess
     )
     for pid in after.values():
         await load.answered_by(pid)
-    await eventually(lambda: not edge.living() & set(before.values()))
+    await until(lambda: not edge.living() & set(before.values()))
     await load.end()
     assert load.broken == []
 
@@ -178,7 +179,7 @@ async def test_killed_supervisor_leaves_no_worker_and_a_new_one_starts(edge: Edg
     assert len(await edge.workers()) == 2
     edge.signal(signal.SIGKILL)
     await edge.ended()
-    await eventually(lambda: not edge.living())
+    await until(lambda: not edge.living())
     await edge.start()
     assert await ask(edge.http)
 
@@ -206,7 +207,7 @@ async def test_worker_that_crashes_at_start_is_tried_again_ever_more_slowly(edge
     crash = edge.state_dir / "crash"
     crash.touch()
     os.kill(before[0], signal.SIGKILL)
-    await eventually(lambda: edge.log().count('"status":3') >= 3)
+    await until(lambda: edge.log().count('"status":3') >= 3)
     assert await ask(edge.http)
     assert await ask(edge.http)
     crash.unlink()

@@ -10,9 +10,10 @@ import pytest
 
 from common.probe import PROBE_PATH, new_nonce, probe_answer
 from edge.proxy.client_connection import ClientConnection
-from edge.proxy.worker_context import TICK_SECONDS
+from edge.proxy.worker_limits import TICK_SECONDS
 from edge.upstream.dispatcher import HEAD_SILENCE_SECONDS
-from tests.component.peers import Wire, answer_each, edge, origin, until
+from tests.component.peers import Wire, answer_each, edge, origin
+from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 DATE = b"Date: Sat, 21 Nov 2026 09:00:00 GMT\r\n"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Origin, Wire, answer_each, edge, origin, until
+from tests.component.peers import Edge, Origin, Wire, answer_each, edge, origin
+from tests.waiting import until
 
 HOST = b"Host: shop.example.com\r\n"
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"

@@ -18,8 +18,9 @@ from edge.tls.shared import TlsLimits
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.proxy_protocol import Entrance
 from tests.component import test_tls as tls
-from tests.component.peers import Wire, edge, origin, until
+from tests.component.peers import Wire, edge, origin
 from tests.tls_parts import client_hello, the_ca
+from tests.waiting import until
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"

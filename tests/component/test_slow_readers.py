@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.peers import Edge, Wire, edge, origin, until
+from tests.component.peers import Edge, Wire, edge, origin
+from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 MUCH = b"x" * 16_000_000  # more than kernels buffer

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, eventually
+from tests.component.edge_process import EdgeProcess, ask
 from tests.component.load import Load
+from tests.waiting import until
 
 STAND_IN = "tests.component.stand_in_edge"
 
@@ -38,12 +39,12 @@ async def test_killed_first_process_breaks_only_what_ran(edge: EdgeProcess, name
 
     edge.signal(signal.SIGKILL)
     await edge.ended()
-    await eventually(lambda: not edge.living())
+    await until(lambda: not edge.living())
     await edge.start()  # as Restart=always does
 
     after = await edge.workers_when(lambda workers: len(workers) == 2)
     answered = len(load.answers)
-    await eventually(lambda: set(load.answers[answered:]) & set(after.values()))
+    await until(lambda: set(load.answers[answered:]) & set(after.values()))
     await load.end()
     assert len(load.broken) <= 8  # one for each client
 
@@ -83,6 +84,6 @@ async def test_systemd_s_own_tool_passes_what_the_edge_takes(edge: EdgeProcess) 
     command += [f"--setenv={name}={value}" for name, value in edge.environ.items()]
     with (edge.state_dir / "log").open("wb") as log:
         edge.process = subprocess.Popen([*command, sys.executable, "-m", STAND_IN], stdout=subprocess.PIPE, stderr=log)
-    await eventually(lambda: "Listening on" in edge.log())
+    await until(lambda: "Listening on" in edge.log())
     # The first connection starts the edge, and is answered by it.
     assert (await asyncio.wait_for(ask(edge.http), 30)).endswith("1\n")

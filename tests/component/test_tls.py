@@ -29,6 +29,7 @@ from edge.tls.shared import TlsLimits, TlsShared
 from edge.tls.stream import SLICE_BYTES, TlsStream
 from edge.transport.lingering import Lingering
 from tests.tls_parts import MemoryReplica, client_hello, keyring, the_ca
+from tests.waiting import until
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 10
@@ -138,12 +139,6 @@ async def edge(
         await server.wait_closed()
     assert unexpected == []
     assert all(made.events.count("lost") == 1 for made in inners)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def in_thread(work: Callable[[], T]) -> T:

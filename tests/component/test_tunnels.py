@@ -16,8 +16,9 @@ import pytest
 from aiohttp import web
 
 from edge.proxy.client_connection import ENDED
-from tests.component.peers import Edge, Script, Wire, edge, origin, until
+from tests.component.peers import Edge, Script, Wire, edge, origin
 from tests.component.test_origin_tls import server_context
+from tests.waiting import until
 
 UPGRADE = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nUpgrade: tcp\r\nConnection: upgrade\r\n\r\n"
 SWITCHED = b"HTTP/1.1 101 X\r\nUpgrade: tcp\r\nConnection: upgrade\r\n\r\n"

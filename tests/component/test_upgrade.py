@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, eventually, freeze, is_alive
+from tests.component.edge_process import EdgeProcess, ask, freeze, is_alive
 from tests.component.load import Load
+from tests.waiting import until
 
 STAND_IN = "tests.component.stand_in_edge"
 FAILURES = ["bad-import", "bad-settings", "crash", "bad-duty"]
@@ -62,7 +63,7 @@ class Tunnel:
 
 
 async def until_logged(edge: EdgeProcess, text: str, after: int) -> None:
-    await eventually(lambda: text in edge.log()[after:])
+    await until(lambda: text in edge.log()[after:])
 
 
 async def test_three_upgrades_under_load_lose_no_request(edge: EdgeProcess) -> None:
@@ -74,7 +75,7 @@ async def test_three_upgrades_under_load_lose_no_request(edge: EdgeProcess) -> N
         pids.append(await edge.upgraded(*pids))
         for worker in (await edge.workers_when(lambda workers: len(workers) == 2)).values():
             await load.answered_by(worker)
-    await eventually(lambda: not any(map(is_alive, pids[:3])))
+    await until(lambda: not any(map(is_alive, pids[:3])))
     await load.end()
     assert load.broken == []
     assert edge.queued_connections() == 0
@@ -87,7 +88,7 @@ async def test_clients_queued_at_the_old_generation_are_answered_by_the_new_one(
     old = await edge.serving()
     await freeze(old, *before.values())
     clients = [asyncio.create_task(ask(edge.http)) for _ in range(24)]
-    await eventually(lambda: edge.queued_connections() == 24)
+    await until(lambda: edge.queued_connections() == 24)
     seen = len(edge.log())
     edge.signal(signal.SIGUSR2)
     await until_logged(edge, "the generation is prepared", seen)
@@ -107,11 +108,11 @@ async def test_tunnel_outlives_upgrades_and_its_end_is_the_old_generation_s(edge
         second = await edge.upgraded(first)
         edge.signal(signal.SIGUSR2)
         await edge.upgraded(first, second)
-        await eventually(lambda: not is_alive(second))
+        await until(lambda: not is_alive(second))
         assert await tunnel.carries()
-        await eventually(lambda: before & edge.living() == {tunnel.pid})  # nothing else is left of the first one
+        await until(lambda: before & edge.living() == {tunnel.pid})  # nothing else is left of the first one
         assert is_alive(first)
-    await eventually(lambda: not is_alive(first))
+    await until(lambda: not is_alive(first))
 
 
 async def test_tunnel_outlives_the_renewal_of_its_worker(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ async def test_tunnel_outlives_the_renewal_of_its_worker(tmp_path: Path) -> None
             carries_until = time.monotonic() + 0.5
             while time.monotonic() < carries_until:
                 assert await tunnel.carries()
-        await eventually(lambda: not is_alive(tunnel.pid))
+        await until(lambda: not is_alive(tunnel.pid))
     finally:
         edge.end()
 
@@ -204,7 +205,7 @@ async def test_keeper_killed_during_an_upgrade_leaves_no_process_and_starts_agai
     edge.living()
     edge.signal(signal.SIGKILL)
     await edge.ended()
-    await eventually(lambda: not edge.living())
+    await until(lambda: not edge.living())
     await edge.start()
     assert await ask(edge.http)
 
@@ -218,14 +219,14 @@ async def test_new_generation_killed_before_it_serves_leaves_the_old_one_serving
     seen = len(edge.log())
     edge.signal(signal.SIGUSR2)
     (edge.state_dir / "empty").touch()  # so that it never serves
-    await eventually(lambda: edge.living() - present)
+    await until(lambda: edge.living() - present)
     new = min(edge.living() - present)  # the supervisor: its workers come later
     await until_logged(edge, moment, seen)
 
     (edge.state_dir / "empty").unlink()
     os.kill(new, signal.SIGKILL)
 
-    await eventually(lambda: not edge.living() - present)
+    await until(lambda: not edge.living() - present)
     await edge.metrics_with("frontage_edge_workers_serving 2.0")
     assert await edge.workers() == before
     assert await edge.serving() == old
@@ -236,7 +237,7 @@ async def test_killed_generation_is_replaced_and_its_queue_served(edge: EdgeProc
     old, workers = await edge.serving(), await edge.workers()
     await freeze(old, *workers.values())
     clients = [asyncio.create_task(ask(edge.http)) for _ in range(24)]
-    await eventually(lambda: edge.queued_connections() == 24)
+    await until(lambda: edge.queued_connections() == 24)
 
     os.kill(old, signal.SIGKILL)
 
@@ -259,5 +260,5 @@ async def test_second_wish_during_an_upgrade_is_met_after_it(edge: EdgeProcess) 
     edge.signal(signal.SIGUSR2)
     await until_logged(edge, "worker started", seen)
     edge.signal(signal.SIGUSR2)
-    await eventually(lambda: edge.log()[seen:].count('"a generation serves"') == 2)
+    await until(lambda: edge.log()[seen:].count('"a generation serves"') == 2)
     assert await ask(edge.http)

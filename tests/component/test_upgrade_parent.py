@@ -12,7 +12,8 @@ from edge.process.generation import Generation
 from edge.process.generation_messages import Begin
 from edge.process.upgrade_parent import UpgradeParent
 from tests.children import clean_environment
-from tests.component.edge_process import eventually, is_alive
+from tests.component.edge_process import is_alive
+from tests.waiting import until
 
 NO_SOCKETS = Begin([], [], 0)
 
@@ -49,8 +50,8 @@ async def test_new_generation_that_says_nothing_is_ended_in_time(tmp_path: Path)
     async with kept(puppets, upgrade_seconds=1.0) as parent:
         silence.touch()
         parent.upgrade()
-        await eventually(lambda: len(puppets.all) == 2)
-        await eventually(puppets.all[1].life.done)
+        await until(lambda: len(puppets.all) == 2)
+        await until(puppets.all[1].life.done)
         assert is_alive(puppets.all[0].pid)
 
 
@@ -60,6 +61,6 @@ async def test_generations_follow_one_another(tmp_path: Path) -> None:
         for _ in range(2):
             old = puppets.all[-1]
             parent.upgrade()
-            await eventually(old.life.done)
+            await until(old.life.done)
             assert old.life.result() == 0
         assert is_alive(puppets.all[-1].pid)

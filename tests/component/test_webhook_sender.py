@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from bench.lab.ports import free_ports
 from bench.lab.server import NameServer
 from bench.lab.sink import Delivery, WebhookSink
 from bench.lab.zone import Zone
@@ -275,7 +275,7 @@ async def test_certificate_is_verified(zone: NameServer, tmp_path: Path) -> None
 
 
 async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(zone: NameServer, tmp_path: Path) -> None:
-    secret, port = mint_webhook_secret(), _free_port()
+    secret, port = mint_webhook_secret(), free_ports(1)[0]
     (tmp_path / "receiver.py").write_text(
         readme("<!-- webhook verifier: python -->") + readme("<!-- receiver -->").replace("9000", str(port))
     )
@@ -305,13 +305,6 @@ def readme(mark: str) -> str:
     printed = re.search(rf"{re.escape(mark)}\n```\w+\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert printed is not None
     return printed[1] + "\n\n"
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 @contextlib.asynccontextmanager

@@ -86,12 +86,10 @@ async def _check_target(settings: Settings, variable: str) -> Finding:
         return broken("targets", f"{target} has no address in the DNS", remedy)
     if reached is Reached.US:
         return ok("targets", f"{target} leads to an edge of this installation")
-    seen = f"requests for {target} ({', '.join(addresses)}) reach {_REACHED[reached]}, and no edge of this installation"
+    described = "an unknown server" if reached is Reached.UNKNOWN else reached
+    seen = f"requests for {target} ({', '.join(addresses)}) reach {described}, and no edge of this installation"
     remedy = f"let its DNS lead to the edges, and port 80 there to {settings.edge_http}; or set {variable}"
     return broken("targets", seen, remedy)
-
-
-_REACHED = {"another server": "another server", "nobody": "no server", "unknown": "an unknown server"}
 
 
 async def _reach(settings: Settings, target: str) -> tuple[list[str], Reached]:

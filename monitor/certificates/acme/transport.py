@@ -30,6 +30,7 @@ from josepy.jwa import ES256
 from josepy.jwk import JWKEC
 
 from common.clock import Clock
+from common.retry_pauses import RetryPauses
 from monitor.certificates.acme.problems import Problem, failure, read_problem, retry_after_seconds
 from monitor.certificates.issuer import IssuanceFailed
 
@@ -40,9 +41,7 @@ _MOST_NONCES: Final = 64
 _NONCE_TRIES: Final = 20
 _TRIES: Final = 3
 _FIRST_PAUSE_SECONDS: Final = 0.1
-_LONGEST_PAUSE_SECONDS: Final = (
-    3.0  # a CA that asks for a longer pause is asked again with the next attempt at the order
-)
+_LONGEST_PAUSE_SECONDS: Final = 3.0  # where a CA asks for a longer one, the order's next attempt asks it again
 _DIRECTORY_SECONDS: Final = 3600.0
 _HEADERS: Final = {"Accept-Language": "en"}
 
@@ -123,9 +122,10 @@ class Transport:
         return IssuanceFailed(f"{self.authority} sent a {what} that cannot be read", kind="unavailable")
 
     async def _repeatedly(self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES) -> Answer:
-        pause = _FIRST_PAUSE_SECONDS
+        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             tries -= 1
+            pause = pauses.next_seconds()
             try:
                 return await self._with_fresh_nonces(method, url, signed)
             except Problem as problem:
@@ -138,7 +138,6 @@ class Transport:
                 if not tries:
                     raise self._unreachable(error) from error
             await asyncio.sleep(pause)
-            pause *= 4
 
     async def _with_fresh_nonces(self, method: str, url: str, signed: _Signed | None) -> Answer:
         for _ in range(_NONCE_TRIES):

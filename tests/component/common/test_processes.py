@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from common.file_locks import ProcessIdentity
 from common.processes import ChildFailed, Group, exited, spawn
 from tests.children import clean_environment
+from tests.waiting import wait_until
 
 ENVIRONMENT = clean_environment()
 
@@ -65,13 +64,6 @@ def start(text: str, *arguments: str, **environment: str) -> subprocess.Popen[st
     )
 
 
-def eventually(is_true: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + 10
-    while not is_true():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.01)
-
-
 def is_gone(pid: int) -> bool:
     return ProcessIdentity.of(pid) is None
 
@@ -107,7 +99,7 @@ def test_killing_a_parent_ends_every_generation_below() -> None:
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) == 3
         parent.kill()
-        eventually(lambda: all(map(is_gone, pids[1:])), f"one of {pids} outlived its parent")
+        wait_until(lambda: all(map(is_gone, pids[1:])), f"one of {pids} outlived its parent")
 
 
 async def test_exited_tells_the_status_of_a_child_that_ends_now_or_ended_before() -> None:
@@ -135,7 +127,7 @@ child.wait()
         assert status["Gid"].split() == ["65534"] * 4
         assert status["Groups"].strip() == ""
         parent.kill()
-        eventually(lambda: is_gone(pid), "the child outlived its parent")
+        wait_until(lambda: is_gone(pid), "the child outlived its parent")
 
 
 SERVING = 'import signal; print("ready", flush=True); signal.pause()'

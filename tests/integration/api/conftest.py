@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import pytest
 from api.app import build_app
 from api.counters import Counters
 from api.serving import serving
+from bench.lab.ports import free_ports
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.addresses import own_policy
@@ -66,10 +66,7 @@ class Service:
 
 @pytest.fixture
 def probe_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
+    return free_ports(1)[0]
 
 
 @pytest.fixture

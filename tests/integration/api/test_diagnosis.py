@@ -164,7 +164,7 @@ async def test_with_a_public_authority_its_caa_and_limits_are_told(dsn: str, tmp
 
         found = await diagnose(partner)
         assert (found["caa"]["status"], found["caa"]["needed"]) == ("restricted", True)
-        assert "(port 80) reach us: they reach nobody" in found["next_step"]
+        assert "(port 80) reach us: they reach no server" in found["next_step"]
 
         service.zone.replace("customer.test", "CAA", '0 issue "another.test"')
         found = await diagnose(partner)
@@ -208,7 +208,7 @@ async def test_dns_that_cannot_be_asked_is_unknown_in_bounded_time(
 async def test_behind_a_proxy_it_is_our_edges_answer_that_tells(service: Service, probe_port: int) -> None:
     partner = await service.partner()
     service.zone.add(DOMAIN, "A", "127.0.0.1")
-    assert (await diagnose(partner))["challenge_path"]["reaches"] == "nobody"
+    assert (await diagnose(partner))["challenge_path"]["reaches"] == "no server"
 
     async with cdn(service, probe_port, "error"):
         found = await diagnose(partner)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.private_stage import free_ports
+from bench.lab.ports import free_ports
 from common.db import applications
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner

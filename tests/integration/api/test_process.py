@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.private_stage import free_ports
+from bench.lab.ports import free_ports
 from common.secrets import load_keyring
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,8 +10,9 @@ import pytest
 
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
-from tests.integration.monitor.parts import fetch, until
+from tests.integration.monitor.parts import fetch
 from tests.integration.monitor.test_role import monitor
+from tests.waiting import until
 
 DOMAIN = "shop.customer.test"
 ACTIVE_WITHIN_SECONDS = 2.0  # about one; this machine may be busy

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.lab.ports import free_ports
 from tests.children import clean_environment
-from tests.integration.postgres.running import eventually, servers_of
+from tests.integration.postgres.running import servers_of
+from tests.waiting import wait_until
 
 # A role's stand-in: same start, same words, no work. It leaves its pid where the test finds it, and fails when told.
 STAND_IN = """
@@ -38,14 +39,6 @@ def write_stand_ins(directory: Path) -> Path:
         (directory / role / "__init__.py").touch()
         (directory / role / "__main__.py").write_text(STAND_IN.format(role=role))
     return directory
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def environment(state_dir: Path, *, roles: Path | None = None, **settings: str) -> dict[str, str]:
@@ -78,4 +71,4 @@ def running_up(state_dir: Path, env: dict[str, str]) -> Iterator[subprocess.Pope
         finally:
             process.kill()
             process.wait()
-        eventually(lambda: not servers_of(state_dir), "the database outlived `frontage up`")
+        wait_until(lambda: not servers_of(state_dir), "the database outlived `frontage up`")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.frontage import environment, free_ports, run
+from bench.lab.ports import free_ports
+from tests.integration.cli.frontage import environment, run
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from common.secrets import Keyring, key_id_of, load_keyring, read_key_file
 from monitor.certificates.internal import open_internal
 from tests.integration.cli import frontage
 from tests.integration.monitor import parts
+from tests.waiting import until
 
 NO_GRACE = ("--grace", "0")
 
@@ -146,7 +147,7 @@ async def test_rotation_killed_at_any_moment_is_gone_on_with(
             frontage.argv("master-key", "rotate", *NO_GRACE), env=env, stdout=subprocess.DEVNULL, cwd="/"
         )
         try:
-            await parts.until(lambda share=share: has_left(database, old.id, int(3000 * share)), seconds=30)
+            await until(lambda share=share: has_left(database, old.id, int(3000 * share)), seconds=30)
             process.send_signal(signal.SIGKILL)
         finally:
             process.kill()

@@ -13,7 +13,8 @@ import pytest
 
 from common.file_locks import ProcessIdentity
 from tests.integration.cli.frontage import ROLES, environment, run, running_up, write_stand_ins
-from tests.integration.postgres.running import eventually, servers_of
+from tests.integration.postgres.running import servers_of
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -31,8 +32,8 @@ def pid_of(state_dir: Path, role: str) -> int:
 
 
 def assert_nothing_runs(state_dir: Path, pids: list[int]) -> None:
-    eventually(lambda: all(ProcessIdentity.of(pid) is None for pid in pids), f"a role of {pids} is left")
-    eventually(lambda: not servers_of(state_dir), "the database is left")
+    wait_until(lambda: all(ProcessIdentity.of(pid) is None for pid in pids), f"a role of {pids} is left")
+    wait_until(lambda: not servers_of(state_dir), "the database is left")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -123,7 +124,7 @@ def test_a_role_that_crashes_is_started_again(state_dir: Path, env: dict[str, st
         assert up.stdout.readline().startswith("ready")
         crashed = pid_of(state_dir, "monitor")
         os.kill(crashed, signal.SIGKILL)
-        eventually(lambda: pid_of(state_dir, "monitor") != crashed, "the monitor was not started again")
+        wait_until(lambda: pid_of(state_dir, "monitor") != crashed, "the monitor was not started again")
 
 
 def test_a_database_that_dies_comes_back(state_dir: Path, env: dict[str, str]) -> None:
@@ -132,7 +133,7 @@ def test_a_database_that_dies_comes_back(state_dir: Path, env: dict[str, str]) -
         postmaster = int((state_dir / "postgres/data/postmaster.pid").read_text().splitlines()[0])
         with contextlib.suppress(ProcessLookupError):
             os.kill(postmaster, signal.SIGKILL)
-        eventually(lambda: run("app", "list", env=env).returncode == 0, "the database did not come back")
+        wait_until(lambda: run("app", "list", env=env).returncode == 0, "the database did not come back")
 
 
 def test_an_access_log_on_standard_output_comes_behind_the_ready_line(state_dir: Path) -> None:

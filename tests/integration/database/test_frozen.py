@@ -20,6 +20,7 @@ from common.db.session import open_session
 from common.errors import DatabaseUnavailable
 from common.postgres import EmbeddedPostgres
 from tests.integration.replica import parts
+from tests.waiting import until
 
 HASTY = Patience(connect_seconds=0.4, acquire_seconds=0.6, query_seconds=0.5)
 BOUND_SECONDS = 4.0  # acquire, query, and room for a busy machine
@@ -104,12 +105,12 @@ async def test_replica_serves_through_a_frozen_postgres_and_follows_on(server: S
         await parts.add_routes(writer, ["before.example"])
         replicator = parts.make_replicator(server.dsn, tmp_path, patience=HASTY)
         async with parts.running(replicator):
-            await parts.eventually(lambda: replicator.version == 2 and replicator.connected, "the first copy")
+            await until(lambda: replicator.version == 2 and replicator.connected, "the first copy")
             with server.frozen():
-                await parts.eventually(lambda: not replicator.connected, "noticing")
+                await until(lambda: not replicator.connected, "noticing")
                 assert replicator.store.reader().get("route", "power/before.example") is not None
             await parts.add_routes(writer, ["after.example"])
-            await parts.eventually(lambda: replicator.version == 3 and replicator.connected, "following on")
+            await until(lambda: replicator.version == 3 and replicator.connected, "following on")
             await parts.assert_equal(replicator, writer)
     finally:
         writer.terminate()

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from bench.lab.ports import free_ports
 from common.db.migrate import migrate
 from common.db.pool import open_pool
 from common.errors import OperatorError
@@ -33,9 +34,7 @@ def pgbouncer(dsn: str, mode: str) -> Iterator[str]:
     """The DSN of a pooler in front of `dsn`, listening on loopback."""
     parts = urlsplit(dsn)
     [socket_dir] = parse_qs(parts.query)["host"]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    [port] = free_ports(1)
     directory = Path(tempfile.mkdtemp(prefix="frontage-pooler-", dir="/var/tmp"))
     config = directory / "pgbouncer.ini"
     config.write_text(

@@ -13,7 +13,8 @@ import pytest
 
 from common.db.pool import Database
 from common.secrets import load_keyring
-from tests.component.edge_process import EdgeProcess, eventually, exchange
+from tests.component.edge_process import EdgeProcess, exchange
+from tests.waiting import until
 
 DOMAIN = "shop.customer.example"
 NOWHERE = "postgresql://frontage:none@127.0.0.1:1/frontage"
@@ -155,7 +156,7 @@ async def test_renewing_and_killing_workers_under_load(edge: EdgeProcess, databa
         renewed = await edge.workers_when(
             lambda workers: len(workers) == 2 and not set(workers.values()) & set(before.values())
         )
-        await eventually(lambda: not edge.living() & set(before.values()))
+        await until(lambda: not edge.living() & set(before.values()))
         assert broken == []
 
         os.kill(renewed[0], signal.SIGKILL)

@@ -17,7 +17,6 @@ from common.clock import SystemClock
 from common.db import certificates, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
-from common.errors import DatabaseUnavailable
 from common.secrets import Keyring, load_keyring
 from monitor.certificates.dns_moved_away import LeadsToUs
 from monitor.certificates.internal import open_internal
@@ -25,6 +24,7 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 from monitor.certificates.revoking import Revoking
+from tests.waiting import until
 
 APPLICATION = "app-one"
 OTHER_APPLICATION = "app-two"
@@ -240,19 +240,6 @@ async def certificates_of(database: Database, domain: str = DOMAIN) -> list[dict
 
 async def answers(database: Database) -> bool:
     return bool(await fetch(database, "select 1"))
-
-
-async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 10.0) -> None:
-    """Wait for it; an outage is one more reason it does not hold yet."""
-
-    async def holds() -> bool:
-        with suppress(DatabaseUnavailable):
-            return await condition()
-        return False
-
-    async with asyncio.timeout(seconds):
-        while not await holds():
-            await asyncio.sleep(0.01)
 
 
 async def until_live(database: Database, domain: str = DOMAIN, *, seconds: float = 10.0) -> None:

@@ -29,6 +29,7 @@ from common.secrets import load_keyring
 from monitor.batches.processing import MOST_FAILURES, Processing
 from tests.children import ROOT, clean_environment
 from tests.integration.expiry import erase
+from tests.waiting import until
 
 from . import dying_batch, parts
 from .parts import APPLICATION, OTHER_APPLICATION
@@ -75,7 +76,7 @@ async def until_over(database: Database, *batch_ids: str, seconds: float = 30) -
     async def is_over() -> bool:
         return all([(await progress(database, batch_id)).is_over for batch_id in batch_ids])
 
-    await parts.until(is_over, seconds=seconds)
+    await until(is_over, seconds=seconds)
 
 
 async def watched(database: Database) -> list[str]:
@@ -136,7 +137,7 @@ async def test_monitors_killed_at_random_moments_do_each_item_once(shop: Databas
     for _ in range(4):
         process = await start_monitor(dsn, tmp_path)
         enough = min(len(items), (await progress(shop, batch_id)).succeeded + chance.randrange(1, 40))
-        await parts.until(partial(has_done, shop, batch_id, enough), seconds=30)
+        await until(partial(has_done, shop, batch_id, enough), seconds=30)
         os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
         async with shop.transaction() as connection:  # its lease, without the waiting
@@ -178,7 +179,7 @@ async def test_what_a_crashed_server_forgot_of_a_batch_is_done_again_and_what_wa
             await add_domains(shop, 300)
             batch_id = await submit(shop, [unwatch(number) for number in range(300)])
             async with working(shop):
-                await parts.until(partial(has_done, shop, batch_id, 100))
+                await until(partial(has_done, shop, batch_id, 100))
                 await crash_server(shop)
                 await until_over(shop, batch_id)
             await crash_server(shop)
@@ -190,7 +191,7 @@ async def crash_server(database: Database) -> None:
     """A server that loses a backend to kill -9 drops every session and all that is not on disk, and recovers."""
     [backend] = await parts.fetch(database, "select pg_backend_pid() as pid")
     os.kill(backend["pid"], signal.SIGKILL)
-    await parts.until(partial(parts.answers, database))
+    await until(partial(parts.answers, database))
 
 
 async def has_done(database: Database, batch_id: str, count: int) -> bool:

@@ -15,6 +15,7 @@ from common.db.pool import Database, open_pool
 from common.errors import DatabaseUnavailable, FenceLost
 from common.secrets import Keyring
 from tests.integration.expiry import erase
+from tests.waiting import until
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, LimitedIssuer
@@ -211,7 +212,7 @@ async def test_order_waits_for_a_slot_without_failing_and_then_goes_on(
         await parts.power(shop)
         await parts.until_live(shop)
         await parts.power(shop, second)
-        await parts.until(waits)
+        await until(waits)
         order = await parts.order_of(shop, second)
         assert order is not None
         assert (order["state"], order["attempts"]) == ("running", 0)

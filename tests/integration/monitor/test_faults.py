@@ -16,6 +16,7 @@ from common.db.pool import Database, open_pool
 from common.errors import FenceLost
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.secrets import Keyring
+from tests.waiting import until
 
 from . import dying, parts
 from .parts import DOMAIN, CountingIssuer, LimitedIssuer
@@ -204,7 +205,7 @@ async def test_postgres_crash_in_the_middle_of_an_order(
                 [backend] = await parts.fetch(shop, "select pg_backend_pid() as pid")
                 os.kill(backend["pid"], signal.SIGKILL)
                 if step == "issuing":  # else the very next thing, storing, meets the outage
-                    await parts.until(lambda: parts.answers(shop))
+                    await until(lambda: parts.answers(shop))
 
             issuer.before = crash
             async with parts.running(parts.make_runner(shop, issuer, keys)):

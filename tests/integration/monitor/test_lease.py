@@ -10,8 +10,8 @@ from common.db import monitor_nodes
 from common.db.monitor_nodes import LEASE_SECONDS, MonitorNode
 from common.db.pool import Database
 from common.secrets import load_keyring
+from tests.waiting import until
 
-from . import parts
 from .test_role import monitor
 
 
@@ -55,7 +55,7 @@ async def test_the_lease_of_a_killed_monitor_lapses(database: Database, dsn: str
         async def has_lapsed() -> bool:
             return not await is_issuing(database)
 
-        await parts.until(has_lapsed)
+        await until(has_lapsed)
         assert asyncio.get_running_loop().time() - killed_at <= LEASE_SECONDS + 1
 
 
@@ -80,4 +80,4 @@ async def test_work_that_has_stopped_is_no_work_that_is_done(database: Database,
             [node] = await nodes(database)
             return node.is_alive and not node.is_issuing
 
-        await parts.until(has_stopped)
+        await until(has_stopped)

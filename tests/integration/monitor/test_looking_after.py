@@ -17,6 +17,7 @@ from common.db.pool import Database
 from common.secrets import Keyring
 from monitor.certificates.dns_moved_away import DNS_MOVED_AWAY
 from monitor.certificates.issuer import RenewalWindow
+from tests.waiting import until
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer, LimitedIssuer
@@ -69,11 +70,11 @@ async def test_issuer_is_asked_when_to_renew_and_heeded(shop: Database, issuer: 
         assert (await order_of(shop))["renew_at"] > soon + timedelta(days=30)
         issuer.window = RenewalWindow(soon, soon + timedelta(days=2), ask_again_seconds=21600)
         await make_due(shop, renew=False)
-        await parts.until(is_looked_after(shop))
+        await until(is_looked_after(shop))
         chosen = (await order_of(shop))["renew_at"]
         assert soon <= chosen <= soon + timedelta(days=2)
         await make_due(shop, renew=False)
-        await parts.until(is_looked_after(shop))
+        await until(is_looked_after(shop))
         assert (await order_of(shop))["renew_at"] == chosen  # chosen once
         assert (await order_of(shop))["due_at"] < datetime.now(UTC) + timedelta(hours=6)
     assert issuer.placed == [DOMAIN]
@@ -94,7 +95,7 @@ async def test_window_that_has_passed_renews_at_once_and_names_what_it_replaces(
             [new] = await parts.certificates_of(shop)
             return bool(new["chain"] != old["chain"])
 
-        await parts.until(is_renewed)
+        await until(is_renewed)
         await parts.until_live(shop)
     assert [replaced and replaced.chain for replaced in issuer.replaced] == [None, old["chain"]]
 
@@ -157,7 +158,7 @@ async def test_order_whose_validation_failed_is_placed_anew(
 
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await parts.power(shop)
-        await parts.until(has_tried_twice)
+        await until(has_tried_twice)
         await parts.until_live(shop)
     kinds = await parts.fetch(shop, "select kind, count(*)::int as n from ca_ledger group by kind order by kind")
     placed = len(issuer.placed)
@@ -199,7 +200,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
         dns.leads_to_us = False
         for _ in range(2):
             await make_due(shop, renew=True)
-            await parts.until(is_looked_after(shop))
+            await until(is_looked_after(shop))
         assert await status_of(shop) == ["inactive", "inactive"]
         assert await parts.certificates_of(shop) == [old]  # it serves on
         order = await order_of(shop)
@@ -208,7 +209,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
 
         dns.leads_to_us = None  # an outage tells nothing
         await make_due(shop, renew=True)
-        await parts.until(is_looked_after(shop))
+        await until(is_looked_after(shop))
         assert await status_of(shop) == ["inactive", "inactive"]
 
         dns.leads_to_us = True
@@ -217,7 +218,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
         async def is_healed() -> bool:
             return await status_of(shop) == ["active", "active"]
 
-        await parts.until(is_healed)
+        await until(is_healed)
         await parts.until_live(shop)
     assert issuer.placed == [DOMAIN, DOMAIN]
     both = [("power", "success"), ("secure", "success")]
@@ -232,7 +233,7 @@ async def moved_away(shop: Database, issuer: LimitedIssuer, keys: Keyring, dns: 
         await parts.until_live(shop)
         dns.leads_to_us = False
         await make_due(shop, renew=False)
-        await parts.until(is_looked_after(shop))
+        await until(is_looked_after(shop))
     assert await status_of(shop) == ["inactive"]
     dns.leads_to_us = True
 
@@ -258,7 +259,7 @@ async def test_a_requested_recheck_outlives_the_monitor_that_had_it(
         assert len(await orders.RECHECKS.claim(connection, most=1, lease_seconds=0.1)) == 1
 
     async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=orders.RECHECKS)):
-        await parts.until(lambda: is_active(shop))
+        await until(lambda: is_active(shop))
 
 
 async def test_a_recheck_requested_while_the_dns_is_being_checked_is_done_after_that(
@@ -284,7 +285,7 @@ async def test_a_recheck_requested_while_the_dns_is_being_checked_is_done_after_
         await asyncio.wait_for(asked.wait(), 5)
         await request_recheck(shop)
         may_answer.set()
-        await parts.until(lambda: is_active(shop))
+        await until(lambda: is_active(shop))
 
 
 async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
@@ -298,7 +299,7 @@ async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer:
         async def is_renewed() -> bool:
             return len(issuer.placed) == 2
 
-        await parts.until(is_renewed)
+        await until(is_renewed)
         await parts.until_live(shop)
     assert await status_of(shop) == ["active"]
 
@@ -315,7 +316,7 @@ async def test_new_domain_that_leaves_before_its_certificate_costs_the_authority
         async def has_left() -> bool:
             return await status_of(shop) == ["inactive"]
 
-        await parts.until(has_left)
+        await until(has_left)
     assert issuer.placed == [DOMAIN]
     assert (await order_of(shop))["state"] == "failed"  # nobody is held
     assert await told(shop) == [("power", "failed")]
@@ -376,7 +377,7 @@ async def test_revoked_certificate_is_replaced_under_a_new_key_and_then_revoked(
         async def is_revoked() -> bool:
             return bool(await parts.fetch(shop, "select from revocations where revoked_at is not null"))
 
-        await parts.until(is_revoked)
+        await until(is_revoked)
     [new] = await parts.certificates_of(shop)
     assert public_key(new["chain"]) != public_key(old["chain"])
     assert [(issued.chain, reason) for issued, reason in issuer.revoked] == [(old["chain"], 1)]
@@ -404,7 +405,7 @@ async def test_kept_certificate_that_is_revoked_is_never_adopted(
         async def is_revoked() -> bool:
             return bool(issuer.revoked)
 
-        await parts.until(is_revoked)
+        await until(is_revoked)
     [new] = await parts.certificates_of(shop)
     assert new["chain"] != old["chain"]
     assert issuer.placed == [DOMAIN, DOMAIN]
@@ -464,7 +465,7 @@ async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain
         for _ in range(2)
     ]
     async with parts.running(*monitors):
-        await parts.until(is_under_way)
+        await until(is_under_way)
         await parts.power(shop, new)
         await parts.until_live(shop, new)
         before_the_newcomer = issuer.placed.index(new)
@@ -473,7 +474,7 @@ async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain
             busy = await parts.fetch(shop, "select 1 from orders where due_at <= now() or lease_until is not null")
             return not busy
 
-        await parts.until(is_settled, seconds=60)
+        await until(is_settled, seconds=60)
     assert before_the_newcomer < 60
     assert await renewed(shop) == len(issuer.placed) == (48 if counts_renewals else 301)  # of 100, new ones' too
     assert len(await parts.fetch(shop, "select 1 from certificates where released_at is null")) == 301

@@ -13,6 +13,7 @@ from common.db import certificates, edge_nodes, feed, orders
 from common.db.pool import Database
 from common.secrets import Keyring
 from tests.integration.expiry import erase
+from tests.waiting import until
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer
@@ -97,7 +98,7 @@ async def test_removing_one_product_while_the_other_is_added_keeps_the_order(sho
         )
         await orders.request_order(adding, DOMAIN, APPLICATION, hold_seconds=10)
         removing = asyncio.create_task(parts.remove(shop))
-        await parts.until(lambda: somebody_waits(shop))
+        await until(lambda: somebody_waits(shop))
     await removing
     assert await parts.order_of(shop) is not None
 
@@ -162,7 +163,7 @@ async def test_failing_issuer_is_retried_and_holds_nobody_for_ever(
 
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await parts.power(shop)
-        await parts.until(has_failed)
+        await until(has_failed)
         order = await parts.order_of(shop)
         assert order is not None
         assert order["last_error"] == "the authority is out to lunch"
@@ -204,7 +205,7 @@ async def test_renewal_keeps_the_old_certificate_until_the_new_is_there(
         issuer.before = look
         await add_edge(shop)  # which applies nothing: the new certificate waits for it a second
         await make_due(shop)
-        await parts.until(lambda: is_other_chain(shop, old["chain"]))
+        await until(lambda: is_other_chain(shop, old["chain"]))
         [waiting] = await parts.certificates_of(shop)
         await parts.until_live(shop)
     assert seen_meanwhile == [[old], True]
@@ -230,7 +231,7 @@ async def test_failed_renewal_never_takes_the_certificate_away(shop: Database, t
         return order is not None and order["state"] == "failed"
 
     async with parts.running(parts.make_runner(shop, CountingIssuer(tmp_path, failures=100), keys)):
-        await parts.until(has_failed)
+        await until(has_failed)
     assert await parts.certificates_of(shop) == [old]
     assert await feed_entry(shop, "certificate", DOMAIN)
 
@@ -258,7 +259,7 @@ async def test_edge_that_applies_the_certificate_ends_the_wait(
 
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await parts.power(shop)
-        await parts.until(is_issued)
+        await until(is_issued)
         [waiting] = await parts.certificates_of(shop)
         assert waiting["live_at"] is None
         async with shop.transaction() as connection:

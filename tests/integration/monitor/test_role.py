@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.private_stage import free_ports
+from bench.lab.ports import free_ports
 from common.db.pool import Database
 from common.secrets import load_keyring
 from monitor.certificates.internal import root_path

@@ -6,11 +6,11 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.children import clean_environment
+from tests.waiting import wait_until
 
 # Starts a server, says so with its DSN, stops it when its input closes. It changes its user itself, after the
 # imports, because that user may be unable to reach this Python.
@@ -61,7 +61,7 @@ def launcher(state_dir: Path, *, uid: int | None = None) -> Iterator[subprocess.
             process.kill()
             process.wait()
             process.stdout.close()
-        eventually(lambda: not servers_of(state_dir), "a server outlived its launcher")
+        wait_until(lambda: not servers_of(state_dir), "a server outlived its launcher")
 
 
 def servers_of(state_dir: Path) -> list[int]:
@@ -83,10 +83,3 @@ def _has_open(pid: int, file: os.stat_result) -> bool:
             if os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), file):
                 return True
     return False
-
-
-def eventually(is_true: Callable[[], bool], otherwise: str, *, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.01)

@@ -22,7 +22,8 @@ from common.file_locks import ProcessIdentity
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.postgres import binaries as programs
 from common.processes import Account
-from tests.integration.postgres.running import LAUNCHER, environment, eventually, launcher, servers_of
+from tests.integration.postgres.running import LAUNCHER, environment, launcher, servers_of
+from tests.waiting import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 
@@ -167,7 +168,7 @@ def test_killing_the_parent_leaves_no_process_and_the_next_start_no_socket_direc
     with launcher(state_dir) as process:
         _, _, dsn = process.stdout.readline().split()
         process.kill()
-        eventually(lambda: not servers_of(state_dir), "the server outlived its parent")
+        wait_until(lambda: not servers_of(state_dir), "the server outlived its parent")
     left = Path(dsn.partition("host=")[2])
     assert left.exists()
     with EmbeddedPostgres(state_dir):

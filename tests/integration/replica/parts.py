@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,13 +45,6 @@ async def running(replicator: Replicator) -> AsyncIterator[Replicator]:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         replicator.close()
-
-
-async def eventually(is_so: Callable[[], bool], what: str, seconds: float = 15.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        await asyncio.sleep(0.005)
 
 
 def replica_contents(replicator: Replicator) -> Contents:

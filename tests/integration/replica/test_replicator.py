@@ -17,9 +17,10 @@ from common.db.pool import Connection, Database
 from common.errors import OperatorError
 from edge.replica.directory import replica_path
 from edge.replica.reader import ReplicaReader
+from tests.waiting import until
 
 from . import dying, parts
-from .parts import add_application, add_routes, assert_equal, eventually, make_replicator, running
+from .parts import add_application, add_routes, assert_equal, make_replicator, running
 
 ROOT = Path(__file__).resolve().parents[3]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
@@ -47,9 +48,9 @@ async def test_committed_change_is_applied_and_reported_at_once(shop: Database, 
     applied: list[int] = []
     replicator = make_replicator(dsn, tmp_path, applied=applied)
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
+        await until(lambda: replicator.version == 21 and replicator.connected, "the first copy")
         await add_routes(connection, ["new.example"])
-        await eventually(lambda: applied[-1:] == [22], "the change")
+        await until(lambda: applied[-1:] == [22], "the change")
         head = await assert_equal(replicator, connection)
         await _until_live(connection, 22)
         assert await connection.fetchval("select feed_identity from edge_nodes") == head.identity
@@ -72,25 +73,25 @@ async def test_change_nobody_heard_of_arrives_with_the_next_connection(
     is_reachable = True
     replicator = make_replicator(lambda: dsn if is_reachable else NOWHERE, tmp_path)  # never polls
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
+        await until(lambda: replicator.version == 21 and replicator.connected, "the first copy")
         is_reachable = False
         assert await cut_connections(connection) >= 2
-        await eventually(lambda: not replicator.connected, "the cut")
+        await until(lambda: not replicator.connected, "the cut")
         await add_routes(connection, ["unheard.example"])
         assert replicator.version == 21
         is_reachable = True
-        await eventually(lambda: replicator.version == 22 and replicator.connected, "the unheard change")
+        await until(lambda: replicator.version == 22 and replicator.connected, "the unheard change")
         await assert_equal(replicator, connection)
 
 
 async def test_slow_poll_finds_what_notifications_did_not_tell(shop: Database, dsn: str, tmp_path: Path) -> None:
     replicator = make_replicator(dsn, tmp_path, poll_seconds=0.05)
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21 and replicator.connected, "the first copy")
+        await until(lambda: replicator.version == 21 and replicator.connected, "the first copy")
         async with connection.transaction():
             await connection.execute("set local session_replication_role = replica")  # no triggers, so no word
             await connection.execute("update feed_shards set version = version + 1 where shard = 0")
-        await eventually(lambda: replicator.version == 22, "the poll")
+        await until(lambda: replicator.version == 22, "the poll")
 
 
 async def test_writers_and_cut_connections_in_any_order_end_equal(shop: Database, dsn: str, tmp_path: Path) -> None:
@@ -117,20 +118,20 @@ async def test_writers_and_cut_connections_in_any_order_end_equal(shop: Database
     async def cut() -> None:
         async with shop.connection() as connection:
             for _ in range(6):
-                await eventually(lambda: replicator.connected, "being connected")
+                await until(lambda: replicator.connected, "being connected")
                 await cut_connections(connection)
 
     async with running(replicator), shop.connection() as connection:
         await asyncio.gather(write("a"), write("b"), cut())
         head = await read_head(connection)
-        await eventually(lambda: replicator.version == head.version, "the last change")
+        await until(lambda: replicator.version == head.version, "the last change")
         await assert_equal(replicator, connection)
 
 
 async def test_restarted_without_postgres_it_serves_all_it_knew(shop: Database, dsn: str, tmp_path: Path) -> None:
     replicator = make_replicator(dsn, tmp_path)
     async with running(replicator):
-        await eventually(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: replicator.version == 21, "the first copy")
     without = make_replicator(_no_database, tmp_path)
     async with running(without):
         assert without.version == 21
@@ -146,18 +147,18 @@ async def test_readers_know_that_nothing_is_heard_once_the_lease_has_lapsed(
     replicator = make_replicator(lambda: where[0], tmp_path)
     reader = replicator.store.reader()
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: replicator.version == 21, "the first copy")
         await _until_live(connection, 21)
         assert not reader.is_cut_off()
         where[0] = NOWHERE
         await cut_connections(connection)
-        await eventually(reader.is_cut_off, "cut off")
+        await until(reader.is_cut_off, "cut off")
     again = make_replicator(lambda: where[0], tmp_path)
     reader = again.store.reader()
     assert reader.is_cut_off()
     async with running(again):
         where[0] = dsn
-        await eventually(lambda: not reader.is_cut_off(), "back")
+        await until(lambda: not reader.is_cut_off(), "back")
 
 
 async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
@@ -176,11 +177,11 @@ async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
 
     monkeypatch.setattr(replicator, "catch_up", catch_up)
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: replicator.version == 21, "the first copy")
         await _until_live(connection, 21)
         where[0] = NOWHERE
         await cut_connections(connection)
-        await eventually(reader.is_cut_off, "cut off")
+        await until(reader.is_cut_off, "cut off")
         await add_routes(connection, ["new.example"])
         may_catch_up.clear()
         where[0] = dsn
@@ -189,7 +190,7 @@ async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
             leases.add(await connection.fetchval("select lease_until from edge_nodes"))
             assert reader.is_cut_off()
         may_catch_up.set()
-        await eventually(lambda: not reader.is_cut_off(), "back")
+        await until(lambda: not reader.is_cut_off(), "back")
         assert reader.get("route", "power/new.example")
 
 
@@ -214,10 +215,10 @@ async def test_schema_that_is_missing_is_for_the_operator(server_dsn: str, tmp_p
 async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database, dsn: str, tmp_path: Path) -> None:
     replicator = make_replicator(dsn, tmp_path)
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: replicator.version == 21, "the first copy")
         await _forget_routes(connection, 2)
         replicator.wake()
-        await eventually(lambda: replicator.held_copy is not None, "the guard")
+        await until(lambda: replicator.held_copy is not None, "the guard")
         held = replicator.held_copy
         assert held is not None
         assert (held.routes, held.removed_routes, replicator.version) == (20, 2, 21)
@@ -227,10 +228,10 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
             while not await edge_nodes.nodes_behind(connection, held.identity, held.version):
                 await asyncio.sleep(0.005)
         reader = replicator.store.reader()
-        await eventually(reader.is_cut_off, "cut off from what is held")
+        await until(reader.is_cut_off, "cut off from what is held")
         assert replicator.accept_held_copy()
-        await eventually(lambda: replicator.held_copy is None, "acceptance")
-        await eventually(lambda: not reader.is_cut_off(), "serving what was held")
+        await until(lambda: replicator.held_copy is None, "acceptance")
+        await until(lambda: not reader.is_cut_off(), "serving what was held")
         await assert_equal(replicator, connection)
         assert not replicator.accept_held_copy()
 
@@ -238,10 +239,10 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
 async def test_held_copy_is_forgotten_when_the_database_comes_back(shop: Database, dsn: str, tmp_path: Path) -> None:
     replicator = make_replicator(dsn, tmp_path)
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: replicator.version == 21, "the first copy")
         rows = await _forget_routes(connection, 20)
         replicator.wake()
-        await eventually(lambda: replicator.held_copy is not None, "the guard")
+        await until(lambda: replicator.held_copy is not None, "the guard")
         async with connection.transaction():
             await connection.execute("set local session_replication_role = replica")
             await connection.copy_records_to_table("domains", records=rows["domains"])
@@ -250,17 +251,17 @@ async def test_held_copy_is_forgotten_when_the_database_comes_back(shop: Databas
             await connection.execute("delete from feed_shards")
             await connection.copy_records_to_table("feed_shards", records=rows["feed_shards"])
         replicator.wake()
-        await eventually(lambda: replicator.held_copy is None, "the database's return")
+        await until(lambda: replicator.held_copy is None, "the database's return")
         await assert_equal(replicator, connection)
 
 
 async def test_removal_of_few_routes_by_a_copy_is_not_held(shop: Database, dsn: str, tmp_path: Path) -> None:
     replicator = make_replicator(dsn, tmp_path)
     async with running(replicator), shop.connection() as connection:
-        await eventually(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: replicator.version == 21, "the first copy")
         await _forget_routes(connection, 1)
         replicator.wake()
-        await eventually(lambda: replicator.version == 20, "the copy")
+        await until(lambda: replicator.version == 20, "the copy")
         await assert_equal(replicator, connection)
 
 
@@ -273,10 +274,10 @@ async def test_feed_that_is_wrong_about_its_tables_is_followed_all_the_same(
             await connection.execute("delete from domains where domain = 'd0.example'")
         replicator = make_replicator(dsn, tmp_path)
         async with running(replicator):
-            await eventually(lambda: replicator.version == 21, "the first copy")
+            await until(lambda: replicator.version == 21, "the first copy")
             assert replicator.store.state.skew != 0
             await add_routes(connection, ["new.example"])
-            await eventually(lambda: replicator.version == 22, "a change")
+            await until(lambda: replicator.version == 22, "a change")
             assert parts.replica_contents(replicator) == await parts.feed_contents(connection)
 
 
@@ -325,7 +326,7 @@ async def test_killed_in_the_middle_of_a_write_it_ends_equal(
         assert replicator.store.state.checksum == parts.checksum(parts.replica_contents(replicator))
         async with running(replicator):
             head = await read_head(connection)
-            await eventually(lambda: replicator.version == head.version, "following on")
+            await until(lambda: replicator.version == head.version, "following on")
             await assert_equal(replicator, connection)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_network
 from random import Random
@@ -21,11 +21,11 @@ from common.db.deliveries import Claimed
 from common.db.events import EventType, NewEvent
 from common.db.pool import Database
 from common.dns import Resolver
-from common.errors import DatabaseUnavailable
 from common.secrets import Keyring
 from common.settings import HostPort, Network
 from monitor.webhooks.deliveries import make_runner as runner_of_deliveries
 from monitor.webhooks.sender import Sender
+from tests.waiting import until
 
 LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 APPLICATION = "app-one"
@@ -141,19 +141,6 @@ async def delivering(
 async def fetch(database: Database, statement: str, *values: object) -> list[dict[str, Any]]:
     async with database.connection() as connection:
         return [dict(row) for row in await connection.fetch(statement, *values)]
-
-
-async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 20.0) -> None:
-    """Wait for it; an outage is one more reason it does not hold yet."""
-
-    async def holds() -> bool:
-        with suppress(DatabaseUnavailable):
-            return await condition()
-        return False
-
-    async with asyncio.timeout(seconds):
-        while not await holds():
-            await asyncio.sleep(0.01)
 
 
 async def until_status(

@@ -5,16 +5,15 @@ import socket
 
 import pytest
 
+from bench.lab.ports import free_ports
 from common.errors import OperatorError
 from common.listen_errors import cannot_listen
 from common.settings import HostPort
 from edge.process.listeners import Listeners
 
 
-def free_address(host: str = "127.0.0.1") -> HostPort:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as probe:
-        return HostPort(host, probe.getsockname()[1])
+def free_address() -> HostPort:
+    return HostPort("127.0.0.1", *free_ports(1))
 
 
 def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all() -> None:

@@ -19,9 +19,10 @@ from common.db.pool import Database
 from common.records import parse_record
 from common.settings import HostPort
 from monitor.checks.checking import Checking
+from tests.waiting import until
 
 from .. import parts
-from ..parts import APPLICATION, fetch, until
+from ..parts import APPLICATION, fetch
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 BASE_URL = "https://frontage.test"

@@ -17,6 +17,7 @@ from common.dns.evidence import MOST_STATEMENTS
 from common.errors import DatabaseUnavailable
 from common.records import RECORD_TYPES
 from monitor.checks.checking import Checking
+from tests.waiting import until
 
 from . import parts
 from .parts import a, check_now, events_of, record, row_of, told, watch
@@ -235,9 +236,9 @@ async def test_a_new_or_changed_domain_is_checked_at_once(shop: Database, server
     )
     async with parts.running(checking, dsn=dsn):
         await watch(shop, DOMAIN, [a()])
-        await parts.until(lambda: _is(shop, "present"), seconds=20)
+        await until(lambda: _is(shop, "present"), seconds=20)
         await watch(shop, DOMAIN, [a("www")])
-        await parts.until(lambda: _is(shop, "missing"), seconds=20)
+        await until(lambda: _is(shop, "missing"), seconds=20)
 
 
 async def _is(database: Database, state: str) -> bool:
@@ -313,7 +314,7 @@ async def test_an_outcome_is_told_once_though_its_commit_was_not_answered(shop: 
         async def is_repeated() -> bool:
             return losing.committed > 1
 
-        await parts.until(is_repeated)
+        await until(is_repeated)
     assert await told(shop) == [("missing", ["www"])]
 
 

@@ -14,6 +14,7 @@ from common.db.pool import Database
 from monitor.checks.checking import Checking
 from monitor.checks.health import HELD
 from monitor.checks.health import Health as HealthReport
+from tests.waiting import until
 
 from . import parts
 from .parts import HOUR, a, check_now, events_of, fetch, watch
@@ -138,7 +139,7 @@ async def test_an_operator_confirms(shop: Database, server: NameServer, checking
     async def is_told() -> bool:
         return len(await events_of(shop)) == COUNT
 
-    await parts.until(is_told)
+    await until(is_told)
     assert await held(shop) == 0
 
 

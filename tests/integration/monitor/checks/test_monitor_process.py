@@ -14,10 +14,11 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.db.pool import Database
 from common.secrets import load_keyring
+from tests.waiting import until
 
 from ..test_role import monitor
 from . import parts
-from .parts import a, row_of, told, until, watch
+from .parts import a, row_of, told, watch
 
 DOMAIN = "customer.example"
 

@@ -1,0 +1,62 @@
+"""Waiting for a condition, with a bound. Tests wait for the event itself, never for a fixed time."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+from common.errors import DatabaseUnavailable
+
+T = TypeVar("T")
+
+SECONDS = 30.0
+"""Far longer than any condition takes on a slow machine; a test that passes never waits so long."""
+_PAUSE_SECONDS = 0.01
+
+
+async def until(
+    condition: Callable[[], T | Awaitable[T]],
+    what: str = "",
+    *,
+    seconds: float = SECONDS,
+    pending: tuple[type[Exception], ...] = (DatabaseUnavailable,),
+) -> T:
+    """Return the first true result of `condition`, a function or a coroutine function. An exception in `pending`
+    means "not yet".
+
+    Raises: `AssertionError` with `what` after `seconds`, also while the condition itself is awaited.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                try:
+                    found = condition()
+                    if inspect.isawaitable(found):
+                        found = await found
+                    if found:
+                        return cast("T", found)
+                except pending:
+                    pass
+                await asyncio.sleep(_PAUSE_SECONDS)
+    except TimeoutError:
+        raise _given_up(condition, what, seconds) from None
+
+
+def wait_until(condition: Callable[[], T], what: str = "", *, seconds: float = SECONDS) -> T:
+    """Return the first true result of `condition`, for tests without an event loop.
+
+    Raises: `AssertionError` with `what` after `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise _given_up(condition, what, seconds)
+        time.sleep(_PAUSE_SECONDS)
+    return found
+
+
+def _given_up(condition: Callable[[], object], what: str, seconds: float) -> AssertionError:
+    return AssertionError(f"gave up after {seconds:g} s: {what or condition}")
