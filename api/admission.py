@@ -4,14 +4,15 @@ Rules
     a request holds a slot for `_HOLD_SECONDS` at most: a slot is for work, and most of a long request is waiting
     a request that asks the DNS also holds one of its application's own slots until it ends: questions to servers that
         do not answer take seconds each, and the resolver has a bounded number of passes
-    tokens are verified in turns too: of the application that the request names, from its address, so that a request
-        which names another's application takes no turn of it
-    an application with too many requests waiting is answered 429 for further ones
+    tokens and client secrets are verified in turns of the clients' addresses, and for one address in turns of the
+        applications that its requests name: neither many names from one address nor a request that names another's
+        application take another's turn
+    a tenant with too many requests waiting is answered 429 for further ones
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from common.fair_queue import FairQueue, TooManyWaiting
@@ -26,21 +27,48 @@ _MOST_WAITING_FOR_DNS = 128
 __all__ = ["Admission", "TooManyWaiting"]
 
 
+class _QueueOfEach:
+    """A queue for each key that is in use. Mutable state: the queues, with the number of requests that use each."""
+
+    def __init__(self, new_queue: Callable[[], FairQueue]) -> None:
+        self._new_queue = new_queue
+        self._used: dict[str, tuple[FairQueue, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    @asynccontextmanager
+    async def slot(self, key: str, tenant: str) -> AsyncIterator[None]:
+        """Raises: `TooManyWaiting`."""
+        queue, users = self._used.get(key) or (self._new_queue(), 0)
+        self._used[key] = (queue, users + 1)
+        try:
+            async with queue.slot(tenant):
+                yield
+        finally:
+            queue, users = self._used.pop(key)
+            if users > 1:
+                self._used[key] = (queue, users - 1)
+
+
 class Admission:
-    """One a process. Mutable state: the queues, and those of the applications that ask the DNS now, with the number of
-    requests that use each."""
+    """One a process. Mutable state: the queues."""
 
     def __init__(self) -> None:
-        self._slots = FairQueue(_SLOTS, longest_hold_seconds=_HOLD_SECONDS, most_waiting_per_tenant=_MOST_WAITING)
-        self._verifications = FairQueue(
-            _VERIFICATIONS, longest_hold_seconds=_HOLD_SECONDS, most_waiting_per_tenant=_MOST_WAITING
+        self._slots = _working_queue(_SLOTS)
+        self._verifications = _working_queue(_VERIFICATIONS)
+        self._verifications_of_address = _QueueOfEach(lambda: _working_queue(_VERIFICATIONS))
+        self._dns_of_application = _QueueOfEach(
+            lambda: FairQueue(_DNS_SLOTS, most_waiting_per_tenant=_MOST_WAITING_FOR_DNS)
         )
-        self._dns: dict[str, tuple[FairQueue, int]] = {}
 
     @asynccontextmanager
     async def verification_slot(self, address: str, named_application_id: str) -> AsyncIterator[None]:
-        """For the time in which a token is verified. Raises: `TooManyWaiting`."""
-        async with self._verifications.slot(f"{address} {named_application_id[:64]}"):
+        """For the time in which a token or a client secret is verified. Raises: `TooManyWaiting`."""
+        async with (
+            self._verifications_of_address.slot(address, named_application_id[:64]),
+            self._verifications.slot(address),
+        ):
             yield
 
     @asynccontextmanager
@@ -52,23 +80,9 @@ class Admission:
     @asynccontextmanager
     async def dns_slot(self, application_id: str) -> AsyncIterator[None]:
         """For a request that asks the DNS, in place of `slot`. Raises: `TooManyWaiting`."""
-        queue = self._enter(application_id)
-        try:
-            async with queue.slot(application_id), self._slots.slot(application_id):
-                yield
-        finally:
-            self._leave(application_id)
-
-    def _enter(self, application_id: str) -> FairQueue:
-        queue, users = self._dns.get(application_id) or (_dns_queue(), 0)
-        self._dns[application_id] = (queue, users + 1)
-        return queue
-
-    def _leave(self, application_id: str) -> None:
-        queue, users = self._dns.pop(application_id)
-        if users > 1:
-            self._dns[application_id] = (queue, users - 1)
+        async with self._dns_of_application.slot(application_id, application_id), self._slots.slot(application_id):
+            yield
 
 
-def _dns_queue() -> FairQueue:
-    return FairQueue(_DNS_SLOTS, most_waiting_per_tenant=_MOST_WAITING_FOR_DNS)
+def _working_queue(capacity: int) -> FairQueue:
+    return FairQueue(capacity, longest_hold_seconds=_HOLD_SECONDS, most_waiting_per_tenant=_MOST_WAITING)

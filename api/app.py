@@ -91,7 +91,7 @@ def build_app(
         *_monitor_routes(MonitorHandlers(MonitorService(database)), BatchHandlers(BatchService(database))),
         *_webhook_routes(WebhookHandlers(WebhookService(database))),
         ("GET", "/share/{id}", ShareHandler(database).get),
-        ("POST", "/token", TokenHandler(authenticator, clock, limits).post),
+        ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
         *_docs_routes(DocsHandlers()),
         *_health_routes(HealthHandlers(database)),
     )

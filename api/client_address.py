@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_network
 
-from common.ip_addresses import parse_address
+from common.ip_addresses import parse_client_address
 from common.settings import Networks
 
 
@@ -20,17 +20,15 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Networks) -
 
 
 def is_trusted(address: str, trusted: Networks) -> bool:
-    parsed = parse_address(address)
+    parsed = parse_client_address(address)
     return parsed is not None and any(parsed in network for network in trusted)
 
 
 def limited_by(address: str) -> str:
     """A client has a whole IPv6 /64 (RFC 6177). What is no address counts as one client."""
-    parsed = parse_address(address)
+    parsed = parse_client_address(address)
     if parsed is None:
         return "unknown"
     if isinstance(parsed, IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
         return str(ip_network((int(parsed), 64), strict=False))
     return str(parsed)

@@ -5,7 +5,10 @@ Which addresses may be dialled is decided by `common.addresses`.
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
+
+_WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?")
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
@@ -14,3 +17,13 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def parse_client_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address in an element of ``X-Forwarded-For``, or of a peer; None where it is not one.
+
+    Proxies write it as it is, with a port, or in brackets as RFC 7239 §6 does. An IPv4 address in IPv6 form is one.
+    """
+    found = _WITH_PORT.fullmatch(text)
+    address = parse_address((found[1] or found[2]) if found else text)
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

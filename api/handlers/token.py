@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.admission import Admission, TooManyWaiting
 from api.auth import Authenticator
 from api.errors import Refused, too_many_requests
 from api.rate_limits import RateLimits
@@ -14,10 +15,13 @@ from common.applications import mint_token
 from common.clock import Clock
 from common.db.applications import Application
 
+_FULL_QUEUE_SECONDS = 1
+
 
 class TokenHandler:
-    def __init__(self, authenticator: Authenticator, clock: Clock, limits: RateLimits) -> None:
+    def __init__(self, authenticator: Authenticator, clock: Clock, limits: RateLimits, admission: Admission) -> None:
         self._authenticator = authenticator
+        self._admission = admission
         self._clock = clock
         self._limits = limits
 
@@ -34,7 +38,10 @@ class TokenHandler:
         if wait := self._limits.wait_after_wrong_secrets(address, body.application_id):
             raise too_many_requests(wait, "too many wrong secrets from this address")
         try:
-            return await self._authenticator.identify(body.application_id, body.secret)
+            async with self._admission.verification_slot(address, body.application_id):
+                return await self._authenticator.identify(body.application_id, body.secret)
+        except TooManyWaiting as error:
+            raise too_many_requests(_FULL_QUEUE_SECONDS, "too many requests from this address at once") from error
         except Refused:
             self._limits.charge_wrong_secret(address, body.application_id)
             raise

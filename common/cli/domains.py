@@ -91,11 +91,12 @@ def show(domain: DomainArgument, as_json: AsJson = False) -> None:
 def release(domain: DomainArgument) -> None:
     """Free a name at once: it is served no more, and no application is remembered as its holder."""
     from common.cli.database import run_in_database
-    from common.db import ownership
+    from common.db import certificates, ownership
 
     name = _name(domain)
 
     async def work(connection: Connection, _: Keyring) -> tuple[str | None, int]:
+        await certificates.lock_domain(connection, name.text)
         holder = (await ownership.find_standing(connection, name, "")).holder
         if holder is not None:
             await ownership.take_away(connection, name.text, holder, "released")

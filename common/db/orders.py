@@ -152,13 +152,16 @@ async def request_order(connection: Connection, domain: str, application_id: str
 async def request_renewal(
     connection: Connection, domain: str, application_id: str, *, most_a_day: int | None = None
 ) -> None:
-    """Have the domain's certificate renewed now; an order that runs already is as good, and does not count.
+    """Have the domain's certificate renewed now. An order that runs already is as good, and does not count; one that
+    waits for another attempt is tried at once, which counts as a renewal. `most_a_day`: None for an operator, whose
+    renewals do not count.
 
     Raises: `NotRenewable`.
     """
     await certificates.lock_domain(connection, domain)
     row = await connection.fetchrow(
-        "select state, live_at >= issued_at as is_live from orders left join certificates"
+        "select state, live_at >= issued_at as is_live, due_at > now() and lease_until is null as is_postponed"
+        " from orders left join certificates"
         " on certificates.domain = orders.domain and released_at is null"
         " where orders.domain = $1 and orders.application_id = $2",
         domain,
@@ -166,16 +169,17 @@ async def request_renewal(
     )
     if row is None:
         raise NotRenewable("this domain has no certificate of yours")
-    if row["state"] == "failed" or (row["state"] == "issued" and row["is_live"]):
-        renewals = await enrolments.count(connection, domain, "renewal", application_id)
-        if most_a_day is not None and renewals >= most_a_day:
+    has_ended = row["state"] == "failed" or (row["state"] == "issued" and row["is_live"])
+    if not has_ended and not row["is_postponed"]:
+        return
+    if most_a_day is not None:
+        if await enrolments.count(connection, domain, "renewal", application_id) >= most_a_day:
             raise NotRenewable("this domain has been renewed too many times in 24 hours")
-        await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
         await enrolments.record(connection, domain, "renewal", application_id)
-    else:  # on its way
-        await connection.execute(
-            "update orders set due_at = now() where domain = $1 and due_at > now() and lease_until is null", domain
-        )
+    if has_ended:
+        await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
+    else:
+        await connection.execute("update orders set due_at = now() where domain = $1", domain)
 
 
 async def request_replacement(connection: Connection, domain: str, application_id: str, reason: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Final
 
-from common.ip_addresses import parse_address
+from common.ip_addresses import parse_client_address
 from common.settings import Networks
 
 _MAX_CHAIN: Final = 50
@@ -54,11 +54,11 @@ class Client:
     def _first_untrusted(self, chain: list[bytes]) -> bytes:
         """Walking back from us: the first address no proxy of ours vouches past."""
         for hop in reversed(chain):
-            text = hop.decode("latin-1")
-            if parse_address(text) is None:
+            address = parse_client_address(hop.decode("latin-1"))
+            if address is None:
                 break
-            if not is_in(text, self._trusted):
-                return hop
+            if not is_in(str(address), self._trusted):
+                return str(address).encode()
         return self.address.encode()
 
 

@@ -816,3 +816,22 @@ async def test_renewal_is_limited_to_five_a_day(service: Service, ssl_partner: S
             "update enrolments set enrolled_at = enrolled_at - interval '1 day' where product = 'renewal'"
         )
     assert (await ssl_partner.put(DOMAIN)).status == 200
+
+
+async def test_an_order_that_waits_is_hurried_five_times_a_day(service: Service, ssl_partner: Ssl) -> None:
+    service.point(DOMAIN)
+    await ssl_partner.post(DOMAIN)
+
+    async def postpone() -> None:
+        async with service.database.connection() as connection:
+            await connection.execute("update orders set due_at = now() + interval '1 hour' where domain = $1", DOMAIN)
+
+    for _ in range(5):
+        await postpone()
+        assert (await ssl_partner.put(DOMAIN)).status == 200
+        assert (await ssl_partner.put(DOMAIN)).status == 200  # it runs already
+    await postpone()
+    words = "The certificate cannot be renewed: this domain has been renewed too many times in 24 hours."
+    assert refusal(await ssl_partner.put(DOMAIN)) == (502, words)
+    async with service.database.connection() as connection:
+        assert await connection.fetchval("select due_at > now() from orders where domain = $1", DOMAIN)

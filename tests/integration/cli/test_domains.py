@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from common.db import applications, domains
+from common.db import applications, certificates, domains, ownership
 from common.db.applications import NewApplication
 from common.db.pool import Database
 from common.secrets import load_keyring
@@ -106,6 +107,23 @@ async def test_a_released_name_is_free_and_forgets_its_holders(database: Databas
             "reason": "released",
         }
     assert "no application holds" in refused(env, "domain", "release", SHOP)
+
+
+async def test_a_release_prints_which_application_has_lost_the_name(database: Database, env: dict[str, str]) -> None:
+    """The name moves while the command waits for its lock."""
+    await power(database, "a", SHOP)
+    async with database.transaction() as connection:
+        await certificates.lock_domain(connection, SHOP)
+        process = await asyncio.create_subprocess_exec(
+            *frontage.argv("domain", "release", SHOP), env=env, stdout=asyncio.subprocess.PIPE
+        )
+        async with asyncio.timeout(60), database.connection() as watching:
+            while not await watching.fetchval("select exists (select from pg_locks where not granted)"):
+                await asyncio.sleep(0.01)
+        await ownership.take_away(connection, SHOP, "a", "moved")
+        await domains.enrol_by_hand(connection, SHOP, "power", "b", "https://origin.test")
+    printed, _ = await process.communicate()
+    assert printed.decode().startswith(f"{SHOP} is free: application b has lost it")
 
 
 async def test_a_name_is_transferred_without_its_settings(database: Database, env: dict[str, str]) -> None:

@@ -149,3 +149,49 @@ async def blocks_of(connection: Connection, query: str, *values: Any) -> int:
     content: Any = orjson.loads(plan) if isinstance(plan, str) else plan
     top = content[0]["Plan"]
     return int(top["Shared Hit Blocks"]) + int(top["Shared Read Blocks"])
+
+
+_CERTIFICATE = (
+    "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after, released_at)"
+    " values ('shop.test', $1, '', '', '', now(), now() + interval '1 hour', $2::timestamptz)"
+)
+
+
+async def test_a_released_certificate_says_nothing_of_the_domain(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection, APPLICATION)
+        await connection.execute(
+            "insert into domains (domain, product, application_id) values ('shop.test', 'power', 'app')"
+        )
+        row = "select xmin::text from domains"
+        before = await connection.fetchval(row)
+        released_at = await connection.fetchval("select now()")
+        await connection.execute(_CERTIFICATE, OTHER, released_at)
+        await connection.execute("update certificates set not_after = now() - interval '1 hour'")
+        await connection.execute("delete from certificates")
+        assert await connection.fetchval(row) == before
+        await connection.execute(_CERTIFICATE, APPLICATION, None)
+        await connection.execute("update certificates set released_at = now()")
+        assert await connection.fetchval(row) != before
+
+
+async def test_a_list_waits_for_no_other_transaction(database: Database) -> None:
+    async with database.connection() as connection, database.transaction() as other:
+        await add_application(connection, APPLICATION)
+        await connection.execute(
+            "insert into domains (domain, product, application_id) select 'd' || n || '.test', 'power', 'app'"
+            " from generate_series(1, 20) n"
+        )
+        await connection.execute("set session_replication_role = replica")  # no trigger: what time alone does
+        await connection.execute(
+            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+            " select domain, 'app', '', '', '', now(), now() - interval '1 second' from domains"
+        )
+        await connection.execute("update domains set active_until = now() - interval '1 second'")
+        await connection.execute("set session_replication_role = default")
+
+        await other.execute("select from domains where domain = 'd7.test' for update")
+        assert (await page(connection, "power", "inactive", 0, 50)).total == 19
+        await connection.execute("update domains set active_until = null where domain = 'd8.test'")
+        await other.execute("select from domain_tallies for update")
+        assert len((await page(connection, "power", None, 0, 50)).items) == 20

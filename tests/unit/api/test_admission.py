@@ -25,7 +25,7 @@ async def test_questions_to_dead_servers_keep_no_other_application_waiting() -> 
         pass
     end.set()
     await asyncio.gather(*slow, return_exceptions=True)
-    assert not admission._dns, "nothing is kept of an application that asks no more"
+    assert not len(admission._dns_of_application), "nothing is kept of an application that asks no more"
 
 
 async def test_tokens_are_verified_in_turns() -> None:
@@ -41,6 +41,21 @@ async def test_tokens_are_verified_in_turns() -> None:
         pass
     end.set()
     await asyncio.gather(*busy)
+
+
+async def test_an_address_that_names_many_applications_has_one_turn() -> None:
+    admission, order = Admission(), list[str]()
+
+    async def verify(address: str, application_id: str) -> None:
+        async with admission.verification_slot(address, application_id):
+            await asyncio.sleep(0)
+            order.append(address)
+
+    many = [asyncio.create_task(verify("192.0.2.1", f"app-{number}")) for number in range(150)]
+    await asyncio.sleep(0)
+    await asyncio.gather(asyncio.create_task(verify("192.0.2.2", "other")), *many)
+    assert order.index("192.0.2.2") < 30
+    assert not len(admission._verifications_of_address)
 
 
 async def test_slow_requests_keep_no_other_application_waiting() -> None:
