@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler
 from api.admission import Admission
 from api.auth import Authenticator
 from api.counters import Counters
+from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
 from api.handlers.health import HealthHandlers
@@ -26,13 +27,16 @@ from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limi
 from api.rate_limits import RateLimits
 from api.requests import LARGEST_BODY_BYTES
 from api.services.batches import BatchService
+from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
 from api.services.enrolment import Enrolment
+from api.services.flow_watch import FlowWatch
 from api.services.monitor import MonitorService
 from api.services.origin_state import OriginStates
 from api.services.power import PowerService
 from api.services.reachability import OriginProbe
 from api.services.secure import SecureService
+from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
 from api.serving import SOFTWARE
 from common.addresses import own_policy
@@ -82,6 +86,10 @@ def build_app(
     )
     app.on_response_prepare.append(_hide_software)
     app.on_cleanup.append(lambda _: origins.close())
+    watch = FlowWatch(database)
+    app.on_shutdown.append(lambda _: watch.close())
+    sharing = SharingService(database, settings.base_url)
+    connect = ConnectService(database, settings, sharing, clock)
     routes = (
         *_domain_routes(
             PowerHandlers(PowerService(enrolment, origins)),
@@ -90,6 +98,7 @@ def build_app(
         ),
         *_monitor_routes(MonitorHandlers(MonitorService(database)), BatchHandlers(BatchService(database))),
         *_webhook_routes(WebhookHandlers(WebhookService(database))),
+        *_connect_routes(ConnectHandlers(connect, watch), SharingHandlers(sharing, connect)),
         ("GET", "/share/{id}", ShareHandler(database).get),
         ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
         *_docs_routes(DocsHandlers()),
@@ -132,6 +141,24 @@ def _monitor_routes(monitor: MonitorHandlers, bulk: BatchHandlers) -> Routes:
         ("PUT", "/monitor/domains/{domain_name}/records", monitor.put_records),
         ("DELETE", "/monitor/domains/{domain_name}/records", monitor.delete_records),
         ("GET", "/monitor/status", monitor.get_status),
+    )
+
+
+def _connect_routes(connect: ConnectHandlers, sharing: SharingHandlers) -> Routes:
+    return (
+        ("POST", "/connect/flows", connect.post),
+        ("GET", "/connect/flows/{id}", connect.get),
+        ("GET", "/connect/flows/{id}/events", connect.get_events),
+        ("POST", "/connect/flows/{id}/domain", connect.choose),
+        ("POST", "/connect/flows/{id}/plan", connect.plan),
+        ("POST", "/connect/flows/{id}/apply", connect.apply),
+        ("POST", "/connect/flows/{id}/check", connect.check),
+        ("POST", "/connect/flows/{id}/undo", connect.undo),
+        ("POST", "/connect/flows/{id}/close", connect.close),
+        ("POST", "/connect/flows/{id}/share", sharing.share_flow),
+        ("POST", "/sharing/connect", sharing.post),
+        ("GET", "/sharing/connect", sharing.get),
+        ("DELETE", "/sharing/connect/{id}", sharing.delete),
     )
 
 

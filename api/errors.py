@@ -80,6 +80,12 @@ FOREIGN_BATCH: Final = Refusal(403, "The request belongs to a different applicat
 NO_WEBHOOK: Final = Refusal(409, "No webhook URL is set.")
 WEBHOOK_DISABLED: Final = Refusal(409, "The webhook is disabled.")
 
+# Flows of the connect modal
+FLOW_NOT_FOUND: Final = Refusal(404, "No such flow")
+FLOW_STATE: Final = Refusal(409, "The flow is not in a state for this")
+FLOW_BUSY: Final = Refusal(409, "The flow is changing")
+PLAN_CHANGED: Final = Refusal(409, "The plan has changed")
+
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
 _PRODUCT_PATHS: Final = frozenset({"/power", "/ssl"})
 _UNAVAILABLE_PATHS: Final = frozenset({"/token", "/readyz"})

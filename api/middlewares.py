@@ -30,6 +30,7 @@ OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}", "/docs"
 _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
 _DIAGNOSIS_ROUTE = "/domains/{domain}/diagnosis"
+_STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_watch
 _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
 
@@ -120,7 +121,7 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
 def admitted(admission: Admission) -> Middleware:
     @web.middleware
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if APPLICATION not in request:
+        if APPLICATION not in request or _route_of(request) == _STREAM_ROUTE:
             return await handler(request)
         slot, free_after_seconds = admission.slot, _FULL_QUEUE_SECONDS
         if _asks_dns(request):

@@ -43,10 +43,13 @@ def _wants_json(request: web.Request) -> bool:
 
 def _content(share: Share) -> dict[str, object]:
     return {
+        "id": share.id,
         "applicationId": share.application_id,
         "domain": share.domain,
         "subdomain": share.subdomain,
         "dnsRecords": share.records,
+        "config": share.config,
+        "job_id": share.job_id,
         "expires_at": share.expires_at,
     }
 

@@ -17,6 +17,7 @@ _CSS = (_HERE / "share.css").read_text("utf-8")
 _SHARE = Template((_HERE / "share.html").read_text("utf-8"))
 _GONE = Template((_HERE / "gone.html").read_text("utf-8"))
 _FIELDS = {"type": "Type", "host": "Host", "value": "Value", "ttl": "TTL", "priority": "Priority"}
+_ANY_DOMAIN = "your domain"
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -31,11 +32,12 @@ HEADERS: Mapping[str, str] = {
 
 
 def render_share(share: Share) -> str:
+    domain = share.domain or _ANY_DOMAIN
     fields = {name: head for name, head in _FIELDS.items() if any(name in record for record in share.records)}
     return _SHARE.substitute(
         css=_CSS,
-        name=escape(f"{share.subdomain}.{share.domain}" if share.subdomain else share.domain),
-        domain=escape(share.domain),
+        name=escape(f"{share.subdomain}.{domain}" if share.subdomain else domain),
+        domain=escape(domain),
         these="this record" if len(share.records) == 1 else f"these {len(share.records)} records",
         heads="".join(f"<th>{head}</th>" for head in fields.values()),
         rows="\n".join(_row(record, fields) for record in share.records),

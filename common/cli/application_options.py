@@ -218,6 +218,7 @@ OriginServerName = Annotated[
 ]
 OriginVerify = Annotated[Switch | None, typer.Option(help="Verify the origin's certificate.")]
 Maintenance = Annotated[Switch | None, typer.Option(help="Answer every request 503 instead of asking the origin.")]
+Connect = Annotated[Switch | None, typer.Option(help="Its subscription to Power through the connect modal.")]
 ErrorPage = Annotated[
     str | None,
     typer.Option(

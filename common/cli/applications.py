@@ -108,6 +108,7 @@ def set_(
     origin_verify: options.OriginVerify = None,
     maintenance: options.Maintenance = None,
     error_page: options.ErrorPage = None,
+    connect: options.Connect = None,
     tier: options.NewTier = None,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
@@ -122,6 +123,7 @@ def set_(
         origin_server_name=origin_server_name,
         origin_verify=origin_verify and origin_verify is Switch.ON,
         maintenance=maintenance and maintenance is Switch.ON,
+        connect=connect and connect is Switch.ON,
         tier=tier and tier.value,
     )
 
@@ -311,6 +313,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "originServerName": application.origin_server_name,
         "originVerify": switched(application.origin_verify),
         "maintenance": switched(application.maintenance),
+        "connect": switched(application.connect),
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "previousSecretWorks": application.previous_client_secret is not None,

@@ -130,11 +130,20 @@ async def _remove_shares(connection: Connection, application_id: str) -> int:
     )
 
 
+async def _remove_flows(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from connect_flows where id in (select id from connect_flows where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
 async def _remove(connection: Connection, statement: str, application_id: str) -> int:
     return int((await connection.execute(statement, application_id)).removeprefix("DELETE "))
 
 
 STAGES: Final = (
+    Stage("connect flows", _remove_flows),  # first: they enrol domains
     Stage("domains", _remove_domains),
     Stage("monitored domains", _remove_monitored),
     Stage("batches", _remove_batches),

@@ -79,7 +79,10 @@ class ClaimTable:
     async def write(self, connection: Connection, claim: Claim, assignments: str, *values: object) -> None:
         """As `try_write`. Raises: `FenceLost`."""
         if await self.try_write(connection, claim, assignments, *values) is None:
-            raise FenceLost(f"{self.table}: {claim.key} was taken over by another claim")
+            raise self.lost(claim)
+
+    def lost(self, claim: Claim) -> FenceLost:
+        return FenceLost(f"{self.table}: {claim.key} was taken over by another claim")
 
     async def next_due_seconds(self, connection: Connection, *, condition: str = "due_at is not null") -> float | None:
         """How long until the next row without a lease is due, negative when it is overdue. `condition` is that of a

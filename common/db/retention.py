@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from common.db import ca_ledger, edge_nodes, feed, locks, monitor_nodes
+from common.db import ca_ledger, connect_flows, edge_nodes, feed, locks, monitor_nodes
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
@@ -109,6 +109,7 @@ STEPS = (
     Step("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
+    _by_age("connect_flows", "erase_at", 0, where="due_at is null"),
     _by_age("ca_ledger", "taken_at", ca_ledger.KEPT_DAYS),
     _by_age("revocations", "revoked_at", REVOCATION_DAYS),
     _by_age("edge_nodes", "lease_until", edge_nodes.DEPARTED_DAYS),
@@ -129,6 +130,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "certificates": f"one for each enrolled name; released ones are erased after {RELEASED_CERTIFICATE_DAYS} days",
         "changes": f"one row for each routed row; tombstones are erased after {feed.TOMBSTONES_KEPT.days} days",
         "checks": "one row for each monitored domain",
+        "connect_flows": f"{connect_flows.MOST_OPEN} open ones of an application; others are erased"
+        f" {connect_flows.KEPT_DAYS} days after their last change",
         "deliveries": "erased with their event",
         "domain_tallies": "five rows at most for each enrolled name and product",
         "domains": "one row for each enrolled name and product",

@@ -1,0 +1,113 @@
+"""``/connect`` and ``/sharing``: parse, serve, render."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from aiohttp import web
+
+from api.errors import Refused, invalid_parameter
+from api.handlers.event_stream import stream_flow
+from api.requests import application_of, read_body
+from api.schemas import answers, connect
+from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, FlowShareBody, NoBody, ShareBody, UndoBody
+from api.services.connect import ConnectService
+from api.services.flow_watch import FlowWatch
+from api.services.sharing import SharingService
+from common.db.connect_flows import Flow
+
+_MOST_LINKS = 200
+_LINKS = 50
+
+
+class ConnectHandlers:
+    def __init__(self, service: ConnectService, watch: FlowWatch) -> None:
+        self._service = service
+        self._watch = watch
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, ConnectBody)
+        return _answer(await self._service.create(application_of(request), body), 201)
+
+    async def get(self, request: web.Request) -> web.Response:
+        return _answer(await self._find(request))
+
+    async def get_events(self, request: web.Request) -> web.StreamResponse:
+        flow = await self._find(request)
+        with self._watch.watching(flow) as watcher:
+            return await stream_flow(request, flow, watcher)
+
+    async def choose(self, request: web.Request) -> web.Response:
+        body = await read_body(request, DomainBody)
+        return _answer(await self._service.choose(await self._find(request), application_of(request), body))
+
+    async def plan(self, request: web.Request) -> web.Response:
+        await read_body(request, NoBody)
+        return _answer(await self._service.look(await self._find(request)))
+
+    async def apply(self, request: web.Request) -> web.Response:
+        body = await read_body(request, ApplyBody)
+        return _answer(await self._service.apply(await self._find(request), application_of(request), body))
+
+    async def check(self, request: web.Request) -> web.Response:
+        await read_body(request, NoBody)
+        return _answer(await self._service.check(await self._find(request)))
+
+    async def undo(self, request: web.Request) -> web.Response:
+        body = await read_body(request, UndoBody)
+        return _answer(await self._service.undo(await self._find(request), body))
+
+    async def close(self, request: web.Request) -> web.Response:
+        await read_body(request, NoBody)
+        return _answer(await self._service.close(await self._find(request)))
+
+    async def _find(self, request: web.Request) -> Flow:
+        return await self._service.find(application_of(request), request.match_info["id"])
+
+
+class SharingHandlers:
+    def __init__(self, sharing: SharingService, service: ConnectService) -> None:
+        self._sharing = sharing
+        self._service = service
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, ShareBody)
+        return answers.respond(await self._sharing.share(application_of(request), body), 201)
+
+    async def share_flow(self, request: web.Request) -> web.Response:
+        body = await read_body(request, FlowShareBody)
+        flow = await self._service.find(application_of(request), request.match_info["id"])
+        return answers.respond(await self._sharing.share_flow(flow, body.expires_in_days), 201)
+
+    async def get(self, request: web.Request) -> web.Response:
+        before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
+        shares = await self._sharing.list_shares(application_of(request), before=before, limit=limit)
+        return answers.respond({"links": shares})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        await self._sharing.revoke(application_of(request), request.match_info["id"])
+        return answers.message("Link revoked")
+
+
+def _answer(flow: Flow, status: int = 200) -> web.Response:
+    return answers.respond(connect.flow(flow), status)
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Refused(invalid_parameter("before"), hint="a date-time as created_at has it") from error
+    if moment.tzinfo is None:
+        raise Refused(invalid_parameter("before"), hint="a date-time with its offset, as created_at has it")
+    return moment
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return _LINKS
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 0 < int(text) <= _MOST_LINKS:
+        raise Refused(invalid_parameter("limit"), hint=f"a number from 1 to {_MOST_LINKS}")
+    return int(text)

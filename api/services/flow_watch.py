@@ -1,0 +1,100 @@
+"""Flow watch: sees that flows have changed, for the requests that stream them.
+
+One query a moment for all flows that are watched by this process, none while there are no watchers. So a stream costs a
+socket and a dictionary entry, and no database session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from api.errors import too_many_requests
+from common.db import connect_flows
+from common.db.connect_flows import Flow
+from common.db.pool import Database
+from common.errors import DatabaseUnavailable
+
+MOST_STREAMS = 200
+"""Of one application in this process."""
+MOST_STREAMS_IN_ALL = 2000
+_POLL_SECONDS = 0.25
+_RETRY_SECONDS = 5.0
+
+
+class Watcher:
+    """One stream's view of its flow. Created by `FlowWatch.watching`."""
+
+    def __init__(self, watch: FlowWatch, flow: Flow) -> None:
+        self._watch = watch
+        self.flow = flow
+        self.changed = asyncio.Event()
+
+    async def next_change(self, *, within_seconds: float) -> Flow | None:
+        """The flow once it has changed; None if it has not."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                await self.changed.wait()
+                self.changed.clear()
+                fresh = await self._watch.read(self.flow)
+                if fresh is not None:
+                    self.flow = fresh
+                    return fresh
+        return None
+
+
+class FlowWatch:
+    """One a process; `build_app` creates and closes it.
+
+    Mutable state: the watchers, how many each application has, and the task that polls while there are any.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._watchers: set[Watcher] = set()
+        self._streams: Counter[str] = Counter()
+        self._polling: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watching(self, flow: Flow) -> Iterator[Watcher]:
+        """Raises: `Refused` when the application has too many streams open."""
+        if self._streams[flow.application_id] >= MOST_STREAMS or len(self._watchers) >= MOST_STREAMS_IN_ALL:
+            raise too_many_requests(_RETRY_SECONDS, "too many event streams of this application")
+        watcher = Watcher(self, flow)
+        self._watchers.add(watcher)
+        self._streams[flow.application_id] += 1
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll(), name="flow watch: poll")
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+            self._streams[flow.application_id] -= 1
+            if not self._streams[flow.application_id]:
+                del self._streams[flow.application_id]
+
+    async def close(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+
+    async def read(self, flow: Flow) -> Flow | None:
+        """The flow as it is now; None if that cannot be found out now, or if it is gone."""
+        with suppress(DatabaseUnavailable):
+            async with self._database.connection() as connection:
+                return await connect_flows.find(connection, flow.id, flow.application_id)
+        return None
+
+    async def _poll(self) -> None:
+        while self._watchers:
+            with suppress(DatabaseUnavailable):
+                async with self._database.connection() as connection:
+                    versions = await connect_flows.find_versions(
+                        connection, {watcher.flow.id for watcher in self._watchers}
+                    )
+                for watcher in self._watchers:
+                    if versions.get(watcher.flow.id, watcher.flow.version) != watcher.flow.version:
+                        watcher.changed.set()
+            await asyncio.sleep(_POLL_SECONDS)

@@ -1,0 +1,130 @@
+"""Sharing links: a configuration that a colleague opens without an account of the partner's. Stores and finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from api.errors import NOT_FOUND, Refused, invalid_parameter
+from api.schemas import connect
+from api.schemas.connect import ShareBody
+from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
+from common.db import connect_flows, shares
+from common.db.applications import Application
+from common.db.connect_flows import Flow
+from common.db.pool import Database
+from common.db.shares import LIFETIME_DAYS, Share
+from common.errors import InvalidName
+from common.names import parse_domain
+
+_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class SharingService:
+    """One a process."""
+
+    database: Database
+    base_url: str
+
+    async def share(self, application: Application, body: ShareBody) -> dict[str, Any]:
+        """Raises: `Refused`."""
+        try:
+            configuration = parse_configuration(body.config)
+        except InvalidConfiguration as error:
+            raise Refused(invalid_parameter("config"), hint=f"{error.key}: expected {error}") from error
+        domain, subdomain = _prefilled(configuration)
+        return await self._store(
+            application.id,
+            config=configuration.stored,
+            domain=domain,
+            subdomain=subdomain,
+            records=_plain_records(configuration),
+            user_id=configuration.user_id,
+            job_id=connect_flows.new_job_id(),
+            days=body.expires_in_days,
+        )
+
+    async def share_flow(self, flow: Flow, days: int | None) -> dict[str, Any]:
+        """A link to the flow's configuration; what is done through it belongs to the flow's job."""
+        config = dict(flow.config) | ({"prefilledDomain": flow.host} if flow.host else {})
+        return await self._store(
+            flow.application_id,
+            config=config,
+            domain=flow.domain,
+            subdomain=flow.subdomain,
+            records=[
+                {name: each[name] for name in ("type", "host", "value", "ttl", "priority") if name in each}
+                for each in flow.requested
+            ],
+            user_id=flow.user_id,
+            job_id=flow.job_id,
+            days=days,
+        )
+
+    async def list_shares(
+        self, application: Application, *, before: datetime | None, limit: int
+    ) -> list[dict[str, Any]]:
+        async with self.database.connection() as connection:
+            found = await shares.list_shares(connection, application.id, before=before, limit=limit)
+        return [connect.shared_link(share, self.base_url) for share in found]
+
+    async def revoke(self, application: Application, share_id: str) -> None:
+        """Raises: `Refused`."""
+        async with self.database.transaction() as connection:
+            was_ours = await shares.revoke(connection, application.id, share_id)
+        if not was_ours:
+            raise Refused(NOT_FOUND, code="link_not_found", hint="no such link, or it has expired")
+
+    async def find(self, share_id: str) -> Share | None:
+        if not _ID.fullmatch(share_id):
+            return None
+        async with self.database.connection() as connection:
+            return await shares.get_share(connection, share_id)
+
+    async def _store(
+        self,
+        application_id: str,
+        *,
+        config: Mapping[str, Any],
+        domain: str | None,
+        subdomain: str | None,
+        records: list[dict[str, Any]],
+        user_id: str | None,
+        job_id: str,
+        days: int | None,
+    ) -> dict[str, Any]:
+        async with self.database.transaction() as connection:
+            share_id = await shares.share_records(
+                connection,
+                application_id=application_id,
+                domain=domain,
+                subdomain=subdomain,
+                records=records,
+                config=config,
+                job_id=job_id,
+                user_id=user_id,
+                lifetime_days=days or LIFETIME_DAYS,
+            )
+            share = await shares.get_share(connection, share_id)
+        assert share is not None, "a link that was just made has not expired"
+        return connect.shared_link(share, self.base_url)
+
+
+def _prefilled(configuration: Configuration) -> tuple[str | None, str | None]:
+    if configuration.prefilled_domain is None:
+        return None, None
+    try:
+        name = parse_domain(configuration.prefilled_domain)
+    except InvalidName as error:
+        raise Refused(invalid_parameter("config"), hint=f"prefilledDomain: {error}") from error
+    return name.registrable, name.subdomain
+
+
+def _plain_records(configuration: Configuration) -> list[dict[str, Any]]:
+    """For the page without JavaScript; placeholders stay where the domain decides."""
+    templates = configuration.of_subdomain or configuration.of_domain
+    return [{"type": each.type, "host": each.host, "value": each.value, "ttl": each.ttl} for each in templates]

@@ -1,0 +1,113 @@
+"""The states of a flow, and the moves between them: one table. Pure.
+
+Who makes a move
+    person      a request to the API
+    api         the API process that writes into the zone, under a lease; if it dies, a monitor takes over
+    monitor     due work (`monitor.connect`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from common.errors import FrontageError
+
+
+class State(StrEnum):
+    CHOOSING = "choosing"  # no domain yet
+    CHECKING = "checking"  # provider, zone and ways are being looked at
+    UNCHECKED = "unchecked"  # the DNS could not be asked: `error` says why; plan looks again
+    PLANNED = "planned"  # the plan is there, nothing of it is written
+    APPLYING = "applying"  # the plan is being written
+    HALTED = "halted"  # writing or taking back ended before its end: `journal` says what is in the zone
+    WAITING = "waiting"  # the person makes the change, or the provider does; records are looked for
+    PROPAGATING = "propagating"  # written and read back; records are looked for
+    ENROLLING = "enrolling"  # the records are live; products are being enrolled
+    FINISHED = "finished"
+    TIMED_OUT = "timed_out"  # the records were not live in time
+    UNDOING = "undoing"  # what was written is being taken back
+    UNDONE = "undone"
+    CLOSED = "closed"  # given up before anything was written
+
+
+class Move(StrEnum):
+    CHOOSE = "choose"  # a domain; person
+    LOOK = "look"  # at the zone, once more; person
+    PLAN = "plan"  # monitor
+    FAIL_TO_LOOK = "fail_to_look"  # monitor
+    APPLY = "apply"  # person
+    HAND_OVER = "hand_over"  # to the person's hands, or to a Domain Connect provider; person
+    WRITTEN = "written"  # api, or monitor
+    HALT = "halt"  # api, or monitor
+    SEE_LIVE = "see_live"  # monitor
+    TIME_OUT = "time_out"  # monitor
+    LOOK_AGAIN = "look_again"  # for the records; person
+    FINISH = "finish"  # monitor
+    UNDO = "undo"  # person
+    TAKEN_BACK = "taken_back"  # api, or monitor
+    CLOSE = "close"  # person, or monitor when nobody has touched the flow for a day
+
+
+_S = State
+_BEFORE_WRITING = (_S.CHOOSING, _S.CHECKING, _S.UNCHECKED, _S.PLANNED)
+
+TRANSITIONS: Mapping[Move, tuple[frozenset[State], State]] = MappingProxyType(
+    {
+        Move.CHOOSE: (frozenset(_BEFORE_WRITING), _S.CHECKING),
+        Move.LOOK: (frozenset({_S.CHECKING, _S.UNCHECKED, _S.PLANNED, _S.HALTED, _S.WAITING, _S.UNDONE}), _S.CHECKING),
+        Move.PLAN: (frozenset({_S.CHECKING}), _S.PLANNED),
+        Move.FAIL_TO_LOOK: (frozenset({_S.CHECKING}), _S.UNCHECKED),
+        Move.APPLY: (frozenset({_S.PLANNED}), _S.APPLYING),
+        Move.HAND_OVER: (frozenset({_S.PLANNED}), _S.WAITING),
+        Move.WRITTEN: (frozenset({_S.APPLYING}), _S.PROPAGATING),
+        Move.HALT: (frozenset({_S.APPLYING, _S.UNDOING}), _S.HALTED),
+        Move.SEE_LIVE: (frozenset({_S.WAITING, _S.PROPAGATING}), _S.ENROLLING),
+        Move.TIME_OUT: (frozenset({_S.WAITING, _S.PROPAGATING}), _S.TIMED_OUT),
+        Move.LOOK_AGAIN: (frozenset({_S.WAITING, _S.PROPAGATING, _S.TIMED_OUT}), _S.PROPAGATING),
+        Move.FINISH: (frozenset({_S.ENROLLING}), _S.FINISHED),
+        Move.UNDO: (
+            frozenset({_S.UNCHECKED, _S.PLANNED, _S.HALTED, _S.PROPAGATING, _S.FINISHED, _S.TIMED_OUT, _S.CLOSED}),
+            _S.UNDOING,
+        ),
+        Move.TAKEN_BACK: (frozenset({_S.UNDOING}), _S.UNDONE),
+        Move.CLOSE: (frozenset(_BEFORE_WRITING), _S.CLOSED),
+    }
+)
+"""Where each move may begin, and where it leads."""
+
+ENDED = frozenset({_S.FINISHED, _S.TIMED_OUT, _S.UNDONE, _S.CLOSED})
+"""Nothing happens by itself any more."""
+
+DUE = frozenset(
+    {
+        _S.CHOOSING,
+        _S.CHECKING,
+        _S.UNCHECKED,
+        _S.PLANNED,
+        _S.APPLYING,
+        _S.WAITING,
+        _S.PROPAGATING,
+        _S.ENROLLING,
+        _S.UNDOING,
+    }
+)
+"""States in which a monitor has something to do, now or later."""
+
+
+class NotPossible(FrontageError):
+    """The flow is in a state in which the move cannot be made."""
+
+    def __init__(self, state: State, move: Move) -> None:
+        super().__init__(f"a flow that is {state} cannot {move}")
+        self.state = state
+        self.move = move
+
+
+def after(state: State, move: Move) -> State:
+    """Raises: `NotPossible`."""
+    begins, ends = TRANSITIONS[move]
+    if state not in begins:
+        raise NotPossible(state, move)
+    return ends

@@ -1,0 +1,307 @@
+"""Flows of the connect modal as rows.
+
+Owns the SQL of ``connect_flows``. Which move a flow may make is `common.connect.states`'; this module writes it.
+
+Rules
+    a person's move is written only if the flow is as it was when the person's request read it (`version`), and takes
+        the row from the worker that may hold it
+    a worker's move is written only under its own fence and lease (`common.claims`)
+    a move and its effects (an enrolment, an event) are one transaction of the caller's
+    no credentials, ever: a plan that needs them is written by the request that brought them
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from asyncpg import Record
+
+from common.connect.states import State
+from common.db.claim_table import IS_FREE, ClaimTable
+from common.db.monitored_domains import CHANNEL
+from common.db.session import Connection
+from common.errors import FrontageError
+
+KEPT_DAYS = 30
+"""How long a flow is kept after its last change."""
+ABANDONED_SECONDS = 24 * 60 * 60.0
+"""A flow that nobody has touched for so long before anything was written is closed."""
+MOST_OPEN = 5000
+"""Of an application."""
+
+_TABLE = ClaimTable("connect_flows", key="id")
+
+_COLUMNS = """id, application_id, job_id, user_id, state, version, config, warnings, domain, subdomain, requested,
+    looked, plan, way, journal, statuses, enrolments, handover, error, created_at, updated_at, since, looks,
+    completed_at, added_at, erase_at, due_at, fence, attempts"""
+
+
+class TooManyOpen(FrontageError):
+    """The application has `MOST_OPEN` flows that are not over."""
+
+
+class FlowChanged(FrontageError):
+    """Somebody else has moved the flow meanwhile: read it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A row. JSON columns are as `common.connect` wrote them. Claimed or not, `fence` and `attempts` are the row's."""
+
+    id: str
+    application_id: str
+    job_id: str
+    user_id: str | None
+    state: State
+    version: int
+    config: Mapping[str, Any]
+    warnings: Sequence[str]
+    domain: str | None
+    subdomain: str | None
+    requested: Sequence[Mapping[str, Any]]
+    looked: Mapping[str, Any] | None
+    plan: Mapping[str, Any] | None
+    way: str | None
+    journal: Sequence[Mapping[str, Any]]
+    statuses: Sequence[Mapping[str, Any]]
+    enrolments: Sequence[Mapping[str, Any]]
+    handover: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+    created_at: datetime
+    updated_at: datetime
+    since: datetime | None
+    looks: int
+    completed_at: datetime | None
+    added_at: datetime | None
+    erase_at: datetime
+    due_at: datetime | None
+    fence: int
+    attempts: int
+
+    @property
+    def key(self) -> str:
+        return self.id
+
+    @property
+    def tenant(self) -> str:
+        return self.application_id
+
+    @property
+    def is_routine(self) -> bool:
+        """Whether nobody waits for the next step."""
+        return self.state in (State.WAITING, State.PROPAGATING) and self.looks > 5
+
+    @property
+    def host(self) -> str | None:
+        if self.domain is None:
+            return None
+        return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
+
+
+class Changes(TypedDict, total=False):
+    """Columns to write; what is left out stays."""
+
+    state: State
+    user_id: str | None
+    domain: str | None
+    subdomain: str | None
+    warnings: Sequence[str]
+    requested: Sequence[Mapping[str, Any]]
+    looked: Mapping[str, Any] | None
+    plan: Mapping[str, Any] | None
+    way: str | None
+    journal: Sequence[Mapping[str, Any]]
+    statuses: Sequence[Mapping[str, Any]]
+    enrolments: Sequence[Mapping[str, Any]]
+    handover: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+    since: datetime | None
+    looks: int
+    completed_at: datetime | None
+    added_at: datetime | None
+    due_at: datetime | None
+
+
+async def create(
+    connection: Connection,
+    *,
+    application_id: str,
+    config: Mapping[str, Any],
+    warnings: Sequence[str],
+    user_id: str | None,
+    job_id: str | None = None,
+) -> Flow:
+    """A flow without a domain, in the caller's transaction. Raises: `TooManyOpen`."""
+    is_full = await connection.fetchval(
+        "select count(*) >= $2 from (select from connect_flows where application_id = $1 and due_at is not null"
+        " limit $2) open",
+        application_id,
+        MOST_OPEN,
+    )
+    if is_full:
+        raise TooManyOpen(application_id)
+    row = await connection.fetchrow(
+        f"""
+        insert into connect_flows (id, application_id, job_id, user_id, state, config, warnings, due_at, erase_at)
+        values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8),
+            clock_timestamp() + make_interval(days => $9))
+        returning {_COLUMNS}
+        """,
+        f"flw_{secrets.token_hex(16)}",
+        application_id,
+        job_id or new_job_id(),
+        user_id,
+        State.CHOOSING,
+        dict(config),
+        list(warnings),
+        ABANDONED_SECONDS,
+        KEPT_DAYS,
+    )
+    assert row is not None, "an insert returns its row"
+    return _flow(row)
+
+
+def new_job_id() -> str:
+    return f"job_{secrets.token_hex(12)}"
+
+
+async def find(connection: Connection, flow_id: str, application_id: str) -> Flow | None:
+    """The application's flow; None if there is none."""
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from connect_flows where id = $1 and application_id = $2", flow_id, application_id
+    )
+    return None if row is None else _flow(row)
+
+
+async def find_any(connection: Connection, flow_id: str) -> Flow | None:
+    """A flow whose application is not known from the request: one that a Domain Connect provider sends back."""
+    row = await connection.fetchrow(f"select {_COLUMNS} from connect_flows where id = $1", flow_id)
+    return None if row is None else _flow(row)
+
+
+async def find_versions(connection: Connection, flow_ids: Collection[str]) -> dict[str, int]:
+    rows = await connection.fetch("select id, version from connect_flows where id = any($1)", list(flow_ids))
+    return {row["id"]: row["version"] for row in rows}
+
+
+async def move(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
+    """Write a person's move; whatever worker held the row no longer does. Raises: `FlowChanged`."""
+    moved = await _write(
+        connection,
+        flow,
+        "version = $2",
+        flow.version,
+        "fence = pg_current_xact_id()::text::bigint, lease_until = null, attempts = 0, last_error = null",
+        changes,
+    )
+    if moved is None:
+        raise FlowChanged(flow.id)
+    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    return moved
+
+
+async def begin(connection: Connection, flow: Flow, *, lease_seconds: float, **changes: Unpack[Changes]) -> Flow:
+    """As `move`, and hold the row under a lease: what follows is written by `settle`. If the holder dies, the row is
+    due when the lease lapses. Raises: `FlowChanged`."""
+    begun = await _write(
+        connection,
+        flow,
+        "version = $2",
+        flow.version,
+        "fence = pg_current_xact_id()::text::bigint, attempts = 1, last_error = null, due_at = clock_timestamp(),"
+        f" lease_until = clock_timestamp() + make_interval(secs => {float(lease_seconds)})",
+        changes,
+    )
+    if begun is None:
+        raise FlowChanged(flow.id)
+    return begun
+
+
+async def settle(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
+    """Write a worker's move and end its lease. Raises: `FenceLost`."""
+    return await _write_held(connection, flow, "lease_until = null, attempts = 0, last_error = null", changes)
+
+
+async def note(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
+    """Write how far a worker has come; its lease stays. Raises: `FenceLost`."""
+    return await _write_held(connection, flow, "attempts = 1", changes)
+
+
+async def _write_held(connection: Connection, flow: Flow, lease: str, changes: Changes) -> Flow:
+    written = await _write(connection, flow, "fence = $2 and lease_until is not null", flow.fence, lease, changes)
+    if written is None:
+        raise _TABLE.lost(flow)
+    return written
+
+
+async def _write(
+    connection: Connection, flow: Flow, condition: str, value: int, assignments: str, changes: Changes
+) -> Flow | None:
+    columns: list[str] = []
+    values: list[object] = []
+    for column, given in changes.items():
+        assert column in Changes.__annotations__, column
+        values.append(given)
+        columns.append(f"{column} = ${len(values) + 2}")
+    row = await connection.fetchrow(
+        f"update connect_flows set {', '.join([*columns, assignments])}, version = version + 1,"
+        f" updated_at = clock_timestamp(), erase_at = clock_timestamp() + interval '{KEPT_DAYS} days'"
+        f" where id = $1 and {condition} returning {_COLUMNS}",
+        flow.id,
+        value,
+        *values,
+    )
+    return None if row is None else _flow(row)
+
+
+# As claimed work ---------------------------------------------------------------------------------------------------
+
+_DUE = f"""
+    select {_COLUMNS} from connect_flows where due_at <= now() and {IS_FREE} and not application_id = any($2)
+    order by due_at limit $1
+"""
+
+_CLAIM = f"""
+    with due as materialized (
+        select id from connect_flows where id = any($1) and due_at <= now() and {IS_FREE} order by id
+        for update skip locked
+    )
+    update connect_flows set {ClaimTable.taken("$2")} from due where connect_flows.id = due.id
+    returning {", ".join(f"connect_flows.{column.strip()}" for column in _COLUMNS.split(","))}
+"""
+
+
+async def find_due(connection: Connection, *, most: int, full: Collection[str]) -> list[Flow]:
+    """Due flows, the longest due first, but for those of the applications that are `full`."""
+    return [_flow(row) for row in await connection.fetch(_DUE, most, list(full))]
+
+
+async def claim(connection: Connection, chosen: Collection[Flow], *, lease_seconds: float) -> list[Flow]:
+    return [_flow(row) for row in await connection.fetch(_CLAIM, [flow.id for flow in chosen], lease_seconds)]
+
+
+extend = _TABLE.extend
+
+
+async def postpone(connection: Connection, flow: Flow, /, *, delay_seconds: float, last_error: str) -> None:
+    await _TABLE.try_write(
+        connection,
+        flow,
+        "lease_until = null, last_error = $3, due_at = clock_timestamp() + make_interval(secs => $4)",
+        last_error,
+        delay_seconds,
+    )
+
+
+async def next_due_seconds(connection: Connection, /) -> float | None:
+    return await _TABLE.next_due_seconds(connection)
+
+
+def _flow(row: Record) -> Flow:
+    return Flow(**{**row, "state": State(row["state"])})
