@@ -77,7 +77,8 @@ async def list_shares(
 ) -> list[Share]:
     """The application's links to the modal, newest first; those made before `before`."""
     rows = await connection.fetch(
-        f"select {_COLUMNS} from shares where application_id = $1 and created_at < coalesce($2::timestamptz, 'infinity')"  # noqa: S608
+        f"select {_COLUMNS} from shares"  # noqa: S608 - our own columns
+        " where application_id = $1 and created_at < coalesce($2::timestamptz, 'infinity')"
         " and expires_at > now() order by created_at desc, id desc limit $3",
         application_id,
         before,
