@@ -48,9 +48,9 @@ def test_every_setting_and_no_other_is_in_the_reference() -> None:
     assert sorted(named) == sorted(field.upper() for field in Settings.model_fields)
 
 
-@pytest.mark.parametrize("page", reference.generated(), ids=lambda page: page.name)
-def test_generated_references_are_what_the_code_says(page: Path) -> None:
-    assert page.read_text("utf-8") == reference.generated()[page], "run python -m tests.reference"
+def test_generated_references_are_what_the_code_says() -> None:
+    stale = [page.name for page, text in reference.generated().items() if page.read_text("utf-8") != text]
+    assert stale == [], "run python -m tests.reference"
 
 
 def test_the_walk_in_the_readme_is_the_handbooks() -> None:
