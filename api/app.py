@@ -5,7 +5,8 @@ The middlewares are in `api.middlewares`.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -13,9 +14,11 @@ from aiohttp.typedefs import Handler
 from api.admission import Admission
 from api.auth import Authenticator
 from api.counters import Counters
+from api.cross_origin import Preflight, allow_origins, is_connect_route
 from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
+from api.handlers.domain_check import DomainCheckHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
@@ -29,12 +32,14 @@ from api.requests import LARGEST_BODY_BYTES
 from api.services.batches import BatchService
 from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
+from api.services.domain_check import DomainCheckService
 from api.services.enrolment import Enrolment
 from api.services.flow_watch import FlowWatch
 from api.services.monitor import MonitorService
 from api.services.origin_state import OriginStates
 from api.services.power import PowerService
 from api.services.reachability import OriginProbe
+from api.services.record_check import RecordCheckService
 from api.services.secure import SecureService
 from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
@@ -43,6 +48,10 @@ from common.addresses import own_policy
 from common.clock import Clock
 from common.db.pool import Database
 from common.dns import Resolver
+from common.dns.authority import DNS_PORT
+from common.domain_check.rdap import RdapClient
+from common.domain_check.registration import packaged_bootstrap
+from common.domain_check.ways import OpenWays
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.ownership import OwnNames
@@ -62,8 +71,10 @@ def build_app(
     counters: Counters,
     *,
     probe_port: int = 80,
+    authority_port: int = DNS_PORT,
 ) -> web.Application:
-    """`probe_port`: where edges and the CDNs before them serve plain HTTP to the world.
+    """`probe_port`: where edges and the CDNs before them serve plain HTTP to the world. `authority_port`: that of
+    zones' own name servers, another than 53 only in tests and benchmarks.
 
     Raises: `OperatorError` for a setting that makes no sense.
     """
@@ -75,6 +86,11 @@ def build_app(
     enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock)
     probe_origin = OriginProbe(policy, settings.dns_servers)
     origins = OriginStates(probe_origin, clock)
+    rdap = RdapClient(resolver, policy, clock, packaged_bootstrap)
+    checks = DomainCheckService(
+        database, settings, resolver, rdap, enrolment.service_targets, clock, lambda _: OpenWays()
+    )
+    record_checks = RecordCheckService(settings, policy, clock, authority_port=authority_port)
     app = web.Application(
         middlewares=[
             answered(counters, clock),
@@ -84,8 +100,9 @@ def build_app(
         ],
         client_max_size=LARGEST_BODY_BYTES,
     )
-    app.on_response_prepare.append(_hide_software)
-    app.on_cleanup.append(lambda _: origins.close())
+    app.on_response_prepare.extend((_hide_software, allow_origins))
+    for owner in (origins, rdap, record_checks):
+        app.on_cleanup.append(partial(_close, owner))
     watch = FlowWatch(database)
     app.on_shutdown.append(lambda _: watch.close())
     sharing = SharingService(database, settings.base_url)
@@ -96,6 +113,7 @@ def build_app(
             SecureHandlers(SecureService(enrolment, probe_origin)),
             DiagnosisHandler(DiagnosisService(enrolment, probe, origins, settings), clock),
         ),
+        *_check_routes(DomainCheckHandlers(checks, record_checks)),
         *_monitor_routes(MonitorHandlers(MonitorService(database)), BatchHandlers(BatchService(database))),
         *_webhook_routes(WebhookHandlers(WebhookService(database))),
         *_connect_routes(ConnectHandlers(connect, watch), SharingHandlers(sharing, connect)),
@@ -108,6 +126,9 @@ def build_app(
         app.router.add_route(method, path, handler, expect_handler=_expect)
         if method == "GET" and path in OPEN_ROUTES:  # previews of links and probes of balancers ask only for the head
             app.router.add_route("HEAD", path, handler, expect_handler=_expect)
+    for path in {path for _, path, _ in routes if is_connect_route(path)}:
+        methods = [method for method, each, _ in routes if each == path]
+        app.router.add_route("OPTIONS", path, Preflight(methods).options)
     return app
 
 
@@ -122,6 +143,13 @@ def _domain_routes(power: PowerHandlers, secure: SecureHandlers, diagnosis: Diag
         ("PUT", "/ssl", secure.put),
         ("DELETE", "/ssl", secure.delete),
         ("GET", "/domains/{domain}/diagnosis", diagnosis.get),
+    )
+
+
+def _check_routes(checks: DomainCheckHandlers) -> Routes:
+    return (
+        ("POST", "/checkdomain", checks.post_domain),
+        ("POST", "/checkrecords", checks.post_records),
     )
 
 
@@ -182,6 +210,14 @@ def _health_routes(health: HealthHandlers) -> Routes:
         ("GET", "/healthz", health.healthz),
         ("GET", "/readyz", health.readyz),
     )
+
+
+class _Closed(Protocol):
+    async def close(self) -> None: ...
+
+
+async def _close(owner: _Closed, _: web.Application) -> None:
+    await owner.close()
 
 
 async def _expect(request: web.Request) -> None:

@@ -7,12 +7,15 @@ Rules
     the current client secret verifies, and the previous one while a rotation lasts
     403 only for a token that is good for the application named in its own ``applicationId`` claim while the
     header names another; whatever else is wrong is 401
+    a token with a ``scope`` opens what that scope opens, and no more (`api.middlewares`); without one, everything
 """
 
 from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeGuard
 
@@ -36,6 +39,17 @@ _OPTIONS: Any = {"verify_signature": True, "verify_exp": False, "verify_nbf": Fa
 _UNREADABLE = (jwt.PyJWTError, ValueError, TypeError, RecursionError)
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a verified token opens. `scope`: the claim, None for everything. `domain`: as claimed, the only domain that
+    a token with a scope is for. `user_id`: the partner's customer that it was given to."""
+
+    application: Application
+    scope: str | None = None
+    domain: str | None = None
+    user_id: str | None = None
+
+
 class Authenticator:
     """One a process; holds no secret and no result."""
 
@@ -44,8 +58,8 @@ class Authenticator:
         self._keyring = keyring
         self._clock = clock
 
-    async def authenticate(self, headers: CIMultiDictProxy[str]) -> Application:
-        """The application that asks.
+    async def authenticate(self, headers: CIMultiDictProxy[str]) -> Access:
+        """The application that asks, and what its token opens.
 
         Raises: `Refused`, `DatabaseUnavailable`.
         """
@@ -54,13 +68,13 @@ class Authenticator:
             application = await get_application(connection, application_id)
             if application is None:
                 raise Refused(UNAUTHORIZED)
-            if self._is_good(token, application):
-                return application
+            if (claims := self._claims(token, application)) is not None:
+                return _access(application, claims)
             claimed_id = _claimed_application_id(token)
             if claimed_id is None or claimed_id == application_id:
                 raise Refused(UNAUTHORIZED)
             claimed = await get_application(connection, claimed_id)
-        raise Refused(FORBIDDEN if claimed and self._is_good(token, claimed) else UNAUTHORIZED)
+        raise Refused(UNAUTHORIZED if claimed is None or self._claims(token, claimed) is None else FORBIDDEN)
 
     async def identify(self, application_id: str, secret: str) -> Application:
         """The application whose client secret this is: the current one or, in a rotation, the previous.
@@ -75,9 +89,10 @@ class Authenticator:
             raise Refused(UNAUTHORIZED)
         return application
 
-    def _is_good(self, token: str, application: Application) -> bool:
+    def _claims(self, token: str, application: Application) -> Mapping[str, Any] | None:
         now = self._clock.now()
-        return any(is_good_token(token, secret, now) for secret in self._secrets(application))
+        verified = (verify_token(token, secret, now) for secret in self._secrets(application))
+        return next((claims for claims in verified if claims is not None), None)
 
     def _secrets(self, application: Application) -> list[str]:
         if application.deleting_at is not None:
@@ -87,18 +102,30 @@ class Authenticator:
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
 
 
-def is_good_token(token: str, secret: str, now: datetime) -> bool:
-    """Whether `secret` signed `token` and its time is right."""
+def verify_token(token: str, secret: str, now: datetime) -> Mapping[str, Any] | None:
+    """The claims of a token that `secret` signed and whose time is right; None of any other."""
     try:
-        claims = jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS)
+        claims: Mapping[str, Any] = jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS)
     except _UNREADABLE:
-        return False
+        return None
     seconds = now.timestamp()
     expires, begins = claims.get("exp"), claims.get("nbf", 0)
     if not _is_time(expires) or not _is_time(begins):
-        return False
+        return None
     lasts = -LEEWAY_SECONDS < expires - seconds <= LONGEST_SECONDS + LEEWAY_SECONDS
-    return lasts and begins <= seconds + LEEWAY_SECONDS
+    return claims if lasts and begins <= seconds + LEEWAY_SECONDS else None
+
+
+def _access(application: Application, claims: Mapping[str, Any]) -> Access:
+    """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is."""
+    domain, user_id = claims.get("domain"), claims.get("userId")
+    scope = claims.get("scope")
+    return Access(
+        application,
+        None if scope is None else str(scope),
+        None if scope is None or domain is None else str(domain),
+        user_id if isinstance(user_id, str) else None,
+    )
 
 
 def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """What every request goes through before its handler, from the outside in.
 
 answered (counts, renders every failure) → limited (by address) → authenticated (all but the open routes; by
-application) → admitted (in turn with the other applications) → handler
+application; a token with a scope only where its scope leads) → admitted (in turn with the other applications) → handler
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.admission import Admission, TooManyWaiting
-from api.auth import Authenticator
+from api.auth import Access, Authenticator
 from api.client_address import client_address
 from api.counters import Counters
-from api.errors import Refused, refusal_of_failure, refusal_of_http, too_many_requests
+from api.cross_origin import CONNECT_SCOPE, is_connect_route, is_preflight
+from api.errors import FORBIDDEN, Refused, refusal_of_failure, refusal_of_http, too_many_requests
 from api.rate_limits import RateLimits
-from api.requests import APPLICATION, CLIENT_ADDRESS, REQUEST_ID
+from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, REQUEST_ID
 from api.schemas import answers
 from common.clock import Clock
 from common.dns.resolvers import PASS_SECONDS
@@ -29,7 +30,7 @@ from common.settings import Networks
 OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}", "/docs", "/docs/{page}"})
 _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
-_DIAGNOSIS_ROUTE = "/domains/{domain}/diagnosis"
+_DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkrecords"})
 _STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_watch
 _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
@@ -103,19 +104,28 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
     @web.middleware
     async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        if resource is not None and resource.canonical not in OPEN_ROUTES:
+        is_open = resource is None or resource.canonical in OPEN_ROUTES or is_preflight(request, resource.canonical)
+        if not is_open:
             named = request.headers.get("applicationId", "")
             try:
                 async with admission.verification_slot(request[CLIENT_ADDRESS], named):
-                    application = await authenticator.authenticate(request.headers)
+                    access = await authenticator.authenticate(request.headers)
             except TooManyWaiting as error:
                 raise _too_many_at_once(_FULL_QUEUE_SECONDS) from error
-            request[APPLICATION] = application
-            if wait := limits.charge_application(application.id):
+            request[ACCESS], request[APPLICATION] = access, access.application
+            if wait := limits.charge_application(access.application.id):
                 raise too_many_requests(wait, "too many requests of this application")
+            _refuse_beyond_scope(access, _route_of(request))
         return await handler(request)
 
     return authenticate_request
+
+
+def _refuse_beyond_scope(access: Access, route: str) -> None:
+    """Raises: `Refused` for a token whose scope does not open this route; an unknown scope opens none."""
+    if access.scope is None or (access.scope == CONNECT_SCOPE and is_connect_route(route)):
+        return
+    raise Refused(FORBIDDEN, code="scope", hint="the scope of this token does not open this endpoint")
 
 
 def admitted(admission: Admission) -> Middleware:
@@ -143,4 +153,4 @@ def _asks_dns(request: web.Request) -> bool:
     route = _route_of(request)
     if route in _ELIGIBILITY_ROUTES:
         return "domain" in request.query if request.method == "GET" else request.method != "DELETE"
-    return route == _DIAGNOSIS_ROUTE
+    return route in _DNS_ROUTES

@@ -7,7 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
-from api.errors import NOT_JSON, Refusal, Refused, invalid_body
+from api.auth import Access
+from api.errors import FORBIDDEN, NOT_JSON, Refusal, Refused, invalid_body
 from api.schemas.bodies import Body, parse_body
 from common.db.applications import Application
 
@@ -16,6 +17,7 @@ _BODY_SECONDS = 10.0
 _SLOWEST_BYTES_PER_SECOND = 128 * 1024  # of large bodies
 
 APPLICATION: web.RequestKey[Application] = web.RequestKey("application", Application)
+ACCESS: web.RequestKey[Access] = web.RequestKey("access", Access)
 CLIENT_ADDRESS: web.RequestKey[str] = web.RequestKey("client_address", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 
@@ -23,6 +25,13 @@ REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 def application_of(request: web.Request) -> Application:
     """Who asks, as the authentication found."""
     return request[APPLICATION]
+
+
+def refuse_other_domain(request: web.Request, apex: str) -> None:
+    """Raises: `Refused` for another domain than the token is for. `apex` is in canonical form."""
+    claimed = request[ACCESS].domain
+    if claimed is not None and claimed.lower().removesuffix(".") != apex:
+        raise Refused(FORBIDDEN, code="domain", hint="the token is for another domain")
 
 
 async def read_body(

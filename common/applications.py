@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import jwt
@@ -34,7 +35,15 @@ def mint_service_auth() -> str:
     return secrets.token_hex(32)
 
 
-def mint_token(application_id: str, client_secret: str, now: datetime) -> str:
-    """A JWT that opens the API for `TOKEN_LIFETIME`, signed with HS256 as a partner would sign it."""
-    claims = {"applicationId": application_id, "iat": now, "exp": now + TOKEN_LIFETIME}
-    return jwt.encode(claims, client_secret, algorithm="HS256")
+def mint_token(
+    application_id: str,
+    client_secret: str,
+    now: datetime,
+    *,
+    lifetime: timedelta = TOKEN_LIFETIME,
+    claims: Mapping[str, str] | None = None,
+) -> str:
+    """A JWT that opens the API for `lifetime`, signed with HS256 as a partner would sign it. `claims`: what restricts
+    it, such as ``scope``."""
+    given = {"applicationId": application_id, "iat": now, "exp": now + lifetime} | dict(claims or {})
+    return jwt.encode(given, client_secret, algorithm="HS256")

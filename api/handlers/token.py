@@ -1,4 +1,4 @@
-"""``POST /token``: a client secret becomes a token good for an hour. The one endpoint without authentication."""
+"""``POST /token``: a client secret becomes a token, of everything or for a browser. It needs no authentication."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class TokenHandler:
         """Signed with the secret that was sent: when a rotation ends that secret, it ends the token."""
         body = await read_body(request, TokenBody)
         application = await self._identify(request[CLIENT_ADDRESS], body)
-        response = respond({"auth_token": mint_token(application.id, body.secret, self._clock.now())})
+        now = self._clock.now()
+        token = mint_token(application.id, body.secret, now, lifetime=body.lifetime, claims=body.claims)
+        response = respond({"auth_token": token})
         response.headers["Cache-Control"] = "no-store"  # RFC 6749 §5.1
         return response
 

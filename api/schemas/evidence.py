@@ -31,20 +31,33 @@ def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
 
 
 def _shown(statements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Servers at addresses of the operator's own network are numbered, but not shown; nor are the private addresses
-    that such a server knows: anybody may have any name watched, those of that network too."""
-    hidden: dict[tuple[str, str], str] = {}
-    shown = []
+    """Without the private addresses that a server of the operator's own network knows: anybody may have any name
+    watched, those of that network too."""
+    names, shown = ServerNames(), []
     for statement in statements:
-        role, server = statement["role"], statement["server"]
-        if not all(map(is_public, forms(ip_address(parse_host_port(server).host)))):
-            number = 1 + sum(of_role == role for of_role, _ in hidden)
-            server = hidden.setdefault((role, server), f"{role} {number}")
+        server = names.shown(statement["role"], statement["server"])
         fields = {**statement, "server": server}
         if server != statement["server"] and "values" in statement:
             fields["values"] = hide_private(statement["values"])
         shown.append({field: fields[field] for field in _STATEMENT_FIELDS if field in fields})
     return shown
+
+
+class ServerNames:
+    """How servers are shown: those of the operator's own network by a number. Made for one answer.
+
+    Mutable state: the numbers given so far.
+    """
+
+    def __init__(self) -> None:
+        self._hidden: dict[tuple[str, str], str] = {}
+
+    def shown(self, role: str, server: str) -> str:
+        """`server` is ``host:port``."""
+        if all(map(is_public, forms(ip_address(parse_host_port(server).host)))):
+            return server
+        number = 1 + sum(of_role == role for of_role, _ in self._hidden)
+        return self._hidden.setdefault((role, server), f"{role} {number}")
 
 
 def hide_private(values: Sequence[str], *, known: Collection[str] = ()) -> list[str]:

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
 
 from api.schemas.bodies import Strict
+from api.schemas.monitor_bodies import Apex
+from common.applications import TOKEN_LIFETIME
+
+_LONGEST_SECONDS = int(TOKEN_LIFETIME.total_seconds())
 
 
 class TokenBody(Strict):
+    """With `scope` ``connect``, the token is for a browser: it opens the connect modal's endpoints, for one `domain` if
+    that is given; `user_id` names the partner's customer. `expires_in` is in seconds."""
+
     application_id: str = Field(alias="applicationId")
     secret: str
+    scope: Literal["connect"] | None = None
+    domain: Apex | None = None
+    user_id: Annotated[str, Field(min_length=1, max_length=1024)] | None = Field(None, alias="userId")
+    expires_in: Annotated[int, Field(ge=1, le=_LONGEST_SECONDS)] | None = Field(None, alias="expiresIn")
+
+    @field_validator("domain", "user_id", "expires_in")
+    @classmethod
+    def _of_a_scope(cls, value: object, info: ValidationInfo) -> object:
+        """A full token has no such bounds; its holder must not believe in them."""
+        if value is not None and info.data.get("scope") is None:
+            raise ValueError('it belongs to a token with "scope": "connect"')
+        return value
+
+    @property
+    def claims(self) -> dict[str, str]:
+        given = {"scope": self.scope, "domain": self.domain, "userId": self.user_id}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def lifetime(self) -> timedelta:
+        return TOKEN_LIFETIME if self.expires_in is None else timedelta(seconds=self.expires_in)

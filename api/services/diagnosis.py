@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from api.schemas.evidence import hide_private
+from api.services.caa_identities import find_identities
 from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
 from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
-from common.db import acme_accounts, ca_ledger, certificates, domains, edge_nodes, monitor_nodes, orders
+from common.db import ca_ledger, certificates, domains, edge_nodes, monitor_nodes, orders
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits
 from common.db.certificates import InService
@@ -195,21 +196,12 @@ class DiagnosisService:
     async def _look_at_caa(self, name: DomainName) -> Caa:
         async with self.enrolment.resolver.open_pass() as questions:
             authorization = await caa.find_authorization(questions, name.text)
-        identities = await self._identities()
+        identities = await find_identities(self.enrolment.database, self.settings)
         return Caa(
             authorization,
             tuple(caa.named(authorization.records)),
             forbids=not any(caa.may_issue(authorization.records, names, account) for names, account in identities),
         )
-
-    async def _identities(self) -> list[tuple[tuple[str, ...], str | None]]:
-        """What each CA calls itself, and our account there, as far as a monitor has asked."""
-        unknown = (self.settings.acme_caa_identities, None)
-        if not self.settings.acme_directory:
-            return [unknown]
-        async with self.enrolment.database.connection() as connection:
-            found = [await acme_accounts.find_identity(connection, each) for each in self.settings.acme_directory]
-        return [(each.names, each.account_url) if each is not None else unknown for each in found]
 
     async def _look_at_holding(self, application: Application, name: DomainName) -> Holding:
         async with self.enrolment.database.connection() as connection:

@@ -37,8 +37,9 @@ class Outcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`values` are in normal form (`common.records`): addresses, names in lower case without the trailing dot; there
-    are some only with RECORDS. `is_disputed`: other servers of the zone answered differently. `ttl_seconds` of the
-    records, if any: of a resolver's answer, how long it may still answer so; of a zone's own server, the record's."""
+    are some only with RECORDS. `is_disputed`: other servers of the zone answered differently. `ttl_seconds`: of a
+    resolver's answer, how long it may still answer so, 0 where that is not known; of a zone's own server, the record's
+    TTL."""
 
     outcome: Outcome
     values: tuple[str, ...] = ()

@@ -62,7 +62,14 @@ def read_recursive(reply: dns.message.Message, kind: RecordType, owner: str | No
         return Answer(Outcome.SERVER_FAILURE)
     if answer := _records(reply.answer, None if owner is None else dns.name.from_text(owner), kind):
         return answer
-    return Answer(Outcome.NO_NAME if reply.rcode() == dns.rcode.NXDOMAIN else Outcome.NO_DATA)
+    outcome = Outcome.NO_NAME if reply.rcode() == dns.rcode.NXDOMAIN else Outcome.NO_DATA
+    return Answer(outcome, ttl_seconds=_absent_seconds(reply))
+
+
+def _absent_seconds(reply: dns.message.Message) -> int:
+    """How long a resolver may still answer so (RFC 2308 §5); 0 if the reply does not state it."""
+    soas = [rrset for rrset in reply.authority if rrset.rdtype == dns.rdatatype.SOA]
+    return min((min(rrset.ttl, rrset[0].minimum) for rrset in soas), default=0)
 
 
 def is_below(referral: Referral | None, zone: str) -> bool:

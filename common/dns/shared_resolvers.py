@@ -110,12 +110,14 @@ class SharedResolvers:
             return Answer(Outcome.TIMEOUT)
         answer = await channel.ask(name, kind, owner)
         if answer.outcome is Outcome.UNASKABLE:
-            answer = await self._ask_directly(server, name, kind, owner)
+            answer = await self.ask_directly(server, name, kind, owner=owner)
         if answer.outcome is Outcome.TIMEOUT:
             self._silent_until[server] = asyncio.get_running_loop().time() + _SILENT_SECONDS
         return answer
 
-    async def _ask_directly(self, server: HostPort, name: str, kind: RecordType, owner: str | None) -> Answer:
+    async def ask_directly(self, server: HostPort, name: str, kind: RecordType, *, owner: str | None) -> Answer:
+        """By dnspython, which costs more, but takes every name and shows for how long the server remembers that there
+        is nothing."""
         reply = await self._client.ask(server, name, kind, recursion=True)
         return Answer(reply) if isinstance(reply, Outcome) else read_recursive(reply, kind, owner)
 

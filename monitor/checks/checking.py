@@ -15,11 +15,11 @@ from common.db.checks import Check
 from common.db.pool import Connection, Database
 from common.dns.authority import DNS_PORT, Authority
 from common.dns.shared_resolvers import SharedResolvers
+from common.record_checks.record_checker import RecordChecker
 from common.settings import HostPort
 from monitor.checks.health import Health
 from monitor.checks.outcomes import Finished, Outcomes
 from monitor.checks.pace import Pace
-from monitor.checks.record_checker import RecordChecker
 from monitor.checks.schedule import next_due, next_try
 from monitor.checks.transitions import decide
 

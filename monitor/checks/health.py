@@ -14,7 +14,7 @@ from common.db.checks import Backlog
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
-from monitor.checks.verdicts import Verdict
+from common.record_checks.verdicts import Verdict
 
 _log = get_logger("monitor.checks.health")
 

@@ -22,9 +22,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from common.db.checks import Check
+from common.record_checks.verdicts import Verdict
 from common.record_sets import Records, State
 from common.records import Record, identity
-from monitor.checks.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,16 @@ async def open_service(
         )
         resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=authority_port or server.port)
         counters = Counters()
-        app = build_app(settings, database, keyring, resolver, SystemClock(), counters, probe_port=probe_port)
+        app = build_app(
+            settings,
+            database,
+            keyring,
+            resolver,
+            SystemClock(),
+            counters,
+            probe_port=probe_port,
+            authority_port=authority_port or server.port,
+        )
         host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         await lease_monitor(database)

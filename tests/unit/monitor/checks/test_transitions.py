@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.db.checks import Check
+from common.record_checks.verdicts import Verdict
 from common.record_sets import Records, Seen
 from common.records import Record
 from monitor.checks.transitions import Transition, decide, news
-from monitor.checks.verdicts import Verdict
 
 PRESENT, MISSING, UNKNOWN = Verdict.PRESENT, Verdict.MISSING, Verdict.UNKNOWN
 HOUR = 3600.0

@@ -3,8 +3,8 @@
 import pytest
 
 from common.dns import Answer, Outcome
+from common.record_checks.verdicts import Verdict, confirm, judge, judge_flattened
 from common.records import Record
-from monitor.checks.verdicts import Verdict, confirm, judge, judge_flattened
 
 PRESENT, MISSING, UNKNOWN = Verdict.PRESENT, Verdict.MISSING, Verdict.UNKNOWN
 RECORD = Record("A", "@", "192.0.2.1", 300)

@@ -32,9 +32,9 @@ from common.dns.questions import Answer, Ask, Outcome, Question
 from common.dns.replies import Reply
 from common.dns.shared_resolvers import SharedResolvers
 from common.fair_queue import FairQueue
+from common.record_checks.verdicts import Verdict, confirm, confirm_present, judge, judge_flattened
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
-from monitor.checks.verdicts import Verdict, confirm, confirm_present, judge, judge_flattened
 
 _ROUND_SECONDS = 20.0  # for the records looked at together, once it is their turn
 _REPEATS = 2
@@ -49,12 +49,13 @@ _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`verdicts` in the order of the records; `evidence` as JSON. `has_long_ttl`: a record's TTL is longer than the
-    check interval."""
+    """`verdicts` in the order of the records; `evidence` as JSON, a part of the `statements`, which are all of them.
+    `has_long_ttl`: a record's TTL is longer than the check interval."""
 
     verdicts: list[Verdict]
     evidence: list[dict[str, Any]]
     has_long_ttl: bool = False
+    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class _Queues:
 
 
 class RecordChecker:
-    """Created by `Checking`; `check` may run any number of times at once."""
+    """One a process; `check` may run any number of times at once."""
 
     def __init__(
         self, resolvers: SharedResolvers, authority: Authority, clock: Clock, *, interval_seconds: float
@@ -81,11 +82,18 @@ class RecordChecker:
         )
 
     async def check(
-        self, domain: str, records: Sequence[Record], *, tenant: str | None = None, had_long_ttl: bool = False
+        self,
+        domain: str,
+        records: Sequence[Record],
+        *,
+        tenant: str | None = None,
+        had_long_ttl: bool = False,
+        within_seconds: float | None = None,
     ) -> Findings:
         """Records without an answer before the deadline are reported as unknown. `domain` is the apex that hosts are
         relative to. Tenants share the capacity evenly, however many domains each has; by default a domain is its own
-        tenant. `had_long_ttl` is the last check's `Findings.has_long_ttl`."""
+        tenant. `had_long_ttl` is the last check's `Findings.has_long_ttl`. `within_seconds`: the deadline, if it is to
+        be sooner than that of each group of records."""
         run = CheckRun(
             self._resolvers,
             self._authority,
@@ -98,7 +106,8 @@ class RecordChecker:
             long_ttl_seconds=self._interval_seconds,
         )
         with suppress(TimeoutError):
-            await run.run()
+            async with asyncio.timeout(within_seconds):
+                await run.run()
         return run.findings()
 
 
@@ -181,7 +190,12 @@ class CheckRun:
             for question, verdict in zip(self._questions, self._verdicts, strict=True)
             if verdict is not Verdict.PRESENT
         }
-        return Findings(self._verdicts, evidence.as_json(self._statements, doubted), self._has_long_ttl)
+        return Findings(
+            self._verdicts,
+            evidence.as_json(self._statements, doubted),
+            self._has_long_ttl,
+            tuple(self._statements),
+        )
 
     async def _settle(self, number: int) -> None:
         """The verdict of a record that the first resolver did not find, gave no answer about, or may have had for too

@@ -1,0 +1,38 @@
+"""``/checkdomain`` and ``/checkrecords``: parse, serve, render."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.errors import Refused, invalid_parameter
+from api.requests import application_of, read_body, refuse_other_domain
+from api.schemas import domain_check as schema
+from api.schemas.answers import respond
+from api.schemas.domain_check import DomainCheckBody, RecordCheckBody
+from api.services.domain_check import DomainCheckService, refuse_tier
+from api.services.record_check import RecordCheckService
+
+
+class DomainCheckHandlers:
+    def __init__(self, service: DomainCheckService, records: RecordCheckService) -> None:
+        self._service = service
+        self._records = records
+
+    async def post_domain(self, request: web.Request) -> web.Response:
+        application = application_of(request)
+        refuse_tier(application)
+        body = await read_body(request, DomainCheckBody)
+        refuse_other_domain(request, body.domain)
+        wants_conflicts = bool(body.check_conflicts)
+        if wants_conflicts and not body.records:
+            raise Refused(invalid_parameter("dnsRecords"), hint="checkConflicts needs the records to be set")
+        found = await self._service.check(
+            application, body.domain, body.records, body.certificate_hosts, wants_conflicts=wants_conflicts
+        )
+        return respond(schema.domain_check(found))
+
+    async def post_records(self, request: web.Request) -> web.Response:
+        body = await read_body(request, RecordCheckBody)
+        refuse_other_domain(request, body.domain)
+        checked = await self._records.check(application_of(request).id, body.domain, body.records)
+        return respond(schema.record_check(body.domain, checked))

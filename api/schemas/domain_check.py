@@ -1,0 +1,190 @@
+"""Domain check and record check: their bodies, and what they answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationInfo, field_validator
+
+from api.schemas.bodies import Strict
+from api.schemas.evidence import ServerNames, hide_private
+from api.services.domain_check import Assessed, DomainCheck
+from api.services.record_check import CheckedRecord
+from common.dns.evidence import Statement
+from common.domain_check.conflicts import Conflict
+from common.domain_check.reading import MOST_RECORDS
+from common.domain_check.ways import setup_type
+from common.errors import InvalidName
+from common.names import DomainName, parse_domain
+from common.record_rules import check_record
+from common.records import InvalidRecord, Record, as_json, owner_name, parse_record
+
+_ROUTED_TYPES = frozenset({"A", "AAAA", "CNAME"})
+_HOST_IN_URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:?#@\s]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRecord:
+    """`ssl`: its name is to get a certificate."""
+
+    record: Record
+    ssl: bool
+
+
+def parse_checked_domain(text: str) -> str:
+    """An apex in canonical form. Raises: ValueError that names the apex, where the text holds a domain at all."""
+    try:
+        name = parse_domain(text.strip())
+    except InvalidName as error:
+        within = _domain_within(text)
+        raise ValueError(f"{error}: send the apex, {within}" if within else str(error)) from error
+    if not name.is_root:
+        raise ValueError(f"not an apex: send {name.registrable}")
+    return name.text
+
+
+def _domain_within(text: str) -> str | None:
+    """The apex in a URL, or in a name with a port or a wildcard."""
+    match = _HOST_IN_URL.match(text[:2048])
+    if match is None:
+        return None
+    try:
+        name: DomainName = parse_domain(match[1].strip(".").removeprefix("*."))
+    except InvalidName:
+        return None
+    return name.registrable
+
+
+def _requested(given: Any, info: ValidationInfo) -> RequestedRecord:
+    """In a domain check, ttl may be text."""
+    domain = info.data.get("domain")
+    if isinstance(given, dict):
+        ttl = given.get("ttl")
+        if isinstance(ttl, str) and re.fullmatch(r"[0-9]{1,10}", ttl, re.ASCII):
+            given = given | {"ttl": int(ttl)}
+        if not isinstance(given.get("ssl", False), bool):
+            raise ValueError("ssl must be true or false")
+    try:
+        record = parse_record(given)
+        if domain is not None:
+            check_record(record, domain)
+    except InvalidRecord as error:
+        raise ValueError(str(error)) from error
+    return RequestedRecord(record, given.get("ssl") is True)
+
+
+CheckedDomain = Annotated[str, AfterValidator(parse_checked_domain)]
+RequestedRecords = Annotated[
+    list[Annotated[RequestedRecord, PlainValidator(_requested)]],
+    FailFast(),
+    Field(max_length=MOST_RECORDS, alias="dnsRecords"),
+]
+
+
+class DomainCheckBody(Strict):
+    """POST /checkdomain: the configuration of the connect modal, whose other keys say nothing here, and a domain."""
+
+    domain: CheckedDomain
+    power: bool | None = None
+    requested: RequestedRecords = Field(default_factory=list)
+    check_conflicts: bool | None = Field(None, alias="checkConflicts")
+
+    @field_validator("requested", mode="before")
+    @classmethod
+    def _null_is_absent(cls, given: Any) -> Any:
+        return [] if given is None else given
+
+    @property
+    def records(self) -> list[Record]:
+        return [each.record for each in self.requested]
+
+    @property
+    def certificate_hosts(self) -> frozenset[str]:
+        """The names that are to get a certificate: all that Power or Secure is to serve."""
+        return frozenset(
+            owner_name(each.record, self.domain)
+            for each in self.requested
+            if each.record.type in _ROUTED_TYPES and (self.power or each.ssl)
+        )
+
+
+class RecordCheckBody(Strict):
+    """POST /checkrecords."""
+
+    domain: CheckedDomain
+    requested: Annotated[RequestedRecords, Field(min_length=1)]
+
+    @property
+    def records(self) -> list[Record]:
+        return [each.record for each in self.requested]
+
+
+# Answers ----------------------------------------------------------------------------------------------------------
+
+
+def domain_check(found: DomainCheck) -> dict[str, Any]:
+    capabilities = found.current.provider.capabilities
+    shown: dict[str, Any] = _provider(found.current) | {
+        "NSSupport": {"root": capabilities.ns_at_root, "subdomains": capabilities.ns_at_subdomains},
+        "expired": found.registration.has_expired,
+        "registered": found.registration.is_registered,
+    }
+    if found.zone_provider is not None:
+        shown["authoritativeDnsProvider"] = _provider(found.zone_provider)
+    if found.conflicts is not None:
+        shown["recordConflicts"] = [_conflict(each) for each in found.conflicts] or None
+    return shown
+
+
+def _provider(assessed: Assessed) -> dict[str, Any]:
+    capabilities = assessed.provider.capabilities
+    return {
+        "provider": assessed.provider.name,
+        "setupType": setup_type(assessed.ways),
+        "wwwRedirect": capabilities.www_redirect,
+        "cnameFlattening": capabilities.cname_flattening,
+        "wildcardSupport": capabilities.wildcards,
+        "subdomainCnameNsOverride": capabilities.subdomain_cname_ns_override,
+        "spfOverrideSupport": capabilities.spf_override,
+        "caaSupport": capabilities.caa,
+        "supportsSocialLogin": capabilities.social_login,
+    }
+
+
+def _conflict(conflict: Conflict) -> dict[str, Any]:
+    record = conflict.record
+    shown = {"host": record.host, "type": record.type, "value": record.value}
+    if record.priority is not None:
+        shown["priority"] = record.priority
+    shown |= {"code": conflict.rule.value, "reason": conflict.reason}
+    return shown if conflict.suggested is None else shown | {"suggestedValue": conflict.suggested}
+
+
+def record_check(domain: str, checked: list[CheckedRecord]) -> dict[str, Any]:
+    names = ServerNames()
+    return {"domain": domain, "records": [_checked(each, names) for each in checked]}
+
+
+def _checked(checked: CheckedRecord, names: ServerNames) -> dict[str, Any]:
+    until = checked.cached_until
+    return as_json(checked.record) | {
+        "status": checked.status.value,
+        "answers": [_statement(each, names) for each in checked.statements],
+        "cachedUntil": None if until is None else until.isoformat(timespec="seconds"),
+    }
+
+
+def _statement(statement: Statement, names: ServerNames) -> dict[str, Any]:
+    """A server of the operator's own network is numbered, and shows no private address."""
+    server = names.shown(statement.role, statement.server)
+    values = list(statement.answer.values)
+    return {
+        "role": statement.role,
+        "server": server,
+        "outcome": statement.answer.outcome.value,
+        "values": values if server == statement.server else hide_private(values),
+        "ttl": statement.answer.ttl_seconds or None,
+        "at": statement.at.isoformat(timespec="milliseconds"),
+    }

@@ -1,0 +1,134 @@
+"""Domain check: what can be said of a domain before its records are set. Asks the DNS and RDAP; writes nothing.
+
+What is found is decided by `common.domain_check`. What could not be asked is refused with a code, never answered "no".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from api.errors import FORBIDDEN, UNRESOLVED, Refused
+from api.schemas.evidence import hide_private
+from api.services.caa_identities import find_identities
+from common.clock import Clock
+from common.db.applications import Application
+from common.db.pool import Database
+from common.dns import Resolver
+from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds, Conflict, find_conflicts
+from common.domain_check.providers import Provider, find_provider
+from common.domain_check.rdap import RdapClient
+from common.domain_check.reading import read_zone, unknown_outcome
+from common.domain_check.registration import Failure, Registration, decide
+from common.domain_check.ways import OpenWays, Way, ways_open_to
+from common.domain_check.zone_view import ZoneView
+from common.eligibility import ServiceTargets
+from common.records import Record
+from common.settings import Settings
+
+TIERS = frozenset({"premium", "enterprise"})
+_BUSY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """A provider, and the ways that are open to it here."""
+
+    provider: Provider
+    ways: list[Way]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCheck:
+    """`zone_provider`: the provider of the zone itself, where NS records are requested. `conflicts` None: not asked."""
+
+    current: Assessed
+    registration: Registration
+    zone_provider: Assessed | None
+    conflicts: list[Conflict] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCheckService:
+    """One a process; every request brings its application."""
+
+    database: Database
+    settings: Settings
+    resolver: Resolver
+    rdap: RdapClient
+    service_targets: ServiceTargets
+    clock: Clock
+    open_ways: Callable[[Application], OpenWays]
+
+    async def check(
+        self,
+        application: Application,
+        apex: str,
+        requested: Sequence[Record],
+        certificate_hosts: frozenset[str],
+        *,
+        wants_conflicts: bool,
+    ) -> DomainCheck:
+        """Raises: `Refused`."""
+        needs = await self._certificate_needs(certificate_hosts) if wants_conflicts else NO_CERTIFICATES
+        view, entry = await asyncio.gather(
+            self._read(application, apex, requested if wants_conflicts else (), needs),
+            self.rdap.find(apex, application.id),
+        )
+        if (unknown := unknown_outcome(view)) is not None:
+            raise Refused(UNRESOLVED, code=unknown.value)
+        registration = decide(view.delegation, entry, self.clock.now())
+        if isinstance(registration, Failure):
+            raise Refused(UNRESOLVED, code=registration.value, retry_after_seconds=_BUSY_SECONDS)
+        current = find_provider(view.server_names, _first(view.soa.values))
+        has_name_servers = any(record.type == "NS" for record in requested)
+        ways = self.open_ways(application)
+        return DomainCheck(
+            Assessed(current, ways_open_to(current, apex, ways)),
+            registration,
+            self._zone_provider(view, ways) if has_name_servers else None,
+            self._conflicts(requested, view, current, needs) if wants_conflicts else None,
+        )
+
+    async def _read(
+        self, application: Application, apex: str, requested: Sequence[Record], needs: CertificateNeeds
+    ) -> ZoneView:
+        async with self.resolver.open_pass(application.id) as questions:
+            return await read_zone(questions, apex, requested, certificate_hosts=needs.hosts)
+
+    async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
+        """The internal issuer asks for no CAA records."""
+        if not hosts or self.settings.issuer == "internal":
+            return NO_CERTIFICATES
+        return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
+
+    def _zone_provider(self, view: ZoneView, ways: OpenWays) -> Assessed:
+        provider = find_provider(view.name_servers.values or view.delegation.values, _first(view.soa.values))
+        return Assessed(provider, ways_open_to(provider, view.apex, ways))
+
+    def _conflicts(
+        self, requested: Sequence[Record], view: ZoneView, provider: Provider, needs: CertificateNeeds
+    ) -> list[Conflict]:
+        flattens = provider.capabilities.cname_flattening
+        found = find_conflicts(requested, view, flattens_apex=flattens, certificates=needs)
+        return [self._shown(each) for each in found]
+
+    def _shown(self, conflict: Conflict) -> Conflict:
+        """Without a private address, which only the operator's own resolver may know."""
+        value = conflict.record.value
+        (shown,) = hide_private([value], known=self.service_targets.service_servers)
+        if shown == value:
+            return conflict
+        record = replace(conflict.record, value=shown)
+        return replace(conflict, record=record, reason=conflict.reason.replace(value, shown))
+
+
+def refuse_tier(application: Application) -> None:
+    """Raises: `Refused` for an application without the tier that the domain check belongs to."""
+    if application.tier not in TIERS:
+        raise Refused(FORBIDDEN, code="tier", hint="the domain check belongs to the tier premium and above")
+
+
+def _first(values: Sequence[str]) -> str:
+    return values[0] if values else ""
