@@ -160,6 +160,10 @@ class Settings(BaseModel):
     edge_max_target_bytes: Count = 8_192
     edge_max_body_bytes: Count | None = None
 
+    # Edge: what a worker keeps of uploads that applications have buffered, in files in the state directory; one
+    # application has a quarter. Uploads without room are streamed.
+    edge_upload_buffer_bytes: Count = 1 << 30
+
     # Edge: seconds without progress before we give up
     edge_head_timeout_seconds: Seconds = 10  # the whole head, from its first byte
     edge_idle_timeout_seconds: Seconds = 75  # between requests; as nginx, since browsers keep connections a minute

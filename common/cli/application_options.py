@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,9 @@ import typer
 from common.errors import InvalidName
 
 NONE = "none"
+MAX_BUFFERED_UPLOAD_BYTES = 1 << 40
+_SIZE = re.compile(r"([0-9]{1,13})([KMG]?)", re.IGNORECASE | re.ASCII)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 Parsed = TypeVar("Parsed")
 
 
@@ -151,6 +155,17 @@ def error_page(file: str | None) -> str | None:
     return html
 
 
+def upload_size(text: str | None) -> str | None:
+    """Bytes in decimal digits, from a number with or without K, M or G (powers of 1024)."""
+    if text is None or text == Switch.OFF:
+        return text and ""
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 0 < size <= MAX_BUFFERED_UPLOAD_BYTES:
+        raise typer.BadParameter("expected off, or a size from 1 byte to 1024G such as 500000, 512K, 10M or 2G")
+    return str(size)
+
+
 def root_paths(paths: list[str] | None) -> list[str] | None:
     for path in paths or ():
         is_plain = path.isascii() and path.isprintable() and not set(path) & set(" ?#\\")
@@ -225,6 +240,14 @@ ErrorPage = Annotated[
         metavar="FILE|none",
         help="HTML (64 KB) for browsers in place of our error pages; it may hold {{status}} and {{request_id}}.",
         callback=error_page,
+    ),
+]
+BufferUploads = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE|off",
+        help="Take a request's body in whole before the origin is asked, and refuse larger ones; off streams it.",
+        callback=upload_size,
     ),
 ]
 NewTier = Annotated[Tier | None, typer.Option(help="What it has subscribed to.")]

@@ -109,6 +109,7 @@ def set_(
     maintenance: options.Maintenance = None,
     error_page: options.ErrorPage = None,
     connect: options.Connect = None,
+    buffer_uploads: options.BufferUploads = None,
     tier: options.NewTier = None,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
@@ -124,6 +125,7 @@ def set_(
         origin_verify=origin_verify and origin_verify is Switch.ON,
         maintenance=maintenance and maintenance is Switch.ON,
         connect=connect and connect is Switch.ON,
+        buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
         tier=tier and tier.value,
     )
 
@@ -314,6 +316,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "originVerify": switched(application.origin_verify),
         "maintenance": switched(application.maintenance),
         "connect": switched(application.connect),
+        "bufferUploadsBytes": application.buffer_uploads_bytes,
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
         "previousSecretWorks": application.previous_client_secret is not None,

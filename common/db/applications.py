@@ -31,6 +31,7 @@ SendHost: TypeAlias = Literal["origin", "customer"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
+    buffer_uploads_bytes,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until"""
@@ -60,6 +61,7 @@ class NewApplication:
 class Application:
     """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
     are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
+    `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; none: streamed.
     `connect`: it has subscribed to the connect modal. `deleting_at`: it is being deleted since then, and no token of
     it works."""
 
@@ -83,6 +85,7 @@ class Application:
     previous_signature_until: datetime | None
     maintenance: bool
     connect: bool
+    buffer_uploads_bytes: int | None
     created_at: datetime
     deleting_at: datetime | None
 
@@ -104,6 +107,7 @@ class ApplicationChanges(TypedDict, total=False):
     origin_verify: bool
     maintenance: bool
     connect: bool
+    buffer_uploads_bytes: int | None
 
 
 def client_secret_identity(application_id: str) -> str:

@@ -33,6 +33,7 @@ TARGET_TOO_LONG: Final = ErrorResponse(414, "target_too_long", "The address is t
 MISDIRECTED: Final = ErrorResponse(421, "misdirected", "This connection was made for another domain.", close=True)
 HEAD_TOO_LARGE: Final = ErrorResponse(431, "head_too_large", "The request's header fields are too large.", close=True)
 EXPECTATION_FAILED: Final = ErrorResponse(417, "expectation", "Only 100-continue can be expected here.", close=True)
+UPLOAD_LOST: Final = ErrorResponse(500, "upload_lost", "The request's body could not be kept.")
 UNKNOWN_CODING: Final = ErrorResponse(501, "transfer_coding", "This transfer coding is not supported.", close=True)
 ORIGIN_DOWN: Final = ErrorResponse(502, "origin_down", "The application did not answer.")
 ORIGIN_INVALID: Final = ErrorResponse(502, "origin_invalid", "The application's answer was not valid HTTP.")

@@ -48,6 +48,7 @@ from edge.http.error_responses import (
 from edge.http.forwarded import Client, address_of
 from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
+from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
 from edge.proxy.exchange import COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
 from edge.proxy.remembered_request import MAX_REMEMBERED_BYTES, RememberedRequest
 from edge.proxy.worker_context import WorkerContext
@@ -61,7 +62,6 @@ MAX_PIPELINED_BYTES: Final = 16_384
 # A FIN comes from a client that left and from one that half-closed and still reads. Bytes to the first are answered
 # with RST; the second discards an interim response (RFC 9110 §15.2.1). Most responses come sooner.
 PROBE_AFTER_SECONDS: Final = 2.0
-_PROBE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 LAST_REQUEST_SECONDS: Final = 1.0
 
@@ -247,7 +247,7 @@ class ClientConnection(asyncio.Protocol):
     def _probe_client(self, exchange: Exchange) -> None:
         """`PROBE_AFTER_SECONDS` after the end of the client's input: `check_disconnect` sees what comes of it."""
         if self.exchange is exchange and not exchange.status:
-            self.write(_PROBE)
+            self.write(CONTINUE)
 
     def _is_taking(self) -> bool:
         """Whether less is unsent than at the last look: a slow client is not a stalled one."""
@@ -282,11 +282,14 @@ class ClientConnection(asyncio.Protocol):
             raw, head = complete
             outcome = respond(head, worker.lookup, self._listening, self._client, self._server_name)
             if type(outcome) is Forward:
-                if not (head.body or head.upgrade) and len(raw) <= MAX_REMEMBERED_BYTES:
+                if head.body:
+                    self._begin(outcome, BufferedExchange if outcome.route.buffer_uploads_bytes else Exchange)
+                    if reader.buffer:
+                        self._continue(reader.take_rest())
+                    continue
+                if not head.upgrade and len(raw) <= MAX_REMEMBERED_BYTES:
                     self._remembered = RememberedRequest(raw, worker.routes.generation, outcome, self._remembered)
                 self._begin(outcome)
-                if head.body and reader.buffer:
-                    self._continue(reader.take_rest())
             elif type(outcome) is Reply:
                 self._reply(outcome, head)
             else:
@@ -312,7 +315,7 @@ class ClientConnection(asyncio.Protocol):
         if self.state is READING and self._reader.buffer and not self._is_full:
             self.set_deadline(self._worker.head_seconds)
 
-    def _begin(self, forward: Forward) -> None:
+    def _begin(self, forward: Forward, make: type[Exchange] = Exchange) -> None:
         worker = self._worker
         head, route, upstream_head = forward.head, forward.route, forward.upstream_head
         if route.signing is not None:
@@ -323,7 +326,7 @@ class ClientConnection(asyncio.Protocol):
             self._request_id = ""
         self.bytes_down = 0
         self.state = EXCHANGE
-        self.exchange = exchange = Exchange(self, worker.exchanges, head, route, upstream_head, worker.loop.time())
+        self.exchange = exchange = make(self, worker.exchanges, head, route, upstream_head, worker.loop.time())
         exchange.start()
 
     def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 Its phases, in order; `FINISHED` is reached once, from every other one:
 
+    BUFFERING the body is taken in first, where the application wants that (`edge.proxy.buffered_exchange`)
     WAITING   asked for a lease                      → SENT, or FINISHED by a refusal
     SENT      the head is with the origin            → BODY, TUNNEL; WAITING again for the one retry allowed
     BODY      the final response head has gone down  → FINISHED
@@ -34,6 +35,7 @@ from edge.http.framing import CHUNKED, UNTIL_CLOSE
 from edge.http.incomplete import check_incomplete_response
 from edge.http.request import RequestHead
 from edge.http.response import ResponseHead
+from edge.proxy.upload_store import UploadStore
 from edge.routing.response_rewriting import rewrite
 from edge.routing.route import Route
 from edge.upstream.connection import LastResponse, UpstreamConnection
@@ -58,10 +60,11 @@ class Phase(IntEnum):
     BODY = 2
     TUNNEL = 3
     FINISHED = 4
+    BUFFERING = 5
 
 
 # By themselves: to look a member up in its class costs as much as a call, and every request does it ten times.
-WAITING, SENT, BODY, TUNNEL, FINISHED = Phase
+WAITING, SENT, BODY, TUNNEL, FINISHED, BUFFERING = Phase
 
 
 class Ending(IntEnum):
@@ -118,6 +121,7 @@ class ExchangeContext:
     """What all exchanges of a worker share. Owned by its `WorkerContext`."""
 
     dispatcher: UpstreamDispatcher
+    uploads: UploadStore
     timeouts: Timeouts
     max_body_bytes: int | None
     time: Callable[[], float]  # monotonic

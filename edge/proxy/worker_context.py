@@ -24,6 +24,7 @@ from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange, ExchangeContext
+from edge.proxy.upload_store import UploadStore
 from edge.proxy.worker_limits import TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
 from edge.replica.records import Reader
@@ -106,8 +107,9 @@ class WorkerContext:
             ),
             loop,
         )
+        self._uploads = UploadStore(settings.state_dir, bounds.upload_buffer_bytes, loop)
         self.exchanges = ExchangeContext(
-            self._dispatcher, bounds.exchange, bounds.max_body_bytes, loop.time, self.date_field
+            self._dispatcher, self._uploads, bounds.exchange, bounds.max_body_bytes, loop.time, self.date_field
         )
         self.access_log = (
             AccessLog(
@@ -133,7 +135,8 @@ class WorkerContext:
             upstream_connections=self._dispatcher.open_count,
             resting_origins=self._dispatcher.resting_origins,
         )
-        return [*own, *self.connection_limits.families(), *(self.access_log.families() if self.access_log else ())]
+        of_log = self.access_log.families() if self.access_log else ()
+        return [*own, *self._uploads.families(), *self.connection_limits.families(), *of_log]
 
     def failing_origins(self) -> list[FailingOrigin]:
         return self._dispatcher.failing_origins()
@@ -181,6 +184,7 @@ class WorkerContext:
         for connection in list(self.connections):
             connection.abort()
         self._dispatcher.close()
+        self._uploads.close()
         if self.access_log is not None:
             self.access_log.close()
 

@@ -21,6 +21,7 @@ class WorkerLimits:
 
     head: HeadLimits
     max_body_bytes: int | None
+    upload_buffer_bytes: int
     head_seconds: float
     idle_seconds: float
     exchange: Timeouts
@@ -39,6 +40,7 @@ class WorkerLimits:
         return cls(
             head=HeadLimits(settings.edge_max_fields, settings.edge_max_head_bytes, settings.edge_max_target_bytes),
             max_body_bytes=settings.edge_max_body_bytes,
+            upload_buffer_bytes=settings.edge_upload_buffer_bytes,
             head_seconds=settings.edge_head_timeout_seconds,
             idle_seconds=settings.edge_idle_timeout_seconds,
             exchange=Timeouts(

@@ -42,6 +42,7 @@ class ApplicationRecord(_Record):
     previous_signature_key: str | None = None
     previous_signature_until: float | None = None
     maintenance: bool = False
+    buffer_uploads_bytes: Annotated[int, Field(gt=0)] | None = None
 
 
 class RouteRecord(_Record):

@@ -142,6 +142,7 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Appl
         origin_host=b"" if options.send_host == "customer" else authority,
         signing=application.signing,
         refusal=refusal,
+        buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
     )
 
 

@@ -57,7 +57,7 @@ def _own_fields(route: Route, head: RequestHead, client_fields: bytes) -> bytes:
         parts.append(b"\r\nTransfer-Encoding: chunked")
     elif head.body or head.method in _METHODS_WITH_A_BODY:
         parts.append(b"\r\nContent-Length: %d" % head.body)
-    if head.expects_continue and head.body:
+    if head.expects_continue and head.body and not route.buffer_uploads_bytes:
         parts.append(b"\r\nExpect: 100-continue")
     if head.takes_trailers:
         parts += (b"\r\nTE: trailers\r\nConnection: TE", b", Upgrade" if head.upgrade else b"")

@@ -114,7 +114,7 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
         shown = lookup.find_route(server_name)
         if shown is None or shown.application_id != route.application_id:
             return MISDIRECTED
-    if listening.max_body_bytes is not None and head.body > listening.max_body_bytes:
+    if head.body and _is_too_large(head.body, listening.max_body_bytes, route.buffer_uploads_bytes):
         return BODY_TOO_LARGE
     decision = _decide(route, head, lookup, listening)
     if isinstance(decision, Redirect):
@@ -131,6 +131,11 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
     fields = client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
     surroundings = Surroundings(route, head, fields)
     return Forward(head, route, surroundings, surroundings.compose(head, decision))
+
+
+def _is_too_large(body: int, *limits: int | None) -> bool:
+    """Whether a body of a stated length is above a limit; a chunked one shows as it comes. None and 0: no limit."""
+    return any(limit and body > limit for limit in limits)
 
 
 def _decide(route: Route, head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | Redirect:

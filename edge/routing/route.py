@@ -61,3 +61,4 @@ class Route:
     signing: Signing | None = None
     redirect_to: RedirectTo | None = None  # then there is no origin
     refusal: ErrorResponse | None = None  # what every request is answered, instead of being forwarded
+    buffer_uploads_bytes: int = 0  # the largest body that is taken in whole before the origin is asked; 0: streamed

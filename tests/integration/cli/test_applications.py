@@ -104,20 +104,21 @@ def test_options_about_the_origin_and_its_absence_are_set_shown_and_taken_away(
     page.write_text("<h1>ä {{status}}</h1>")
     after = frontage(
         "app", "set", id_, "--send-host", "customer", "--origin-server-name", "Origin.Example.", "--origin-verify",
-        "off", "--maintenance", "on", "--error-page", str(page),
+        "off", "--maintenance", "on", "--error-page", str(page), "--buffer-uploads", "10m",
     )  # fmt: skip
     assert after == before | {
         "sendHost": "customer",
         "originServerName": "origin.example",
         "originVerify": "off",
         "maintenance": "on",
+        "bufferUploadsBytes": 10_485_760,
         "errorPageBytes": page.stat().st_size,
     }
     assert after in frontage("app", "list")
     assert frontage("app", "set", id_, "--name", "Shop") == after
     back = frontage(
         "app", "set", id_, "--send-host", "origin", "--origin-server-name", "none", "--origin-verify", "on",
-        "--maintenance", "off", "--error-page", "none",
+        "--maintenance", "off", "--error-page", "none", "--buffer-uploads", "off",
     )  # fmt: skip
     assert back == before
 
@@ -175,6 +176,10 @@ def test_bad_values_are_refused_as_usage(env: dict[str, str], arguments: tuple[s
         ("--origin-server-name", "127.0.0.1"),
         ("--send-host", "both"),
         ("--maintenance", "rotate"),
+        ("--buffer-uploads", "0"),
+        ("--buffer-uploads", "1.5M"),
+        ("--buffer-uploads", "1025G"),
+        ("--buffer-uploads", "on"),
     ],
 )
 def test_bad_options_are_refused_as_usage(env: dict[str, str], arguments: tuple[str, ...]) -> None:

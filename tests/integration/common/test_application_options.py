@@ -70,18 +70,27 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
         assert (one.send_host, one.origin_server_name, one.origin_verify, one.maintenance) == (
             "origin", None, True, False,
         )  # fmt: skip
+        assert one.buffer_uploads_bytes is None
         one = await update_application(
-            connection, "one", send_host="customer", origin_server_name="o.test", origin_verify=False, maintenance=True
+            connection,
+            "one",
+            send_host="customer",
+            origin_server_name="o.test",
+            origin_verify=False,
+            maintenance=True,
+            buffer_uploads_bytes=5,
         )
         assert one is not None
         assert (one.send_host, one.origin_server_name, one.origin_verify, one.maintenance) == (
             "customer", "o.test", False, True,
         )  # fmt: skip
+        assert one.buffer_uploads_bytes == 5
 
     [content] = [entry.content for entry in await changed(database) if entry.kind == "application"]
     record = orjson.loads(content or "")
     assert record.items() >= {
         "send_host": "customer", "origin_server_name": "o.test", "origin_verify": False, "maintenance": True,
+        "buffer_uploads_bytes": 5,
     }.items()  # fmt: skip
 
 

@@ -50,6 +50,17 @@ async def browse(process: EdgeProcess) -> tuple[int, str]:
     return int(head.split()[1]), body.decode()
 
 
+async def upload(process: EdgeProcess, size: int) -> int:
+    """Status of the answer to a body of `size` bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", process.http)
+    try:
+        head = f"POST / HTTP/1.1\r\nHost: {DOMAIN}\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + bytes(size))
+        return int((await reader.readline()).split()[1])
+    finally:
+        writer.close()
+
+
 async def browse_until(process: EdgeProcess, condition: Callable[[int, str], bool]) -> str:
     """The body of the first answer like that."""
     async with asyncio.timeout(20):
@@ -94,5 +105,10 @@ async def test_what_is_set_on_the_command_line_is_done_at_the_edge(
         assert shown == page.read_text().replace("{{status}}", "503")
         await set_("--error-page", "none")
         await browse_until(edge, lambda status, body: "being worked on" in body)
-        await set_("--maintenance", "off", "--signature", "off")
+        await set_("--maintenance", "off", "--signature", "off", "--buffer-uploads", "100")
         await browse_until(edge, lambda status, head: status == 200 and "Signature" not in head)
+        assert await upload(edge, 101) == 413
+        await set_("--buffer-uploads", "off")
+        async with asyncio.timeout(20):
+            while await upload(edge, 101) != 200:
+                await asyncio.sleep(0.02)

@@ -92,6 +92,7 @@ def test_options_make_the_route(replica: Replica, table: RouteTable, keyring: Ke
         origin_server_name="Inner.Example",
         origin_verify=False,
         maintenance=True,
+        buffer_uploads_bytes=4096,
         service_auth=sealed(keyring, b"token", "service-auth"),
         signature_key=sealed(keyring, b"new", "signature-key"),
         previous_signature_key=sealed(keyring, b"old", "signature-key"),
@@ -101,6 +102,7 @@ def test_options_make_the_route(replica: Replica, table: RouteTable, keyring: Ke
     route = found(table)
     assert route.origin == Origin("https", "origin.example", 443, "inner.example", verify=False)
     assert (route.origin_host, route.service_auth, route.refusal) == (b"", b"token", MAINTENANCE)
+    assert route.buffer_uploads_bytes == 4096
     assert route.signing is not None
     assert route.signing.keys(1000) == (b"new", b"old")
     assert route.signing.keys(1001) == (b"new",)
@@ -233,6 +235,7 @@ APPLICATIONS = st.fixed_dictionaries(
         "origin_server_name": st.sampled_from(["o.example", "a\r\nb", "", "127.0.0.1"]) | JSON,
         "origin_verify": JSON,
         "maintenance": JSON,
+        "buffer_uploads_bytes": JSON,
         **dict.fromkeys(("service_auth", "signature_key", "previous_signature_key"), JSON),
         "previous_signature_until": JSON,
     },

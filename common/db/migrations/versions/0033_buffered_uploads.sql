@@ -1,0 +1,21 @@
+-- How large an upload the edge takes in whole before it asks the origin; larger ones are refused.
+
+alter table applications
+    add column buffer_uploads_bytes bigint check (buffer_uploads_bytes > 0); -- none: uploads are streamed
+
+create or replace function routed_content(of_row applications) returns jsonb language sql immutable as $$
+    select jsonb_build_object(
+        'id', of_row.id, 'application_url', of_row.application_url, 'root_path_access', of_row.root_path_access,
+        'service_auth', encode(of_row.service_auth, 'base64'),
+        'send_host', of_row.send_host,
+        'origin_server_name', of_row.origin_server_name,
+        'origin_verify', of_row.origin_verify,
+        'signature_key', encode(of_row.signature_key, 'base64'),
+        'previous_signature_key', encode(of_row.previous_signature_key, 'base64'),
+        'previous_signature_until', extract(epoch from of_row.previous_signature_until),
+        'maintenance', of_row.maintenance,
+        'buffer_uploads_bytes', of_row.buffer_uploads_bytes)
+$$;
+
+-- The contents of applications have a new field, so their digests are new.
+select record_change('application', id) from applications;
