@@ -1,6 +1,7 @@
 """Providers: which company hosts a zone, and what can be set up there. Pure.
 
-The table is ``providers.json``: one object a provider, with the source of each claim. A zone's provider is found by the
+The table is ``providers.json``: one object a provider, with the source of each claim; ``sources`` there has the pages
+that many of them share. A zone's provider is found by the
 names of its name servers; with name servers under the customer's own name (vanity servers), by its SOA record.
 
 Rules
@@ -53,8 +54,8 @@ CAREFUL = Capabilities()
 @dataclass(frozen=True, slots=True)
 class Provider:
     """`id` is stable and empty for an unknown provider. `domain_connect_id`: its providerId there. `api`: the name of
-    its API in dns-lexicon. `apex_host`: what its forms want as host of the root, `@` if not known. `sources`: where a
-    claim comes from, by field; a capability without a source is a careful default."""
+    its API in dns-lexicon. `sources`: the page that a claim comes from, by the claim's field; a capability without a
+    source is a careful default."""
 
     id: str
     name: str
@@ -80,13 +81,14 @@ def find_provider(name_servers: Sequence[str], soa: str = "") -> Provider:
 
 
 class ProviderTable:
-    """Immutable; made of ``providers.json``. A look-up reads only the patterns that share the name's last labels."""
+    """Immutable; made of the content of ``providers.json``. A look-up reads only the patterns that share the name's
+    last labels."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, content: Mapping[str, Any]) -> None:
         self.providers: list[Provider] = []
         self._patterns: dict[str, list[_Pattern]] = {}
-        for row in rows:
-            provider = _provider(row)
+        for row in content["providers"]:
+            provider = _provider(row, content["sources"])
             self.providers.append(provider)
             for text in row["name_servers"]:
                 pattern = _Pattern(text, provider)
@@ -125,8 +127,10 @@ def _end(name: str, labels: int) -> str:
     return ".".join(name.split(".")[-labels:])
 
 
-def _provider(row: Mapping[str, Any]) -> Provider:
+def _provider(row: Mapping[str, Any], pages: Mapping[str, str]) -> Provider:
+    """`pages`: URLs by the short names that sources have in the file."""
     claims: Mapping[str, Mapping[str, Any]] = row["capabilities"]
+    sources = {name: claim["source"] for name, claim in claims.items()} | row["sources"]
     return Provider(
         row["id"],
         row["name"],
@@ -134,7 +138,7 @@ def _provider(row: Mapping[str, Any]) -> Provider:
         row.get("domain_connect_id"),
         row.get("api"),
         row.get("help_url"),
-        {name: claim["source"] for name, claim in claims.items()} | row["sources"],
+        {name: pages.get(source, source) for name, source in sources.items()},
     )
 
 
