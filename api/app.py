@@ -22,6 +22,7 @@ from api.handlers.domain_check import DomainCheckHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
+from api.handlers.reference import ReferenceHandler
 from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
@@ -120,6 +121,7 @@ def build_app(
         ("GET", "/share/{id}", ShareHandler(database).get),
         ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
         *_docs_routes(DocsHandlers()),
+        ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),
         *_health_routes(HealthHandlers(database)),
     )
     for method, path, handler in routes:

@@ -27,7 +27,7 @@ from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.settings import Networks
 
-OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}", "/docs", "/docs/{page}"})
+OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}", "/docs", "/docs/{page}", "/openapi.json"})
 _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
 _DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkrecords"})

@@ -16,6 +16,7 @@ from typer.core import TyperArgument, TyperGroup
 from common.cli.__main__ import app
 from edge.http import error_responses
 from edge.http.error_responses import ErrorResponse
+from tests.api_page import api_page
 from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
@@ -107,6 +108,7 @@ def generated() -> Mapping[Path, str]:
     errors = HANDBOOK / "errors.md"
     before, _, _ = errors.read_text("utf-8").partition(EDGE_CODES)
     return {
+        HANDBOOK / "api.md": api_page(),
         HANDBOOK / "commands.md": commands(),
         HANDBOOK / "metrics.md": metrics(),
         errors: f"{before}{EDGE_CODES}\n{edge_codes()}",

@@ -37,7 +37,7 @@ CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "security",
             "figures",
         ),
-        "Reference": ("settings", "commands", "metrics", "errors"),
+        "Reference": ("api", "settings", "commands", "metrics", "errors"),
     }
 )
 """The pages in the order in which they are read, under their headings."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationInfo, field_validator
 
 from api.schemas.bodies import Strict
+from api.schemas.dns_record import ConnectRecord
 from api.schemas.evidence import ServerNames, hide_private
 from api.services.domain_check import Assessed, DomainCheck
 from api.services.record_check import CheckedRecord
@@ -77,7 +78,7 @@ def _requested(given: Any, info: ValidationInfo) -> RequestedRecord:
 
 CheckedDomain = Annotated[str, AfterValidator(parse_checked_domain)]
 RequestedRecords = Annotated[
-    list[Annotated[RequestedRecord, PlainValidator(_requested)]],
+    list[Annotated[RequestedRecord, PlainValidator(_requested, json_schema_input_type=ConnectRecord)]],
     FailFast(),
     Field(max_length=MOST_RECORDS, alias="dnsRecords"),
 ]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, FailFast, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
 from api.schemas.bodies import Strict, describe
+from api.schemas.dns_record import DnsRecord
 from common.db.batches import NotUnderstood, Unwatch, Watch
 from common.db.monitored_domains import Labels
 from common.errors import InvalidName
@@ -74,10 +75,10 @@ def _storable(text: str) -> str:
 Apex = Annotated[str, AfterValidator(_apex)]
 Label = Annotated[str, Field(max_length=_MOST_LABEL_CHARACTERS), AfterValidator(_storable)]
 _Several = Field(min_length=1, max_length=MOST_RECORDS, alias="dnsRecords")
-DnsRecords = Annotated[
-    list[Annotated[Record, PlainValidator(_possible_record)]], FailFast(), _Several, AfterValidator(_bounded)
-]
-AnyDnsRecords = Annotated[list[Annotated[Record, PlainValidator(_record)]], FailFast(), _Several]
+_PossibleRecord = Annotated[Record, PlainValidator(_possible_record, json_schema_input_type=DnsRecord)]
+_AnyRecord = Annotated[Record, PlainValidator(_record, json_schema_input_type=DnsRecord)]
+DnsRecords = Annotated[list[_PossibleRecord], FailFast(), _Several, AfterValidator(_bounded)]
+AnyDnsRecords = Annotated[list[_AnyRecord], FailFast(), _Several]
 """Also those that no zone can hold: they may have been taken before that was refused, and can be removed."""
 
 

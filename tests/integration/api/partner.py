@@ -19,6 +19,7 @@ from common.db.applications import (
 )
 from common.db.pool import Database
 from common.secrets import Keyring
+from tests.integration.api.documented import check_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,13 @@ class Partner:
         return {"applicationId": self.id, "Authorization": f"Bearer {self.token()}"}
 
     async def call(self, method: str, path: str = "/power", **options: Any) -> Answer:
+        """Also compares the answer with the API's reference."""
         options.setdefault("headers", self.headers)
         async with self.session.request(method, self.url + path, **options) as response:
             assert response.content_type == "application/json"
-            return Answer(response.status, await response.json(), response.headers)
+            body = await response.json()
+            check_answer(method, path, response.status, body)
+            return Answer(response.status, body, response.headers)
 
     async def get(self, **query: Any) -> Answer:
         return await self.call("GET", params=query)

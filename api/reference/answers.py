@@ -1,0 +1,407 @@
+"""What the API answers, as models: for the reference, and for the tests that compare answers with it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from api.schemas.dns_record import DnsRecord
+from common.connect.states import State
+from common.db.deliveries import Status as DeliveryStatus
+from common.db.events import EventType
+from common.records import RecordType
+
+ProductStatus = Literal["active", "inactive"]
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class Problem(Answer):
+    """Every error."""
+
+    message: str
+    code: str | None = None
+    """For programs; the handbook lists all."""
+    hint: str | None = None
+    """What to do next, in a sentence."""
+    request_id: str
+    """Names the request in the logs."""
+
+
+class Message(Answer):
+    """An accepted change. `code` and `hint` are there when visitors do not meet it yet."""
+
+    message: str
+    code: str | None = None
+    hint: str | None = None
+
+
+class Token(Answer):
+    auth_token: str
+    """A JWT, for the `Authorization` header, as `Bearer <JWT>`."""
+
+
+Item = TypeVar("Item")
+
+
+class Page(Answer, Generic[Item]):
+    items: list[Item]
+    total: int
+    """Domains that match the filter."""
+    page: int
+    limit: int
+    count: int
+    """Items in this page."""
+    pages: int
+    nextPage: int | None
+    prevPage: int | None
+
+
+class PoweredDomain(Answer):
+    domain: str
+    applicationUrl: str
+    powerRootPathAccess: list[str]
+    powerStatus: ProductStatus
+
+
+class SecuredDomain(Answer):
+    domain: str
+    applicationUrl: str
+    secureStatus: ProductStatus
+    redirectTo: str | None = None
+    """Where visitors are sent on to, if they are."""
+
+
+class PowerEligibility(Answer):
+    eligible: bool
+    """The domain has a CNAME to the application's cname target and is not powered yet."""
+    powerStatus: ProductStatus
+    cnameTarget: str
+    applicationUrl: str
+    powerRootPathAccess: list[str]
+    hint: str | None = None
+
+
+class SslEligibility(Answer):
+    eligible: bool
+    """The domain has the CNAME and no certificate yet."""
+    sslStatus: ProductStatus
+    cnameTarget: str
+    applicationUrl: str
+    redirectTo: str | None = None
+    hint: str | None = None
+
+
+class MonitoredDomain(Answer):
+    id: str
+    domain: str
+    subdomain: str | None
+    date_added: date
+    dns_records: list[DnsRecord]
+    records_present: list[DnsRecord] | None
+    records_missing: list[DnsRecord] | None
+    missing_records_last_detected: datetime | None
+    last_checked_at: datetime | None
+    is_active: bool
+    user_id: str | None
+    job_id: str | None
+    source: str
+    application_id: str
+
+
+class MonitoredDomains(Answer):
+    domains: list[MonitoredDomain]
+    page: int
+    """Echoes `offset`."""
+    totalItems: int
+    """Domains in this answer."""
+
+
+class Statement(Answer):
+    """One answer of a name server."""
+
+    at: str
+    role: str
+    server: str
+    name: str | None = None
+    type: str | None = None
+    outcome: str
+    values: list[str] | None = None
+
+
+class LastCheck(Answer):
+    """What the last check of a monitored domain went by."""
+
+    domain: str
+    subdomain: str | None
+    state: str
+    last_checked_at: datetime | None
+    evidence: list[Statement] | None
+
+
+class Submitted(Answer):
+    request_id: str
+    status: Literal["IN_PROGRESS"]
+
+
+class FailedItem(Answer):
+    domain: str | None
+    subdomain: str | None
+    reason: str
+
+
+class FailedItems(Answer):
+    count: int
+    domains: list[FailedItem]
+
+
+class BatchStatus(Answer):
+    batchId: str
+    applicationId: str
+    status: Literal["IN_PROGRESS", "SUCCESS", "FAILED"]
+    successfulDomains: int
+    failedDomains: FailedItems | None = None
+
+
+class ServiceStatus(Answer):
+    status: Literal["healthy", "unhealthy"]
+    executedAt: datetime | None
+
+
+class WebhookEvent(Answer):
+    id: str
+    type: EventType
+    created_at: datetime
+    delivery: DeliveryStatus | None
+    payload: dict[str, Any]
+
+
+class WebhookEvents(Answer):
+    events: list[WebhookEvent]
+    next: str | None
+    """Send it as `before` for the page after."""
+
+
+class Delivery(Answer):
+    event_id: str
+    type: EventType
+    domain: str | None
+    subdomain: str | None
+    status: DeliveryStatus
+    superseded_by: str | None
+    created_at: datetime
+    next_attempt_at: datetime | None
+    settled_at: datetime | None
+    last_error: str | None
+    attempts: list[dict[str, Any]]
+
+
+class Deliveries(Answer):
+    deliveries: list[Delivery]
+    next: str | None
+
+
+class Endpoint(Answer):
+    url: str | None
+    enabled: bool
+    failing_since: datetime | None
+    disables_at: datetime | None
+    disabled_at: datetime | None
+    last_error: str | None
+
+
+class TestEvent(Answer):
+    message: str
+    id: str
+
+
+class Diagnosis(Answer):
+    """What is wrong with a domain. A part that could not be observed has the status `unknown`."""
+
+    domain: str
+    status: Literal["ok", "waiting", "action needed", "unknown"]
+    next_step: str
+    """The one thing to do, in a sentence."""
+    products: list[dict[str, Any]] | None
+    ownership: dict[str, Any]
+    dns: dict[str, Any]
+    caa: dict[str, Any]
+    challenge_path: dict[str, Any]
+    certificate: dict[str, Any]
+    order: dict[str, Any] | None
+    origin: dict[str, Any] | None
+    monitor: dict[str, Any]
+    edges: dict[str, Any]
+
+
+class Share(Answer):
+    """What is behind a sharing link: records to set, or a configuration of the connect modal."""
+
+    id: str
+    applicationId: str
+    domain: str | None
+    subdomain: str | None
+    dnsRecords: list[dict[str, Any]]
+    config: dict[str, Any] | None
+    job_id: str | None
+    expires_at: datetime
+
+
+# Domain check and connect ---------------------------------------------------------------------------------
+
+
+class ProviderAnswer(Answer):
+    """A DNS provider, and what can be done there."""
+
+    provider: str
+    setupType: Literal["automatic", "manual"]
+    """`automatic`: this installation can set records there."""
+    wwwRedirect: bool
+    cnameFlattening: bool
+    wildcardSupport: bool
+    subdomainCnameNsOverride: bool
+    spfOverrideSupport: bool
+    caaSupport: bool
+    supportsSocialLogin: Literal["yes", "no", "n/a"]
+
+
+class NsSupport(Answer):
+    root: bool
+    subdomains: bool
+
+
+class RecordConflict(Answer):
+    """An existing record that stands in the way."""
+
+    host: str
+    type: RecordType
+    value: str
+    priority: str | None = None
+    code: str
+    reason: str
+    suggestedValue: str | None = None
+    """What to publish instead, where records can be merged."""
+
+
+class DomainCheckAnswer(ProviderAnswer):
+    NSSupport: NsSupport
+    expired: bool
+    registered: bool
+    authoritativeDnsProvider: ProviderAnswer | None = None
+    """Only where the request has NS records."""
+    recordConflicts: list[RecordConflict] | None = None
+    """Only where `checkConflicts` is true; null: there are none."""
+
+
+class ServerAnswer(Answer):
+    role: str
+    server: str
+    outcome: str
+    values: list[str]
+    ttl: int | None
+    at: datetime
+
+
+class CheckedRecord(Answer):
+    type: RecordType
+    host: str
+    value: str
+    ttl: int
+    priority: str | None = None
+    status: Literal["propagated", "missing", "unknown"]
+    answers: list[ServerAnswer]
+    cachedUntil: datetime | None
+    """When the last old answer leaves the caches."""
+
+
+class RecordCheckAnswer(Answer):
+    domain: str
+    records: list[CheckedRecord]
+
+
+class Flow(Answer):
+    """A domain being connected; the handbook explains its states."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+
+    id: str
+    job_id: str
+    state: State
+    version: int
+    domain: str | None
+    subdomain: str | None
+    records: list[dict[str, Any]]
+    """Each with its `status`."""
+    plan: dict[str, Any] | None
+    """What will be added, replaced, merged and kept."""
+    error: dict[str, Any] | None
+
+
+class SharedLink(Answer):
+    id: str
+    link: str
+    job_id: str | None
+    domain: str | None
+    subdomain: str | None
+    created_at: datetime
+    expires_at: datetime
+
+
+class SharedLinks(Answer):
+    links: list[SharedLink]
+
+
+class Health(Answer):
+    status: str
+    code: str | None = None
+    hint: str | None = None
+
+
+# What a webhook receives ----------------------------------------------------------------------------------
+
+
+class RecordsSeen(Answer):
+    records_propagated: list[DnsRecord]
+    records_non_propagated: list[DnsRecord]
+
+
+class RecordEvent(Answer):
+    """Monitored records are missing, or all of them are back."""
+
+    id: str
+    type: Literal["domain.record_missing", "domain.record_restored"]
+    user_id: str | None
+    domain: str
+    subdomain: str | None
+    sequence: int
+    """Counted per domain and subdomain: which of two is the later."""
+    data: RecordsSeen
+    connect_link: str
+
+
+class PowerEvent(Answer):
+    """A powered domain's certificate went live, or its state changed."""
+
+    id: str
+    type: Literal["domain.power"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    power_status: str
+    reason: str | None = None
+
+
+class SecureEvent(Answer):
+    """A secured domain's certificate went live, or its state changed."""
+
+    id: str
+    type: Literal["domain.secure"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    secure_status: str
+    reason: str | None = None

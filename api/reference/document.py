@@ -1,0 +1,162 @@
+"""Puts the OpenAPI 3.1 document together from the rows of `api.reference.operations`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+
+from api.reference.answers import Problem
+from api.reference.operations import OPERATIONS, WEBHOOKS, Operation
+
+_REFS: Final = "#/components/schemas/{model}"
+_EVERYWHERE: Final = (405, 429, 500)
+_AUTHENTICATED: Final = (401, 403)
+_WITH_BODY: Final = (413, 415)
+_RETRY_AFTER: Final = {
+    "description": "Seconds after which the same request may succeed.",
+    "schema": {"type": "integer"},
+}
+_WORDS: Final[Mapping[int, str]] = {
+    400: "Something in the request is not valid; the message and the hint name it.",
+    401: "The token or the applicationId is missing or not valid.",
+    403: "Authenticated, but not allowed for this application.",
+    404: "There is no such thing, or it is another application's.",
+    405: "The path does not take this method.",
+    409: "Not in the present state.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    429: "Too many requests.",
+    500: "A failure of ours.",
+    502: "The change was not made; the message says why.",
+    503: "The database cannot be reached.",
+}
+_DESCRIPTION: Final = (
+    "Every request carries the header `applicationId` and a bearer token, from `POST /token` or signed by yourself "
+    "with the client secret (HS256, `exp` at most 24 hours ahead). Errors are always `{message}`; `code`, `hint` and "
+    "`request_id` may stand beside it. The handbook at `/docs` explains each product."
+)
+
+
+def build(base_url: str) -> dict[str, Any]:
+    """The document; `base_url` is where the API is reached."""
+    schemas = _Schemas()
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Frontage", "version": version("frontage"), "description": _DESCRIPTION},
+        "servers": [{"url": base_url}],
+        "security": [{"applicationId": [], "token": []}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS)],
+        "paths": paths,
+        "webhooks": {name: _webhook(model, schemas) for name, model in WEBHOOKS.items()},
+        "components": {
+            "schemas": dict(sorted(schemas.found.items())),
+            "securitySchemes": {
+                "applicationId": {"type": "apiKey", "in": "header", "name": "applicationId"},
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+            },
+        },
+    }
+
+
+class _Schemas:
+    """`found` grows with each model that is referred to."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+
+    def of(self, kind: Any, mode: JsonSchemaMode) -> dict[str, Any]:
+        schema = TypeAdapter(kind).json_schema(ref_template=_REFS, mode=mode)
+        self.found |= schema.pop("$defs", {})
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            self.found[kind.__name__] = schema
+            return {"$ref": _REFS.format(model=kind.__name__)}
+        return schema
+
+
+def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "responses": _responses(operation, schemas),
+    }
+    if parameters := [*_path_parameters(operation.paths), *_query_parameters(operation)]:
+        described["parameters"] = parameters
+    if operation.body is not None:
+        content = {"schema": schemas.of(operation.body, "validation"), "example": operation.example}
+        described["requestBody"] = {"required": True, "content": {"application/json": content}}
+    if operation.is_open:
+        described["security"] = []
+    return described
+
+
+def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    answer: dict[str, Any] = {operation.media_type: {}}
+    if operation.answer is not None:
+        answer[operation.media_type]["schema"] = schemas.of(operation.answer, "serialization")
+    responses: dict[str, Any] = {
+        str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": answer}
+    }
+    statuses = {*_EVERYWHERE, *operation.errors, *(() if operation.is_open else _AUTHENTICATED)}
+    if operation.id == "createToken":
+        statuses |= {401}
+    if operation.body is not None:
+        statuses |= set(_WITH_BODY)
+    if operation.path.startswith(("/healthz", "/readyz")):
+        statuses -= {429}
+    responses |= _errors(sorted(statuses), schemas)
+    if operation.has_page:
+        for status in (operation.status, *operation.errors):
+            responses[str(status)]["content"] = {**responses[str(status)]["content"], "text/html": {}}
+    return responses
+
+
+def _errors(statuses: Iterable[int], schemas: _Schemas) -> dict[str, Any]:
+    content = {"application/json": {"schema": schemas.of(Problem, "serialization")}}
+    responses: dict[str, Any] = {}
+    for status in statuses:
+        responses[str(status)] = {"description": _WORDS[status], "content": content}
+        if status in (429, 503):
+            responses[str(status)]["headers"] = {"Retry-After": _RETRY_AFTER}
+    return responses
+
+
+def _path_parameters(paths: Mapping[str, str]) -> Sequence[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "description": words, "schema": {"type": "string"}}
+        for name, words in paths.items()
+    ]
+
+
+def _query_parameters(operation: Operation) -> Sequence[dict[str, Any]]:
+    return [
+        {
+            "name": query.name,
+            "in": "query",
+            "required": query.is_required,
+            "description": query.words,
+            "schema": dict(query.schema),
+        }
+        for query in operation.queries
+    ]
+
+
+def _webhook(model: type[BaseModel], schemas: _Schemas) -> dict[str, Any]:
+    content = {"application/json": {"schema": schemas.of(model, "serialization")}}
+    words = "Any 2xx within 15 seconds takes the delivery; all else has it sent again."
+    return {
+        "post": {
+            "summary": (model.__doc__ or "").strip(),
+            "requestBody": {"required": True, "content": content},
+            "responses": {"200": {"description": words}},
+            "security": [],
+        }
+    }
