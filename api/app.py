@@ -39,6 +39,7 @@ from api.services.flow_watch import FlowWatch
 from api.services.monitor import MonitorService
 from api.services.origin_state import OriginStates
 from api.services.power import PowerService
+from api.services.rdap_servers import RdapServers
 from api.services.reachability import OriginProbe
 from api.services.record_check import RecordCheckService
 from api.services.secure import SecureService
@@ -51,7 +52,6 @@ from common.db.pool import Database
 from common.dns import Resolver
 from common.dns.authority import DNS_PORT
 from common.domain_check.rdap import RdapClient
-from common.domain_check.registration import packaged_bootstrap
 from common.domain_check.ways import OpenWays
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
@@ -87,7 +87,8 @@ def build_app(
     enrolment = Enrolment(database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock)
     probe_origin = OriginProbe(policy, settings.dns_servers)
     origins = OriginStates(probe_origin, clock)
-    rdap = RdapClient(resolver, policy, clock, packaged_bootstrap)
+    rdap_servers = RdapServers(database, settings.rdap_bootstrap, clock)
+    rdap = RdapClient(resolver, policy, clock, rdap_servers.find)
     checks = DomainCheckService(
         database, settings, resolver, rdap, enrolment.service_targets, clock, lambda _: OpenWays()
     )

@@ -19,6 +19,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from common.errors import OperatorError
 
 PREFIX = "FRONTAGE_"
+IANA_RDAP_BOOTSTRAP = "https://data.iana.org/rdap/dns.json"
+"""RFC 9224 §3: which RDAP server answers for which top-level domain."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -77,6 +79,10 @@ def _web_address(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value):
         raise ValueError("expected http:// or https:// and a host")
     return value
+
+
+def _web_address_or_off(value: Any) -> Any:
+    return None if value == "off" else _web_address(value)
 
 
 class ExternalAccount(NamedTuple):
@@ -214,6 +220,9 @@ class Settings(BaseModel):
     ssl_target: str = "secure.frontage.localhost"
     service_servers: Annotated[tuple[IPAddress, ...], BeforeValidator(_split)] = (ipaddress.IPv4Address("127.0.0.1"),)
     dns_servers: Annotated[tuple[HostPort, ...], BeforeValidator(_name_servers)] = ()  # none: the system's
+
+    # Registries: what the domain check learns of a domain's registration; off asks none
+    rdap_bootstrap: Annotated[str | None, BeforeValidator(_web_address_or_off)] = IANA_RDAP_BOOTSTRAP
 
     # Certificates
     issuer: Literal["internal", "acme"] = "internal"

@@ -20,6 +20,7 @@ from common.db.listener import Listener
 from common.db.pool import Database, open_pool
 from common.db.start import check_start
 from common.dns import Resolver
+from common.domain_check.registration import fewest_domains
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.logs import get_logger
@@ -37,6 +38,7 @@ from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
 from monitor.lease import Lease
+from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.restarts import restart_on_failure
 from monitor.retention import Retention
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
@@ -86,6 +88,15 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
         retention = Retention(database, clock, random)
         work["retention"] = retention.run
+        if settings.rdap_bootstrap is not None:
+            policy = own_policy(settings)
+            work["RDAP servers"] = BootstrapRefresh(
+                database,
+                Resolver(settings.dns_servers, policy),
+                policy,
+                settings.rdap_bootstrap,
+                fewest=fewest_domains(settings.rdap_bootstrap),
+            ).run
         stopped: set[str] = set()
         lease = Lease(dsn, authority, lambda: stopped)
         work["lease"] = lease.run

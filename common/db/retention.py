@@ -150,6 +150,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "monitored_domains": "one row for each monitored name",
         "monitored_tallies": "three rows at most for each monitored name",
         "orders": "one row for each enrolled name",
+        "rdap_bootstrap": "one row",
         "revocations": f"erased {REVOCATION_DAYS} days after they were done",
         "shares": "erased when they expire",
         "webhook_endpoints": "one row for each application",

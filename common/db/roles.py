@@ -78,6 +78,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "ca_ledger": _READ,
             "edge_nodes": _READ,
             "error_pages": _READ,
+            "rdap_bootstrap": _READ,
             "revocations": _READ,
         },
         "monitor": {
@@ -88,6 +89,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "changes": "select, update, delete",  # retention purges tombstones
             "feed_shards": "select, update",
             "mass_guard": "select, update",
+            "rdap_bootstrap": "select, update",
             "revocations": _ALL,
         },
     }

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
@@ -72,7 +72,7 @@ class RdapClient:
         resolver: Resolver,
         policy: AddressPolicy,
         clock: Clock,
-        bootstrap: Callable[[], Bootstrap],
+        bootstrap: Callable[[], Awaitable[Bootstrap]],
         *,
         slot_seconds: float = _SLOT_SECONDS,
     ) -> None:
@@ -90,7 +90,7 @@ class RdapClient:
     async def find(self, name: str, tenant: str) -> Entry | Failure | None:
         """What the registry has on `name`, a domain in canonical form; None where its top-level domain has no RDAP
         server. It ends within `_ANSWER_SECONDS`."""
-        servers = self._bootstrap().find(name)
+        servers = (await self._bootstrap()).find(name)
         if not servers:
             return None
         kept = self._kept.get(name)

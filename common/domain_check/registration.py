@@ -24,6 +24,7 @@ import orjson
 
 from common.dns.questions import Answer, Outcome
 from common.errors import FrontageError
+from common.settings import IANA_RDAP_BOOTSTRAP
 
 _ENDING = frozenset({"redemption period", "pending delete"})
 _FEWEST_TLDS = 500  # a bootstrap file with fewer is damaged: there were 1,200 in 2026
@@ -131,6 +132,11 @@ class Bootstrap:
 
 
 NO_SERVERS = Bootstrap("", MappingProxyType({}))
+
+
+def fewest_domains(source: str) -> int:
+    """How many domains a whole file from this URL has at least; one of the operator's own may be short."""
+    return _FEWEST_TLDS if source == IANA_RDAP_BOOTSTRAP else 1
 
 
 def parse_bootstrap(body: bytes, *, fewest: int = _FEWEST_TLDS) -> Bootstrap:

@@ -1,0 +1,39 @@
+"""Which RDAP servers there are: the list that a monitor has fetched, else the packaged one."""
+
+from __future__ import annotations
+
+from common.clock import Clock
+from common.db import rdap_bootstrap
+from common.db.pool import Database
+from common.domain_check.registration import NO_SERVERS, Bootstrap, fewest_domains, packaged_bootstrap, parse_bootstrap
+from common.errors import DatabaseUnavailable
+from common.settings import IANA_RDAP_BOOTSTRAP
+
+_KEPT_SECONDS = 600.0
+
+
+class RdapServers:
+    """One a process. Mutable state: the list, and when it was last looked for."""
+
+    def __init__(self, database: Database, source: str | None, clock: Clock) -> None:
+        """`source`: the URL it is fetched from; None where RDAP is off."""
+        self._database = database
+        self._source = source
+        self._clock = clock
+        self._list = packaged_bootstrap() if source == IANA_RDAP_BOOTSTRAP else NO_SERVERS
+        self._looked_at: float | None = None
+
+    async def find(self) -> Bootstrap:
+        """The list that was there before, where Postgres cannot be asked."""
+        now = self._clock.monotonic()
+        if self._source is None or (self._looked_at is not None and now - self._looked_at < _KEPT_SECONDS):
+            return self._list
+        self._looked_at = now
+        try:
+            async with self._database.connection() as connection:
+                content = await rdap_bootstrap.find(connection, self._source)
+        except DatabaseUnavailable:
+            return self._list
+        if content is not None:
+            self._list = parse_bootstrap(content, fewest=fewest_domains(self._source))
+        return self._list

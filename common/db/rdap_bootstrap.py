@@ -1,0 +1,33 @@
+"""The list of RDAP servers as fetched. Owns the SQL of ``rdap_bootstrap``, a table of one row."""
+
+from __future__ import annotations
+
+from common.db.session import Connection
+
+FETCHED_EVERY_HOURS = 24
+_TRIED_EVERY_MINUTES = 60
+
+
+async def find(connection: Connection, source: str) -> bytes | None:
+    """The file as fetched from this URL; None if it was not fetched yet."""
+    content: bytes | None = await connection.fetchval("select content from rdap_bootstrap where source = $1", source)
+    return content
+
+
+async def claim(connection: Connection, source: str) -> bool:
+    """Whether this monitor is to fetch the file now: it is a day old, or another URL's, and no monitor has tried within
+    the hour."""
+    claimed = await connection.fetchval(
+        "update rdap_bootstrap set attempted_at = now()"
+        " where (source <> $1 or fetched_at is null or fetched_at < now() - make_interval(hours => $2))"
+        " and (attempted_at is null or attempted_at < now() - make_interval(mins => $3))"
+        " returning true",
+        source,
+        FETCHED_EVERY_HOURS,
+        _TRIED_EVERY_MINUTES,
+    )
+    return bool(claimed)
+
+
+async def keep(connection: Connection, source: str, content: bytes) -> None:
+    await connection.execute("update rdap_bootstrap set source = $1, content = $2, fetched_at = now()", source, content)

@@ -1,0 +1,65 @@
+"""Keeps the list of RDAP servers fresh: fetched once a day by one of the monitors (RFC 9224 §3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+
+from common.addresses import AddressPolicy
+from common.db import rdap_bootstrap
+from common.db.pool import Database
+from common.dns import Resolver
+from common.domain_check.rdap import get
+from common.domain_check.registration import InvalidRdap, parse_bootstrap
+from common.logs import get_logger
+
+_log = get_logger("monitor.rdap_bootstrap")
+
+_LOOK_SECONDS = 600.0
+_WITHIN_SECONDS = 30.0
+
+
+class BootstrapRefresh:
+    """Made by the monitor's ``__main__``, which runs `run` as a task. `source`: the file's URL. `fewest`: a file with
+    fewer domains is not taken."""
+
+    def __init__(
+        self,
+        database: Database,
+        resolver: Resolver,
+        policy: AddressPolicy,
+        source: str,
+        *,
+        fewest: int,
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
+        self._database = database
+        self._resolver = resolver
+        self._policy = policy
+        self._source = source
+        self._fewest = fewest
+        self._look_seconds = look_seconds
+
+    async def run(self) -> None:
+        """Raises: `DatabaseUnavailable`."""
+        while True:
+            async with self._database.transaction() as connection:
+                is_due = await rdap_bootstrap.claim(connection, self._source)
+            if is_due:
+                await self._refresh()
+            await asyncio.sleep(self._look_seconds)
+
+    async def _refresh(self) -> None:
+        """What cannot be fetched, or is damaged, leaves the list as it is."""
+        try:
+            async with asyncio.timeout(_WITHIN_SECONDS):
+                response = await get(self._resolver, self._policy, self._source)
+            if response.status != 200:
+                raise InvalidRdap(f"status {response.status}")
+            parse_bootstrap(response.body, fewest=self._fewest)
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, InvalidRdap) as error:
+            _log.info("the list of RDAP servers was not refreshed", source=self._source, error=str(error))
+            return
+        async with self._database.transaction() as connection:
+            await rdap_bootstrap.keep(connection, self._source, response.body)

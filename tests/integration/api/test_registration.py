@@ -1,0 +1,97 @@
+"""Registration in the domain check: the lab's RDAP server, found by the file that a monitor fetches."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from bench.lab.rdap import RdapServer
+from common.addresses import own_policy
+from common.db import rdap_bootstrap
+from common.db.session import Patience
+from common.dns import Resolver
+from monitor.rdap_bootstrap import BootstrapRefresh
+from tests.integration.api.conftest import Service, open_service
+from tests.integration.api.partner import Answer, Partner
+
+
+async def refresh(service: Service, source: str) -> None:
+    """Run a monitor's refresh until the file is there."""
+    settings = service.settings
+    policy = own_policy(settings)
+    work = BootstrapRefresh(service.database, Resolver(settings.dns_servers, policy), policy, source, fewest=1)
+    running = asyncio.create_task(work.run())
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                async with service.database.connection() as connection:
+                    if await rdap_bootstrap.find(connection, source) is not None:
+                        return
+                await asyncio.sleep(0.01)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def check(partner: Partner, domain: str) -> Answer:
+    return await partner.call("POST", "/checkdomain", json={"domain": domain})
+
+
+async def test_the_registry_tells_whether_a_domain_has_expired(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    async def fail(_: web.Request) -> web.Response:
+        return web.Response(status=500)
+
+    async with RdapServer.serve("test") as rdap:
+        source = f"{rdap.url}dns.json"
+        async with open_service(dsn, tmp_path, probe_port, Patience(), RDAP_BOOTSTRAP=source) as service:
+            await refresh(service, source)
+            partner = await service.partner()
+            for name, fields in (("live", {}), ("old", {"expires_in_days": -1}), ("ending", {})):
+                statuses: Any = ("pending delete",) if name == "ending" else ("active",)
+                rdap.register(f"{name}.test", statuses=statuses, **fields)
+                service.zone.add(f"{name}.test", "A", "192.0.2.1")
+            rdap.register("held.test")  # registered, but not in the zone above
+
+            shown = {
+                name: (await check(partner, f"{name}.test")).body for name in ("live", "old", "ending", "held", "no")
+            }
+            assert {name: (body["registered"], body["expired"]) for name, body in shown.items()} == {
+                "live": (True, False),
+                "old": (True, True),
+                "ending": (True, True),
+                "held": (True, False),
+                "no": (False, False),
+            }
+
+            rdap.answer_with(fail)
+            service.zone.add("new.test", "A", "192.0.2.1")
+            answer = await check(partner, "new.test")
+            assert (answer.status, answer.body["code"]) == (400, "rdap_unavailable")
+            assert (await check(partner, "live.test")).status == 200  # asked before
+
+
+async def test_off_leaves_the_delegation_to_decide(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    async with open_service(dsn, tmp_path, probe_port, Patience(), RDAP_BOOTSTRAP="off") as service:
+        partner = await service.partner()
+        service.zone.add("shop.com", "A", "192.0.2.1")
+
+        answer = await check(partner, "shop.com")
+
+        assert (answer.status, answer.body["registered"], answer.body["expired"]) == (200, True, False)
+
+
+async def test_only_one_monitor_fetches_the_file_in_an_hour(service: Service) -> None:
+    source = "http://127.0.0.1:9/dns.json"
+    async with service.database.transaction() as connection:
+        assert await rdap_bootstrap.claim(connection, source)
+        assert not await rdap_bootstrap.claim(connection, source)
+        await connection.execute("update rdap_bootstrap set attempted_at = now() - interval '61 minutes'")
+        assert await rdap_bootstrap.claim(connection, source)
+        await rdap_bootstrap.keep(connection, source, b"{}")
+        await connection.execute("update rdap_bootstrap set attempted_at = now() - interval '61 minutes'")
+        assert not await rdap_bootstrap.claim(connection, source)  # fresh
+        await connection.execute("update rdap_bootstrap set fetched_at = now() - interval '25 hours'")
+        assert await rdap_bootstrap.claim(connection, source)
