@@ -23,6 +23,7 @@ from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
 from api.handlers.power import PowerHandlers
 from api.handlers.reference import ReferenceHandler
+from api.handlers.sdk import SdkHandler
 from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
@@ -119,6 +120,7 @@ def build_app(
         *_monitor_routes(MonitorHandlers(MonitorService(database)), BatchHandlers(BatchService(database))),
         *_webhook_routes(WebhookHandlers(WebhookService(database))),
         *_connect_routes(ConnectHandlers(connect, watch), SharingHandlers(sharing, connect)),
+        *_sdk_routes(SdkHandler()),
         ("GET", "/share/{id}", ShareHandler(database).get),
         ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
         *_docs_routes(DocsHandlers()),
@@ -206,6 +208,13 @@ def _webhook_routes(webhooks: WebhookHandlers) -> Routes:
 
 def _docs_routes(docs: DocsHandlers) -> Routes:
     return (("GET", "/docs", docs.index), ("GET", "/docs/{page}", docs.page))
+
+
+def _sdk_routes(sdk: SdkHandler) -> Routes:
+    return (
+        ("GET", "/sdk/{version}/{file}", sdk.get),
+        ("GET", "/sdk/{version}/words/{file}", sdk.get),
+    )
 
 
 def _health_routes(health: HealthHandlers) -> Routes:

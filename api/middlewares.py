@@ -27,7 +27,19 @@ from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.settings import Networks
 
-OPEN_ROUTES = frozenset({"/token", "/healthz", "/readyz", "/share/{id}", "/docs", "/docs/{page}", "/openapi.json"})
+OPEN_ROUTES = frozenset(
+    {
+        "/token",
+        "/healthz",
+        "/readyz",
+        "/share/{id}",
+        "/docs",
+        "/docs/{page}",
+        "/openapi.json",
+        "/sdk/{version}/{file}",
+        "/sdk/{version}/words/{file}",
+    }
+)
 _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
 _DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkrecords"})

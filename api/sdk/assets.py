@@ -1,0 +1,105 @@
+"""The SDK's files as they are served. Pure but for reading the package's own files, once.
+
+The sources are ECMAScript modules, one job each, which the npm package has as they are. A page gets them as one classic
+script, so that one integrity hash covers all of it: `join` puts them behind each other, in the order of their imports,
+in one function, without comments and indentation. Nothing is compiled or renamed.
+
+Paths below ``/sdk/``
+    v1/frontage.js              the newest of version 1: may change, kept by browsers for minutes
+    <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash
+    v1/words/<locale>.json      the modal's words in one language
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ENTRY = "script.js"
+VERSION: str = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
+MAJOR = f"v{VERSION.partition('.')[0]}"
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w/.-]+)";\n', re.MULTILINE)
+_COMMENT = re.compile(r"/\*\*.*?\*/ ?", re.DOTALL)
+_INDENTATION = re.compile(r"\n\s+")
+_EXPORT = re.compile(r"^export (?:\{[^}]*\};\n|(?=(?:async )?(?:function|const|class)\b))", re.MULTILINE)
+_TOP_LEVEL_NAME = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
+_SCRIPT_TYPE = "text/javascript; charset=utf-8"
+_WORDS_TYPE = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """`gzipped` is None where it would not be smaller. `is_pinned`: its address has the version; it never changes."""
+
+    content: bytes
+    content_type: str
+    is_pinned: bool
+    etag: str
+    gzipped: bytes | None
+
+
+def load_assets() -> Mapping[str, Asset]:
+    """By path below ``/sdk/``."""
+    script = join(HERE / ENTRY).encode()
+    return {
+        f"{MAJOR}/frontage.js": _asset(script, _SCRIPT_TYPE),
+        f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
+        **{
+            f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _WORDS_TYPE)
+            for path in sorted((HERE / "words").glob("*.json"))
+        },
+    }
+
+
+def integrity(script: bytes) -> str:
+    """The value of an ``integrity`` attribute (W3C Subresource Integrity)."""
+    return f"sha384-{base64.b64encode(hashlib.sha384(script).digest()).decode()}"
+
+
+def join(entry: Path) -> str:
+    """The modules behind `entry` as one classic script.
+
+    Raises: `ValueError` for modules that import each other, or have a name in common.
+    """
+    sources = [path.read_text("utf-8") for path in _in_order(entry)]
+    names = Counter(name for source in sources for name in _TOP_LEVEL_NAME.findall(source))
+    if shared := sorted(name for name, count in names.items() if count > 1):
+        raise ValueError(f"modules have names in common: {', '.join(shared)}")
+    body = "\n".join(map(_as_script, sources))
+    return f'/*! Frontage SDK {VERSION} */\n(() => {{\n"use strict";\n{body}\n}})();\n'
+
+
+def _in_order(entry: Path) -> Iterator[Path]:
+    """Each module once, behind those that it imports."""
+    yielded: set[Path] = set()
+
+    def visit(path: Path, importers: tuple[Path, ...]) -> Iterator[Path]:
+        if path in importers:
+            raise ValueError(f"modules that import each other: {path.name}")
+        if path in yielded:
+            return
+        for name in _IMPORT.findall(path.read_text("utf-8")):
+            yield from visit((path.parent / name).resolve(), (*importers, path))
+        yielded.add(path)
+        yield path
+
+    yield from visit(entry.resolve(), ())
+
+
+def _as_script(source: str) -> str:
+    return _INDENTATION.sub("\n", _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", source)))).strip()
+
+
+def _asset(content: bytes, content_type: str, *, is_pinned: bool = False) -> Asset:
+    packed = gzip.compress(content, 9, mtime=0)
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    return Asset(content, content_type, is_pinned, etag, packed if len(packed) < len(content) else None)

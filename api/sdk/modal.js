@@ -1,0 +1,390 @@
+/**
+ * One opened modal: shows the step that its flow is in, sends what the person decides, follows what happens.
+ *
+ * Rules
+ *   the API's flow decides; the modal only remembers which step the person looks at instead (`#view`)
+ *   one request of the person's at a time; while it runs, the step's buttons rest
+ *   a lost connection is shown, tried again, and nothing is asked twice: every change is followed from the flow's row
+ *   closing reports the step that was shown
+ */
+
+import { reconnectPause } from "./client.js";
+import { Dialog } from "./dialog.js";
+import { forApi } from "./configuration.js";
+import { FrontageError } from "./errors.js";
+import { canUndo, hasEnded, providerName, stepBefore, stepOf, STEPS } from "./flow.js";
+import { rememberFlow, rememberedFlow } from "./memory.js";
+import { domainStep } from "./steps/domain.js";
+import { checkingStep, uncheckedStep } from "./steps/checking.js";
+import { conflictsStep, reviewStep, undoStep } from "./steps/changes.js";
+import { credentialsStep, loginStep, wayStep } from "./steps/ways.js";
+import { manualStep } from "./steps/manual.js";
+import { applyingStep, haltedStep, recordsStep, timeoutStep } from "./steps/records.js";
+import { doneStep, undoneStep } from "./steps/done.js";
+import { shareStep } from "./steps/share.js";
+import { errorStep } from "./steps/error.js";
+
+/** @typedef {import("./flow.js").Flow} Flow */
+/** @typedef {import("./flow.js").Step} Step */
+/** @typedef {import("./dialog.js").Content & {update?: () => void}} StepContent */
+
+/** @type {Record<Step, (modal: Modal) => StepContent>} */
+const VIEWS = {
+  domain: domainStep,
+  checking: checkingStep,
+  unchecked: uncheckedStep,
+  conflicts: conflictsStep,
+  way: wayStep,
+  credentials: credentialsStep,
+  login: loginStep,
+  applying: applyingStep,
+  halted: haltedStep,
+  manual: manualStep,
+  records: recordsStep,
+  timeout: timeoutStep,
+  done: doneStep,
+  review: reviewStep,
+  undo: undoStep,
+  undoing: applyingStep,
+  undone: undoneStep,
+  share: shareStep,
+  error: errorStep,
+};
+
+/** Steps that stay in view when the flow moves on behind them. */
+const LASTING = ["review", "undo", "share"];
+
+export class Modal {
+  /** @type {Flow | null} */
+  flow = null;
+  /** What the person has typed as a domain. */
+  typed = "";
+  /** The way that the person is about to take. @type {any} */
+  chosenWay = null;
+  /** What is to be read above the next step. @type {string | null} */
+  notice = null;
+  /** @type {FrontageError | null} */
+  error = null;
+  /** What "Try again" does. @type {() => void} */
+  retry = () => {};
+  isBusy = false;
+
+  /** @type {Step | null} */
+  #view = null;
+  /** @type {Step | null} */
+  #shown = null;
+  /** @type {(() => void) | undefined} */
+  #update;
+  #following = new AbortController();
+  #isOpen = false;
+  #hasSucceeded = false;
+  /** @type {(detail: import("./configuration.js").Closed) => void} */
+  #resolve = () => {};
+
+  /**
+   * @param {import("./configuration.js").Configuration} configuration
+   * @param {import("./client.js").Client} client
+   * @param {import("./words.js").Words} words
+   * @param {{nonce: string, share: string | null}} origin  `share`: the id of the sharing link that was opened
+   */
+  constructor(configuration, client, words, { nonce, share }) {
+    this.configuration = configuration;
+    this.client = client;
+    this.words = words;
+    this.share = share;
+    const brand = { ...configuration.whiteLabel, name: configuration.applicationName };
+    this.dialog = new Dialog(words, brand, nonce, { back: () => this.back(), close: () => this.close() });
+  }
+
+  /**
+   * Open, and stay until the person closes it.
+   *
+   * @returns {Promise<import("./configuration.js").Closed>}
+   */
+  run() {
+    this.#isOpen = true;
+    this.dialog.open();
+    this.render();
+    const { prefilledDomain } = this.configuration;
+    if (typeof prefilledDomain === "string") {
+      this.typed = prefilledDomain;
+      this.choose(prefilledDomain);
+    }
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  close() {
+    if (!this.#isOpen) {
+      return;
+    }
+    this.#isOpen = false;
+    this.#following.abort();
+    this.dialog.close();
+    /** @type {import("./configuration.js").Closed} */
+    const detail = { ...this.#outcome(), success: this.flow?.state === "finished", lastStatus: this.#lastStatus() };
+    const failure = this.error ?? this.flow?.error;
+    if (detail.lastStatus === "EXIT_WITH_ERROR" && failure) {
+      detail.error = { code: failure.code ?? "refused", message: failure.message ?? failure.hint ?? "" };
+    }
+    this.#emit("onFrontageClose", detail);
+    this.#resolve(detail);
+  }
+
+  get applicationName() {
+    return this.configuration.applicationName ?? this.words.of("this_application");
+  }
+
+  get providerName() {
+    return providerName(this.flow) ?? "";
+  }
+
+  /** The name that is being connected. */
+  get host() {
+    return this.flow?.host ?? this.flow?.domain ?? this.typed;
+  }
+
+  get canUndo() {
+    return canUndo(this.flow);
+  }
+
+  /** @param {string} message */
+  announce(message) {
+    this.dialog.announce(message);
+  }
+
+  // What the person does ------------------------------------------------------------------------------------------
+
+  /** Show a step that is not the flow's own; null: the flow's. @param {Step | null} step */
+  show(step) {
+    this.#view = step;
+    this.render();
+  }
+
+  back() {
+    const step = this.#step();
+    if (LASTING.includes(step) || step === "error") {
+      this.error = null;
+      this.show(null);
+      return;
+    }
+    const before = stepBefore(step, this.flow);
+    if (before === "again") {
+      this.lookAgain();
+    } else if (before !== null) {
+      this.show(before);
+    }
+  }
+
+  /** @param {string} name */
+  choose(name) {
+    return this.act(() => this.#chooseOrResume(name), () => this.choose(name));
+  }
+
+  lookAgain() {
+    return this.act(() => this.post("plan"), () => this.lookAgain());
+  }
+
+  /**
+   * @param {any} way
+   * @param {Record<string, string>} [credentials]
+   */
+  apply(way, credentials) {
+    const body = { way: way.way, digest: this.flow?.plan?.digest, ...(credentials && { credentials }) };
+    return this.act(() => this.post("apply", body), () => this.show(null));
+  }
+
+  /** @param {{credentials?: Record<string, string>, digest?: string}} [body] */
+  undo(body = {}) {
+    return this.act(() => this.post("undo", body), () => this.show("undo"));
+  }
+
+  /** One action on the flow. @param {string} action @param {object} [body] @returns {Promise<Flow>} */
+  post(action, body) {
+    return this.client.post(`/connect/flows/${this.flow?.id}/${action}`, body);
+  }
+
+  /**
+   * Run a request of the person's, and show where it leads.
+   *
+   * @param {() => Promise<Flow>} request
+   * @param {() => void} retry
+   */
+  async act(request, retry) {
+    if (this.isBusy) {
+      return;
+    }
+    this.#setBusy(true);
+    try {
+      const flow = await request();
+      this.#view = null;
+      this.error = null;
+      this.#take(flow, true);
+      this.#follow();
+    } catch (error) {
+      this.#fail(error, retry);
+    } finally {
+      this.#setBusy(false);
+    }
+  }
+
+  /** @param {string} name */
+  async #chooseOrResume(name) {
+    const remembered = rememberedFlow(this.configuration, name);
+    if (remembered && remembered !== this.flow?.id) {
+      const flow = await this.client.get(`/connect/flows/${remembered}`).catch(() => null);
+      if (flow && !["closed", "undone"].includes(flow.state)) {
+        return flow;
+      }
+    }
+    const isReusable = this.flow && !this.flow.written && ["choosing", "checking", "unchecked", "planned"].includes(this.flow.state);
+    const flow = isReusable
+      ? await this.post("domain", { domain: name })
+      : await this.client.post("/connect/flows", {
+          ...forApi(this.configuration),
+          domain: name,
+          ...(this.share && { share: this.share }),
+        });
+    rememberFlow(this.configuration, name, flow.id);
+    return flow;
+  }
+
+  // What happens ----------------------------------------------------------------------------------------------------
+
+  /** Follow the flow's events until it ends or the modal closes. */
+  async #follow() {
+    this.#following.abort();
+    const { signal } = (this.#following = new AbortController());
+    for (let failures = 0; this.flow && !hasEnded(this.flow) && !signal.aborted; ) {
+      try {
+        for await (const flow of this.client.events(`/connect/flows/${this.flow.id}/events`, signal)) {
+          if (signal.aborted) {
+            return;
+          }
+          failures = 0;
+          this.#setOffline(false);
+          this.#take(flow, false);
+        }
+        await reconnectPause(0, signal);
+      } catch (error) {
+        if (signal.aborted) {
+          return;
+        }
+        if (error instanceof FrontageError && !["unreachable", "too_many_requests"].includes(error.code) && (error.status ?? 0) < 500) {
+          this.#fail(error, () => this.#resume());
+          return;
+        }
+        this.#setOffline(true);
+        await reconnectPause(failures++, signal);
+      }
+    }
+  }
+
+  #resume() {
+    const id = this.flow?.id;
+    return this.act(() => this.client.get(`/connect/flows/${id}`), () => this.#resume());
+  }
+
+  /** @param {Flow} flow @param {boolean} isAnswer  to a request of the person's */
+  #take(flow, isAnswer) {
+    if (this.flow?.id === flow.id && flow.version < this.flow.version) {
+      return;
+    }
+    const moved = this.flow?.state !== flow.state;
+    this.flow = flow;
+    if (moved && this.#view !== null && !LASTING.includes(this.#view) && !isAnswer && this.#view !== "error") {
+      this.#view = null;
+    }
+    this.render();
+    if (flow.state === "finished" && !this.#hasSucceeded) {
+      this.#hasSucceeded = true;
+      this.#emit("onSuccess", { ...this.#outcome(), jobId: flow.job_id });
+    }
+  }
+
+  /** @param {unknown} error @param {() => void} retry */
+  #fail(error, retry) {
+    const known = error instanceof FrontageError ? error : new FrontageError("refused", String(error), { cause: error });
+    console.error(`Frontage: ${known.code}: ${known.message}${known.hint ? ` (${known.hint})` : ""}`);
+    this.error = known;
+    this.retry = retry;
+    if (known.apiCode === "plan_changed" || known.apiCode === "zone_changed") {
+      this.notice = this.words.of("plan_changed", { domain: this.host });
+      this.error = null;
+      this.#view = null;
+      queueMicrotask(() => this.#resume());
+      return;
+    }
+    if (this.#step() === "domain" && known.status === 400) {
+      this.render(); // beside the field
+      return;
+    }
+    if (this.#step() === "credentials" && known.apiCode?.startsWith("credentials")) {
+      this.render();
+      return;
+    }
+    this.show("error");
+  }
+
+  // What is shown ---------------------------------------------------------------------------------------------------
+
+  render() {
+    if (!this.#isOpen) {
+      return;
+    }
+    const step = this.#step();
+    if (step === this.#shown && this.#update) {
+      this.#update();
+      return;
+    }
+    const content = VIEWS[step](this);
+    this.#update = content.update;
+    const canGoBack = LASTING.includes(step) || (step === "error" && this.flow !== null) || stepBefore(step, this.flow) !== null;
+    this.dialog.show(content, { stage: STEPS[step].stage, canGoBack });
+    if (step !== this.#shown) {
+      this.#shown = step;
+      this.dialog.element.dataset.step = step;
+      this.#emit("onFrontageStepChange", { step, domain: this.#outcome().domain, provider: this.#outcome().provider });
+    }
+  }
+
+  /** @returns {Step} */
+  #step() {
+    return this.#view ?? stepOf(this.flow);
+  }
+
+  #outcome() {
+    const domain = this.flow?.host ?? this.flow?.domain ?? null;
+    return { domain, setupType: this.flow?.setup_type ?? null, provider: providerName(this.flow) };
+  }
+
+  /** @returns {import("./configuration.js").LastStatus} */
+  #lastStatus() {
+    const step = LASTING.includes(this.#step()) ? stepOf(this.flow) : this.#step();
+    return /** @type {import("./configuration.js").LastStatus} */ (STEPS[step].lastStatus);
+  }
+
+  /** @param {boolean} isBusy */
+  #setBusy(isBusy) {
+    this.isBusy = isBusy;
+    this.dialog.setBusy(isBusy);
+  }
+
+  /** @param {boolean} isOffline */
+  #setOffline(isOffline) {
+    if (this.dialog.showConnection(isOffline) && !isOffline) {
+      this.announce(this.words.of("online"));
+    }
+  }
+
+  /** As a callback of this modal's configuration, and as an event on the window. @param {"onFrontageClose" | "onSuccess" | "onFrontageStepChange"} name @param {any} detail */
+  #emit(name, detail) {
+    try {
+      this.configuration[name]?.(detail);
+    } catch (error) {
+      console.error(`Frontage: ${name} has thrown`, error);
+    }
+    globalThis.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}

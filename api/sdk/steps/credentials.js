@@ -1,0 +1,56 @@
+/** The fields that a way needs: a token, or a key. What is typed there is sent once and kept nowhere. */
+
+import { el, icon } from "../elements.js";
+
+/**
+ * @param {import("../modal.js").Modal} modal
+ * @param {any} way
+ */
+export function credentialFields(modal, way) {
+  const { words } = modal;
+  const wanted = /** @type {any[]} */ (way?.fields ?? []);
+  const problems = wanted.map((_, number) => el("p", { class: "problem", id: `problem-${number}`, role: "alert", hidden: true }));
+  const inputs = wanted.map((field, number) =>
+    /** @type {HTMLInputElement} */ (
+      el("input", {
+        id: `credential-${number}`,
+        name: field.name,
+        class: "input",
+        type: field.isSecret ? "password" : "text",
+        autocomplete: "off",
+        spellcheck: "false",
+        autocapitalize: "off",
+        dir: "ltr",
+        "data-1p-ignore": true,
+        "data-lpignore": "true",
+        "aria-required": String(field.isRequired),
+        "aria-describedby": `problem-${number}`,
+        on: { input: () => show(number, null) },
+      })
+    ),
+  );
+  /** @param {number} number @param {string | null} text */
+  const show = (number, text) => {
+    problems[number].hidden = text === null;
+    problems[number].replaceChildren(icon("warning"), el("span", {}, text ?? ""));
+    inputs[number].setAttribute("aria-invalid", String(text !== null));
+  };
+  /** @returns {Record<string, string> | null} */
+  const read = () => {
+    const empty = wanted.flatMap((field, number) => (field.isRequired && !inputs[number].value.trim() ? [number] : []));
+    empty.forEach((number) => show(number, words.of("token_empty")));
+    if (empty.length > 0) {
+      inputs[empty[0]].focus();
+      return null;
+    }
+    return Object.fromEntries(inputs.filter((input) => input.value.trim()).map((input) => [input.name, input.value.trim()]));
+  };
+  const element = el(
+    "div",
+    {},
+    wanted.map((field, number) =>
+      el("div", { class: "field" }, el("label", { for: `credential-${number}` }, field.label), inputs[number], problems[number]),
+    ),
+  );
+  return { element, read, isNeeded: wanted.length > 0, first: inputs[0] ?? null };
+}

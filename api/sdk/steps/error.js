@@ -1,0 +1,37 @@
+/** A request that failed for no reason that its step knows. */
+
+import { button, el, icon } from "../elements.js";
+
+const TEXTS = Object.freeze({
+  token_refused: "error_token",
+  get_token_failed: "error_token",
+  unreachable: "error_unreachable",
+  too_many_requests: "error_busy",
+  forbidden: "error_forbidden",
+});
+
+/**
+ * @param {import("../modal.js").Modal} modal
+ * @returns {import("../modal.js").StepContent}
+ */
+export function errorStep(modal) {
+  const { words, error } = modal;
+  const key = TEXTS[/** @type {keyof typeof TEXTS} */ (error?.code)] ?? "error_other";
+  const reason = error?.hint ?? error?.message ?? "";
+  return {
+    title: words.of("error_title"),
+    body: [
+      el(
+        "div",
+        { class: "note bad", role: "alert" },
+        icon("warning", "bad"),
+        el("p", {}, words.of(key, { reason, application: modal.applicationName })),
+      ),
+      error?.requestId && el("p", { class: "small field" }, words.nodes("error_number", { id: el("code", {}, error.requestId) })),
+    ],
+    actions: [
+      button(words.of("close"), () => modal.close(), { kind: "plain" }),
+      button(words.of("try_again"), () => modal.retry(), { kind: "primary" }),
+    ],
+  };
+}

@@ -1,0 +1,131 @@
+/** By hand: a guide, each field to copy, in the provider's own words, and what the API sees of each record, live. */
+
+import { button, code, copyButton, el, externalLink, icon } from "../elements.js";
+import { changesOf } from "../flow.js";
+import { nextLook, recordState } from "./records.js";
+
+/** @typedef {import("../modal.js").Modal} Modal */
+
+/**
+ * @param {Modal} modal
+ * @returns {import("../modal.js").StepContent}
+ */
+export function manualStep(modal) {
+  const { words, flow, configuration } = modal;
+  const way = flow?.ways?.find((each) => each.way === "manual") ?? {};
+  const values = { domain: flow?.domain ?? "", provider: modal.providerName, application: modal.applicationName };
+  const changes = changesOf(/** @type {any} */ (flow));
+  const merged = changes.filter(({ action }) => action === "merge");
+  const leaving = changes.filter((change) => !merged.includes(change)).flatMap((change) =>
+    change.before
+      .filter((/** @type {string} */ value) => !change.after.includes(value))
+      .map((/** @type {string} */ value) => ({ type: change.type, host: change.host, value })),
+  );
+  const cards = (flow?.records ?? []).map((record) => {
+    const change = merged.find(({ host, type }) => host === record.host && type === record.type);
+    return recordCard(modal, record, way.fieldNames ?? {}, change && mergedValue(change));
+  });
+  const look = el("p", { class: "small", role: "status" });
+  const update = () => {
+    (modal.flow?.records ?? []).forEach((record, number) => cards[number]?.showState(record));
+    look.textContent = nextLook(modal);
+  };
+  update();
+  return {
+    title: words.of("manual_title", values),
+    body: [
+      el(
+        "ol",
+        { class: "guide" },
+        el("li", {}, words.of(modal.providerName ? "manual_open" : "manual_open_plain", values)),
+        leaving.length > 0 && el("li", {}, words.of("manual_remove", { heading: words.of("manual_delete") })),
+        el("li", {}, words.of("manual_add")),
+      ),
+      guides(modal, values),
+      leaving.length > 0 && el("h3", {}, words.of("manual_delete")),
+      ...leaving.map((record) => leavingCard(record)),
+      el("h3", {}, words.of("manual_records")),
+      ...cards.map(({ element }) => element),
+      el("div", { class: "note" }, icon("wait"), el("div", {}, el("p", {}, words.of("manual_wait")), look)),
+    ],
+    actions: [
+      button(words.of("share"), () => modal.show("share"), { kind: "plain", icon: "share" }),
+      button(words.of("manual_check"), () => modal.act(() => modal.post("check"), () => modal.show(null)), { kind: "primary" }),
+    ],
+    update,
+  };
+}
+
+/** @param {Modal} modal @param {Record<string, string>} values */
+function guides({ words, flow, configuration }, values) {
+  const links = [
+    flow?.provider?.helpUrl && externalLink(words.of("manual_help", values), flow.provider.helpUrl),
+    configuration.manualSetupDocumentation && externalLink(words.of("manual_partner_help", values), configuration.manualSetupDocumentation),
+  ].filter(Boolean);
+  return links.length > 0 && el("p", { class: "small" }, links.flatMap((link, number) => (number ? [" · ", link] : [link])));
+}
+
+/** @param {{type: string, host: string, value: string}} record */
+function leavingCard({ type, host, value }) {
+  return el(
+    "div",
+    { class: "card" },
+    el("div", { class: "change" }, el("span", { class: "type" }, type), " ", code(host), " ", el("del", { class: "before" }, code(value))),
+  );
+}
+
+/** What an existing record becomes. @param {{before: string[], after: string[]}} change */
+function mergedValue({ before, after }) {
+  return after.find((value) => !before.includes(value)) ?? after[0];
+}
+
+/**
+ * @param {Modal} modal
+ * @param {any} record
+ * @param {Record<string, string>} names  the provider's own
+ * @param {string} [merged]  the value with which the existing record is overwritten
+ */
+function recordCard(modal, record, names, merged) {
+  const { words } = modal;
+  const state = el("span", { class: "state" });
+  const host = record.manual?.host ?? record.host;
+  const fields = [
+    ["host", host],
+    ["value", merged ?? record.manual?.value ?? record.value],
+    ["priority", record.priority],
+    ["ttl", record.ttl],
+  ].filter(([, value]) => value !== undefined && value !== null);
+  const rows = fields.map(([name, value]) => {
+    const label = names[name] ?? words.of(`field_${name}`);
+    const text = String(value);
+    const shown = text === "" ? el("span", { class: "soft" }, words.of("field_empty")) : code(text);
+    return el(
+      "div",
+      { class: "row" },
+      el("dt", {}, label),
+      el("dd", {}, shown, text !== "" && copyButton(text, `${record.type} ${label}`, { copy: words.of("copy"), copied: words.of("copied") }, (message) => modal.announce(message))),
+    );
+  });
+  const element = el(
+    "section",
+    { class: "card", "aria-label": `${record.type} ${record.host}` },
+    el("div", { class: "card-head" }, el("span", { class: "type" }, record.type), el("bdi", {}, nameOf(record, modal.flow?.domain ?? "")), state),
+    merged !== undefined && el("div", { class: "change small" }, words.of("manual_merge")),
+    el("dl", { class: "rows" }, rows),
+  );
+  let shown = "";
+  return {
+    element,
+    showState: (/** @type {any} */ current) => {
+      if (shown !== (shown = current.status)) {
+        state.replaceChildren(...recordState(words, current.status));
+        state.className = `state ${current.status === "propagated" ? "good" : "soft"}`;
+      }
+    },
+  };
+}
+
+/** @param {any} record @param {string} domain */
+function nameOf(record, domain) {
+  return record.host === "@" ? domain : `${record.host}.${domain}`;
+}

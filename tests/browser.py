@@ -1,0 +1,58 @@
+"""A real browser: Debian's Chromium, driven by Playwright. `tests.__main__` installs it.
+
+`chromium` is one browser for the session, as it takes seconds to start: a test opens a context of its own in it, and
+has the mark `SESSION_LOOP`, the loop in which the browser lives. `screenshot` writes what is seen to ``tests/output/``;
+`axe` asks axe-core what is wrong for people who use the page without sight, mouse or colours.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+
+OUTPUT = Path(__file__).parent / "output"
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+_ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb")
+
+
+SESSION_LOOP = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("without Debian's chromium")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=list(_ARGUMENTS))
+        yield browser
+        await browser.close()
+
+
+async def screenshot(page: Page, name: str) -> Path:
+    """Returns where it is: ``tests/output/<name>.png``."""
+    path = OUTPUT / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    await page.screenshot(path=path, animations="disabled")
+    return path
+
+
+async def axe(page: Page) -> list[str]:
+    """What axe-core finds, one line each; nothing on a good page. Frames and shadow roots are looked into."""
+    source = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    await page.evaluate(source)
+    found: dict[str, Any] = await page.evaluate(
+        "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}})", list(WCAG)
+    )
+    return [
+        f"{violation['id']}: {node['target']} {node['failureSummary']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]

@@ -1,0 +1,59 @@
+"""The SDK as the API serves it."""
+
+from __future__ import annotations
+
+import gzip
+
+import aiohttp
+import pytest
+
+from api.sdk.assets import VERSION, integrity, load_assets
+from tests.integration.api.conftest import Service
+
+LARGEST_GZIPPED_BYTES = 40 * 1024
+
+
+@pytest.mark.parametrize(
+    ("path", "caching"),
+    [
+        ("v1/frontage.js", "public, max-age=300"),
+        (f"{VERSION}/frontage.js", "public, max-age=31536000, immutable"),
+    ],
+)
+async def test_the_script_is_served_to_every_page(service: Service, path: str, caching: str) -> None:
+    url = f"{service.url}/sdk/{path}"
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        async with session.get(
+            url, headers={"Accept-Encoding": "gzip", "Origin": "https://partner.example"}
+        ) as response:
+            content = await response.read()
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "text/javascript; charset=utf-8"
+        assert response.headers["Cache-Control"] == caching
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert response.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(content) == load_assets()[path].content
+        async with session.get(url, headers={"If-None-Match": response.headers["ETag"]}) as again:
+            assert (again.status, await again.read()) == (304, b"")
+        async with session.head(url) as head:
+            assert head.status == 200
+
+
+async def test_the_script_with_its_modal_and_any_language_is_small() -> None:
+    assets = load_assets()
+    words = [len(gzip.compress(asset.content, 6)) for path, asset in assets.items() if "/words/" in path]
+    script = len(gzip.compress(assets["v1/frontage.js"].content, 6))
+    assert script + max(words, default=0) <= LARGEST_GZIPPED_BYTES
+
+
+async def test_there_is_no_other_file(service: Service) -> None:
+    for path in ("v1/assets.py", "v2/frontage.js", "v1/words/../package.json", "v1/words/xx.json"):
+        async with aiohttp.ClientSession() as session, session.get(f"{service.url}/sdk/{path}") as response:
+            assert response.status in (401, 404)
+            assert set(await response.json()) >= {"message", "request_id"}
+
+
+def test_the_integrity_hash_is_that_of_the_bytes() -> None:
+    assert integrity(b"alert(1)\n").startswith("sha384-")
+    assert len(integrity(load_assets()["v1/frontage.js"].content)) == len("sha384-") + 64
