@@ -2,6 +2,7 @@
 
 Rules
     a request holds a slot for `_HOLD_SECONDS` at most: a slot is for work, and most of a long request is waiting
+    slots are few, because requests in slots share one core, which no queue divides between their applications
     a request that asks the DNS also holds one of its application's own slots until it ends: questions to servers that
         do not answer take seconds each, and the resolver has a bounded number of passes
     tokens and client secrets are verified in turns of the clients' addresses, and for one address in turns of the
@@ -17,10 +18,10 @@ from contextlib import asynccontextmanager
 
 from common.fair_queue import FairQueue, TooManyWaiting
 
-_SLOTS = 32
-_HOLD_SECONDS = 0.1
+_SLOTS = 6  # these and those that verify are fewer than the pool's connections, for which requests wait in no turn
+_HOLD_SECONDS = 0.05
 _MOST_WAITING = 200
-_VERIFICATIONS = 8  # each needs a connection of the pool
+_VERIFICATIONS = 3
 _DNS_SLOTS = 32  # of one application; a quarter of the resolver's passes (`common.dns.resolvers.MOST_PASSES`)
 _MOST_WAITING_FOR_DNS = 128
 

@@ -20,7 +20,7 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Networks) -
 
 
 def is_trusted(address: str, trusted: Networks) -> bool:
-    parsed = parse_client_address(address)
+    parsed = parse_client_address(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import ProductBody, Url
-from common.db.domains import Domain
+from common.db.domains import ListedDomain
 
 MOST_ROOT_PATHS = 100
 
@@ -36,7 +36,7 @@ class PowerChange(ProductBody):
     root_path_access: RootPaths | None = Field(None, alias="powerRootPathAccess")
 
 
-def powered_domain(domain: Domain) -> dict[str, Any]:
+def powered_domain(domain: ListedDomain) -> dict[str, Any]:
     return {
         "domain": domain.domain,
         "applicationUrl": domain.application_url,

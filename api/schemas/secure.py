@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from api.schemas.answers import given
 from api.schemas.bodies import ProductBody, Url
-from common.db.domains import Domain
+from common.db.domains import ListedDomain
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
 
@@ -48,7 +48,7 @@ class SecureRemoval(ProductBody):
     reason: Reason | None = None
 
 
-def secured_domain(domain: Domain) -> dict[str, Any]:
+def secured_domain(domain: ListedDomain) -> dict[str, Any]:
     """`redirectTo` is there while visitors are redirected."""
     shown = {
         "domain": domain.domain,

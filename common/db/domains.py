@@ -33,6 +33,7 @@ Status = Literal["active", "inactive"]
 CertificateState = Literal["none", "ordering", "live"]
 
 MOST_AGAIN = 5
+_NEAR = 1000
 _SETTLED_AT_ONCE = 1000
 _SETTLED_ROUNDS = 5
 HOLD_SECONDS = 10.0
@@ -56,28 +57,43 @@ _DOMAINS = f"""
         {_STATUS} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
-# Both totals and the place of a page come from tallies, so that neither walks the list. $3 is null for every status.
-_PAGE = f"""
-    with start as materialized (select begins_at, before from find_domains($1, $2, $3, $4)),
-    page as materialized (
-        (select domain, created_at from domains
-            where application_id = $1 and product = $2 and is_active and $3 is distinct from false
-            and created_at >= (select begins_at from start) order by created_at, domain
-            limit (select before from start) + $5)
-        union all
-        (select domain, created_at from domains
-            where application_id = $1 and product = $2 and not is_active and $3 is distinct from true
-            and created_at >= (select begins_at from start) order by created_at, domain
-            limit (select before from start) + $5)
-        order by created_at, domain offset (select before from start) limit $5
-    ),
+# Both totals and the place of a page come from tallies, so that neither walks the list. `before` domains of the place
+# come before the page.
+_PAGE = """
+    with start as materialized (select begins_at, before from find_domains($1, $2, {status}, $3, $5)),
+    page as materialized ({page}),
     total as materialized (
         select coalesce(sum(domains), 0)::bigint as total from domain_tallies
-        where application_id = $1 and product = $2 and span = (domain_spans())[1] and ($3 is null or is_active = $3)
+        where application_id = $1 and product = $2 and span = (domain_spans())[1] {of_status}
+    ),
+    lapse as materialized (
+        select min(active_until) <= now() as is_due from domains where application_id = $1 and is_active
     )
-    select total, item.* from total left join ({_DOMAINS} where d.product = $2 and d.domain in (select domain from page)
-    ) item on true order by item.created_at, item.domain
+    select total, is_due, d.domain, d.redirect_to, {shown} as status,
+        coalesce(d.application_url, a.application_url, '') as application_url,
+        coalesce(d.root_path_access, a.root_path_access) as root_path_access
+    from total cross join lapse
+        left join (page join domains d using (domain) join applications a on a.id = d.application_id)
+            on d.product = $2
+    order by d.created_at, d.domain
 """
+_PART = """
+    select domain, created_at from domains
+    where application_id = $1 and product = $2 and is_active = {status}
+        and created_at >= (select begins_at from start) order by created_at, domain
+"""
+_LIMIT = "limit (select before from start) + $4"
+_OFFSET = "offset (select before from start) limit $4"
+_PAGE_OF_STATUS = _PAGE.format(
+    status="$6", of_status="and is_active = $6", shown=_STATUS, page=f"{_PART.format(status='$6')} {_OFFSET}"
+)
+_PAGE_OF_ALL = _PAGE.format(
+    status="null",
+    of_status="",
+    shown=_STATUS,
+    page=f"({_PART.format(status='true')} {_LIMIT}) union all ({_PART.format(status='false')} {_LIMIT})"
+    f" order by created_at, domain {_OFFSET}",
+)
 
 
 class AlreadyEnrolled(FrontageError):
@@ -107,10 +123,21 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedDomain:
+    """What a list shows of a domain; the attributes are `Domain`'s."""
+
+    domain: str
+    application_url: str
+    root_path_access: tuple[str, ...]
+    status: Status
+    redirect_to: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """`total` counts every domain that matches, not only the items."""
 
-    items: tuple[Domain, ...]
+    items: tuple[ListedDomain, ...]
     total: int
 
 
@@ -295,12 +322,18 @@ async def list_page(
     *,
     offset: int,
     limit: int,
+    near: int = _NEAR,
 ) -> Page:
-    """The application's domains in the order they were added, and how many there are, as of one moment."""
-    await _settle_lapsed(connection, application_id)
-    is_active = None if status is None else status == "active"
-    rows = await connection.fetch(_PAGE, application_id, product, is_active, offset, limit)
-    return Page(tuple(_domain(row) for row in rows if row["domain"] is not None), rows[0]["total"])
+    """The application's domains in the order they were added, and how many there are, as of one moment.
+    `near`: so many domains may be passed over to find the page."""
+    statement, values = _PAGE_OF_ALL, [application_id, product, offset, limit, near]
+    if status is not None:
+        statement, values = _PAGE_OF_STATUS, [*values, status == "active"]
+    rows = await connection.fetch(statement, *values)
+    if rows[0]["is_due"]:
+        await _settle_lapsed(connection, application_id)
+        rows = await connection.fetch(statement, *values)
+    return Page(tuple(_listed(row) for row in rows if row["domain"] is not None), rows[0]["total"])
 
 
 async def _settle_lapsed(connection: Connection[Record], application_id: str) -> None:
@@ -368,4 +401,14 @@ def _domain(row: Record) -> Domain:
         row["departed_at"],
         row["redirect_to"],
         row["claim"],
+    )
+
+
+def _listed(row: Record) -> ListedDomain:
+    return ListedDomain(
+        row["domain"],
+        row["application_url"],
+        tuple(row["root_path_access"]),
+        row["status"],
+        row["redirect_to"],
     )

@@ -65,7 +65,7 @@ async def test_slow_requests_keep_no_other_application_waiting() -> None:
         async with admission.slot("slow"):
             await end.wait()
 
-    slow = [asyncio.create_task(work()) for _ in range(220)]
+    slow = [asyncio.create_task(work()) for _ in range(200)]
     await asyncio.sleep(0)
     async with asyncio.timeout(2), admission.slot("other"):
         pass
