@@ -16,6 +16,7 @@ from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.postgres import EmbeddedPostgres
+from tests.patience import UNHURRIED
 
 TEMPLATE = "frontage_template"
 
@@ -26,7 +27,7 @@ def in_database(dsn: str, name: str) -> str:
 
 
 async def execute_at(dsn: str, *statements: str) -> None:
-    connection = await open_session(dsn, "frontage tests")
+    connection = await open_session(dsn, "frontage tests", UNHURRIED)
     try:
         for statement in statements:
             await connection.execute(statement)
@@ -70,5 +71,5 @@ async def dsn(server_dsn: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def database(dsn: str) -> AsyncIterator[Database]:
     """A pool on that database."""
-    async with open_pool(dsn, size=8, application_name="frontage tests") as pool:
+    async with open_pool(dsn, size=8, application_name="frontage tests", patience=UNHURRIED) as pool:
         yield pool

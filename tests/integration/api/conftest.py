@@ -26,6 +26,7 @@ from common.secrets import Keyring, load_keyring
 from common.settings import HostPort, Settings, load
 from tests.integration.api.installation import FollowingEdge, lease_monitor
 from tests.integration.api.partner import Partner, enrol_partner
+from tests.patience import UNHURRIED
 
 POWER_TARGET = "power.frontage.test"
 SERVER = "192.0.2.10"
@@ -71,7 +72,7 @@ def probe_port() -> int:
 
 @pytest.fixture
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
-    async with open_service(dsn, tmp_path, probe_port, Patience()) as service:
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED) as service:
         yield service
 
 

@@ -11,11 +11,11 @@ import pytest
 from bench.lab.zone import Behaviour
 from common.db import acme_accounts, applications
 from common.db.acme_accounts import Identity, SealedKey
-from common.db.session import Patience
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
 from tests.integration.api.test_eligibility import cdn
+from tests.patience import UNHURRIED
 
 DOMAIN = "shop.customer.test"
 PARTS = {
@@ -151,7 +151,7 @@ async def test_with_a_public_authority_its_caa_and_limits_are_told(dsn: str, tmp
     directory = "https://ca.test/directory"
     environ = {"ISSUER": "acme", "ACME_DIRECTORY": directory, "ACME_CAA_IDENTITIES": "ca.test"}
     async with (
-        open_service(dsn, tmp_path, probe_port, Patience(), **environ) as service,
+        open_service(dsn, tmp_path, probe_port, UNHURRIED, **environ) as service,
         serve_origin() as origin,
     ):
         partner = await service.partner()

@@ -10,9 +10,9 @@ import pytest
 
 from bench.lab.zone import Behaviour
 from common.db.applications import update_application
-from common.db.session import Patience
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
+from tests.patience import UNHURRIED
 
 APEX = "shop.test"
 UNRESOLVED = "Domain provided couldn't be resolved."
@@ -20,7 +20,7 @@ UNRESOLVED = "Domain provided couldn't be resolved."
 
 @pytest.fixture
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
-    async with open_service(dsn, tmp_path, probe_port, Patience(), authority_port=None) as service:
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, authority_port=None) as service:
         zone = service.zone
         zone.add("test", "NS", "ns.test")
         zone.add("ns.test", "A", "127.0.0.1")

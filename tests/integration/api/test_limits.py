@@ -10,9 +10,9 @@ from pathlib import Path
 import aiohttp
 
 from bench.lab.zone import Behaviour
-from common.db.session import Patience
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
+from tests.patience import UNHURRIED
 
 
 def expect_too_many(answer: Answer, hint: str) -> None:
@@ -38,7 +38,7 @@ async def take_token(partner: Partner, secret: str, address: str) -> Answer:
 
 
 async def test_an_application_has_a_rate_of_its_own(dsn: str, tmp_path: Path, probe_port: int) -> None:
-    async with open_service(dsn, tmp_path, probe_port, Patience(), API_REQUESTS_PER_SECOND="1") as service:
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, API_REQUESTS_PER_SECOND="1") as service:
         busy, other = await service.partner(), await service.partner()
         expect_too_many(await refused_of_many(busy.get), "too many requests of this application")
         assert (await other.get()).status == 200
@@ -60,7 +60,7 @@ async def test_questions_beyond_those_on_dead_dns_are_refused_for_as_long_as_a_q
 
 async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tmp_path: Path, probe_port: int) -> None:
     settings = {"API_REQUESTS_PER_SECOND_PER_ADDRESS": "1", "API_TRUSTED_PROXIES": "127.0.0.0/8"}
-    async with open_service(dsn, tmp_path, probe_port, Patience(), **settings) as service:
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, **settings) as service:
         partner = await service.partner()
         here, there = (
             partner.headers | {"X-Forwarded-For": "192.0.2.1"},
@@ -75,7 +75,7 @@ async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tm
 async def test_guesses_of_a_secret_are_slowed_and_lock_only_their_own_address_out(
     dsn: str, tmp_path: Path, probe_port: int
 ) -> None:
-    async with open_service(dsn, tmp_path, probe_port, Patience(), API_TRUSTED_PROXIES="127.0.0.0/8") as service:
+    async with open_service(dsn, tmp_path, probe_port, UNHURRIED, API_TRUSTED_PROXIES="127.0.0.0/8") as service:
         partner, neighbour = await service.partner(), await service.partner()
         guesses = [await take_token(partner, f"guess-{number}", "192.0.2.1") for number in range(12)]
         assert [answer.status for answer in guesses[:10]] == [401] * 10

@@ -13,12 +13,12 @@ import pytest
 from bench.lab.zone import Behaviour
 from common.db import applications, orders
 from common.db.certificates import Certificate
-from common.db.session import Patience
 from common.errors import FenceLost
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, go_live, order_state, serve_origin
 from tests.integration.api.test_eligibility import cdn
+from tests.patience import UNHURRIED
 
 SHOP = "shop.customer.test"
 ROOT = "customer.test"
@@ -38,7 +38,7 @@ NOTHING = {
 async def service(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Service]:
     """One whose zones' own servers can be asked."""
     async with open_service(
-        dsn, tmp_path, probe_port, Patience(), authority_port=None, PUBLIC_URL="https://api.frontage.test"
+        dsn, tmp_path, probe_port, UNHURRIED, authority_port=None, PUBLIC_URL="https://api.frontage.test"
     ) as service:
         service.zone.add("test", "NS", "ns.test")
         service.zone.add("ns.test", "A", "127.0.0.1")

@@ -14,10 +14,10 @@ import pytest
 
 from bench.lab.zone import Behaviour
 from common.db import applications
-from common.db.session import Patience
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer
 from tests.integration.api.secured import Origin, Ssl, fail_order, go_live, issue, order_state, serve_origin
+from tests.patience import UNHURRIED
 from tests.tls_parts import the_ca
 
 DOMAIN = "shop.customer.test"
@@ -341,7 +341,7 @@ async def test_an_https_origin_is_verified_as_the_application_says(
     (tmp_path / "origin.pem").write_bytes(chain.encode() + key)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(tmp_path / "origin.pem")
-    async with serve_origin(tls=tls) as origin, open_service(dsn, tmp_path, probe_port, Patience()) as service:
+    async with serve_origin(tls=tls) as origin, open_service(dsn, tmp_path, probe_port, UNHURRIED) as service:
         partner = Ssl(await service.partner(), origin.url.replace("127.0.0.1", "origin.partner.test"))
         service.point(DOMAIN)
         service.point("other.customer.test")

@@ -13,10 +13,10 @@ from bench.lab.knot import Knot, find_knot
 from bench.lab.unbound import find_unbound, serve_unbound
 from common.addresses import own_policy
 from common.caa import find_authorization
-from common.db.session import Patience
 from common.dns import Outcome, Resolver
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Partner
+from tests.patience import UNHURRIED
 
 pytestmark = pytest.mark.skipif(
     find_knot() is None or find_unbound() is None, reason="the Debian packages knot and unbound are not installed"
@@ -59,7 +59,7 @@ async def world(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Worl
         Knot.serve(zones) as knot,
         serve_unbound(dict.fromkeys(zones, knot.address)) as cache,
         open_service(
-            dsn, tmp_path, probe_port, Patience(), authority_port=knot.address.port, DNS_SERVERS=str(cache)
+            dsn, tmp_path, probe_port, UNHURRIED, authority_port=knot.address.port, DNS_SERVERS=str(cache)
         ) as service,
     ):
         yield World(service, await service.partner(), knot)
