@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import run_script_of
 
-revision = "0034"
-down_revision = "0033"
+revision = "0035"
+down_revision = "0034"
 
 
 def upgrade() -> None:
