@@ -6,13 +6,14 @@ Commands import what they need when they run, so that `--help` and completion st
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from common.cli import alarms, applications, backup, certificates, database, demo, domains, master_key, roles, up
 from common.cli.doctor.command import doctor
+from common.cli.service import command as service
 from common.errors import FrontageError
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
@@ -29,7 +30,13 @@ class _Root(TyperGroup):
             raise
 
 
-app = typer.Typer(cls=_Root, help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=_Root,
+    help=_HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command("demo")(demo.demo)
 app.command("up")(up.up)
 app.command("edge")(roles.edge)
@@ -45,6 +52,24 @@ app.add_typer(domains.app, name="domain")
 app.add_typer(alarms.app, name="alarms")
 app.add_typer(certificates.app, name="certificate")
 app.add_typer(master_key.app, name="master-key")
+app.add_typer(service.app, name="service")
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"frontage {version('frontage')}")
+        raise typer.Exit
+
+
+@app.callback(help=_HELP)
+def _root(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

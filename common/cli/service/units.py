@@ -1,0 +1,147 @@
+"""The files that run the roles on a server: systemd units, a system user, an environment, a container. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from string import Template
+from typing import Final
+
+
+class Role(StrEnum):
+    EDGE = "edge"
+    API = "api"
+    MONITOR = "monitor"
+
+
+ROLES: Final = tuple(Role)
+
+SYSTEMD: Final = "/etc/systemd/system"
+ENVIRONMENT_FILE: Final = "/etc/frontage/frontage.env"
+
+_DESCRIPTIONS: Final[Mapping[Role, str]] = {
+    Role.EDGE: "Frontage edge: proxy for customers' domains",
+    Role.API: "Frontage API and dashboard",
+    Role.MONITOR: "Frontage monitor: certificates, checks, deliveries",
+}
+_SERVICE = Template("""\
+[Unit]
+Description=$description
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=exec
+User=frontage
+Group=frontage
+EnvironmentFile=$environment_file
+Environment=FRONTAGE_STATE_DIR=/var/lib/frontage
+ExecStart=$program $role
+$special
+Restart=always
+RestartSec=1
+KillMode=mixed
+LimitNOFILE=1048576
+StateDirectory=frontage
+StateDirectoryMode=0700
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+""")
+_SPECIAL: Final[Mapping[Role, str]] = {
+    # systemd holds the ports: clients queue while the edge restarts. TimeoutStopSec is above the drain's 10 s.
+    Role.EDGE: """\
+ExecReload=/bin/kill -USR2 $MAINPID
+Sockets=frontage-http.socket frontage-https.socket
+TimeoutStopSec=30""",
+    Role.API: "CapabilityBoundingSet=",
+    Role.MONITOR: "CapabilityBoundingSet=",
+}
+_SOCKET = Template("""\
+[Unit]
+Description=Frontage edge: port $port
+
+[Socket]
+$listeners
+ReusePort=yes
+Backlog=4096
+FileDescriptorName=$name
+Service=frontage-edge.service
+
+[Install]
+WantedBy=sockets.target
+""")
+_ENVIRONMENT = """\
+# What every role of this installation needs; all variables: the handbook, Settings. Readable by root alone.
+FRONTAGE_DATABASE_URL=postgresql://frontage:password@db.example/frontage
+FRONTAGE_EDGE_HTTP=0.0.0.0:80
+FRONTAGE_EDGE_HTTPS=0.0.0.0:443
+FRONTAGE_POWER_TARGET=power.example.com
+FRONTAGE_SSL_TARGET=secure.example.com
+FRONTAGE_SERVICE_SERVERS=192.0.2.1
+FRONTAGE_PUBLIC_URL=https://api.example.com
+"""
+_USER = 'u frontage - "Frontage" /var/lib/frontage\n'
+_CONTAINER = Template("""\
+# podman build -t frontage . ; podman run --env-file frontage.env -v frontage:/var/lib/frontage frontage edge
+FROM docker.io/library/python:3.13-slim
+RUN useradd --system --uid 1000 --home-dir /var/lib/frontage frontage \\
+    && install --directory --owner=frontage --mode=0700 /var/lib/frontage
+COPY . /source
+RUN pip install --no-cache-dir /source && rm --recursive /source
+USER frontage
+VOLUME /var/lib/frontage
+ENV FRONTAGE_STATE_DIR=/var/lib/frontage FRONTAGE_EDGE_HTTP=0.0.0.0:8080 FRONTAGE_EDGE_HTTPS=0.0.0.0:8443 \\
+    FRONTAGE_API_LISTEN=0.0.0.0:8000
+EXPOSE $ports
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["frontage"]
+CMD ["up"]
+""")
+
+
+def units(program: str, roles: tuple[Role, ...] = ROLES, *, workers: int = 1) -> dict[str, str]:
+    """The text of each file by its path. `program` is the path of ``frontage``; `workers` of the edge each get a
+    listener of their own."""
+    files = {"/etc/sysusers.d/frontage.conf": _USER}
+    for role in roles:
+        files[f"{SYSTEMD}/frontage-{role}.service"] = _SERVICE.substitute(
+            description=_DESCRIPTIONS[role],
+            environment_file=ENVIRONMENT_FILE,
+            program=program,
+            role=role,
+            special=_SPECIAL[role],
+        )
+    if Role.EDGE in roles:
+        for name, port in (("http", 80), ("https", 443)):
+            listeners = "\n".join([f"ListenStream={port}"] * workers)
+            files[f"{SYSTEMD}/frontage-{name}.socket"] = _SOCKET.substitute(name=name, port=port, listeners=listeners)
+    return files
+
+
+def environment() -> str:
+    """The environment file to begin with; its values are examples."""
+    return _ENVIRONMENT
+
+
+def container() -> str:
+    """A Containerfile, to be built in a clone of the repository."""
+    return _CONTAINER.substitute(ports="8080 8443 8000")

@@ -1,0 +1,41 @@
+"""The units that run the roles: systemd finds nothing wrong with them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from common.cli.service import units
+
+
+def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> None:
+    files = units.units("/opt/frontage/bin/frontage", workers=2)
+    services = {path: text for path, text in files.items() if path.endswith(".service")}
+    assert [Path(path).name for path in services] == [f"frontage-{role}.service" for role in units.ROLES]
+    for text in services.values():
+        assert "WantedBy=multi-user.target" in text
+        assert "ProtectSystem=strict" in text
+        assert "$" not in text.replace("$MAINPID", "")
+    assert files[f"{units.SYSTEMD}/frontage-https.socket"].count("ListenStream=443") == 2
+    assert not any("socket" in path for path in units.units("/bin/frontage", (units.Role.MONITOR,)))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_systemd_understands_every_line(tmp_path: Path) -> None:
+    program = tmp_path / "frontage"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    written = []
+    for path, text in units.units(str(program)).items():
+        if path.startswith(units.SYSTEMD):
+            file = tmp_path / Path(path).name
+            file.write_text(text)
+            written.append(str(file))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *written], capture_output=True, text=True, timeout=60, check=False
+    )
+    ours = [line for line in done.stderr.splitlines() if "frontage" in line]
+    assert ours == []
