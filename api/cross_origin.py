@@ -2,7 +2,8 @@
 
 Rules
     only the routes that a token with the scope `CONNECT_SCOPE` opens answer other origins; every origin, since the
-        token decides, and never with credentials (no ``Access-Control-Allow-Credentials``)
+        token decides, and never with credentials (no ``Access-Control-Allow-Credentials``); and sharing links, whose
+        id decides
     a preflight request is answered without a token: browsers send none
 """
 
@@ -15,6 +16,7 @@ from aiohttp import hdrs, web
 CONNECT_SCOPE: Final = "connect"
 
 _ROUTES: Final = frozenset({"/checkdomain", "/checkrecords"})
+_SHARE: Final = "/share/{id}"
 _PREFIX: Final = "/connect/flows"
 _HEADERS: Final = "applicationId, Authorization, Content-Type"
 _PREFLIGHT_SECONDS: Final = 7200  # the longest that browsers keep it
@@ -49,6 +51,6 @@ class Preflight:
 async def allow_origins(request: web.Request, response: web.StreamResponse) -> None:
     """Errors carry the header too: without it, the page could not read them."""
     resource = request.match_info.route.resource
-    if resource is not None and is_connect_route(resource.canonical):
+    if resource is not None and (is_connect_route(resource.canonical) or resource.canonical == _SHARE):
         response.headers["Access-Control-Allow-Origin"] = "*"
         response.headers["Access-Control-Expose-Headers"] = "Retry-After"

@@ -575,7 +575,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
 )
 
-UNDOCUMENTED: Final = ("/docs", "/openapi.json")
+UNDOCUMENTED: Final = ("/docs", "/openapi.json", "/sdk/")
 """How the paths begin of what browsers alone use."""
 
 WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
