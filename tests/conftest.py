@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
@@ -19,6 +20,13 @@ from common.postgres import EmbeddedPostgres
 from tests.patience import UNHURRIED
 
 TEMPLATE = "frontage_template"
+
+# Generated examples are the same in every run, and no verdict depends on the machine's speed.
+# `--hypothesis-profile=explore` looks for new ones.
+_WITHOUT_CLOCK = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
+settings.register_profile("repeatable", _WITHOUT_CLOCK, derandomize=True)
+settings.register_profile("explore", _WITHOUT_CLOCK, max_examples=2000)
+settings.load_profile("repeatable")
 
 
 def in_database(dsn: str, name: str) -> str:

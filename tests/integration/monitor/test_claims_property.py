@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.db import certificates, orders
@@ -100,7 +100,7 @@ def a_certificate(number: int) -> certificates.Certificate:
     return certificates.Certificate("internal", f"chain {number}", b"key", now, now + timedelta(days=90))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(st.lists(steps, max_size=25))
 async def test_any_story_ends_with_one_certificate_of_the_owner(
     database: Database, story: list[tuple[str, str]]

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import asyncpg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
@@ -158,7 +158,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
         task = asyncio.create_task(self.replicator.catch_up())
         for _ in range(at):
             await asyncio.sleep(0)
-        await self.finish(who, "commit")
+        await self.end(who)
         await task
 
     async def write_all(self, who: int, operations: list[tuple[str, int, int]]) -> None:
@@ -176,40 +176,35 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
             except asyncpg.IntegrityConstraintViolationError:
                 continue  # that row was not to be had; we go on
             except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
-                await self.finish(who, "rollback")  # it took the feed early, and so meets the others' locks here
+                await self.end(who, rolls_back=True)  # it took the feed early, and so meets the others' locks here
                 return
 
     @rule(who=WRITERS)
     def take_the_feed_early(self, who: int) -> None:
         """The deferred triggers run now, and their versions exist, unseen, while others catch up."""
         if self.transactions[who] is not None:
-            self.run(self.finish(who, "set constraints all immediate", is_end=False))
+            self.run(self.fire_triggers(who))
 
     @rule(who=WRITERS)
     def commit(self, who: int) -> None:
-        if self.transactions[who] is not None:
-            self.run(self.finish(who, "commit"))
+        self.run(self.end(who))
 
     @rule(who=WRITERS)
     def roll_back(self, who: int) -> None:
-        if self.transactions[who] is not None:
-            self.run(self.finish(who, "rollback"))
+        self.run(self.end(who, rolls_back=True))
 
-    async def finish(self, who: int, how: str, *, is_end: bool = True) -> None:
-        """A writer that meets another's lock on its shard of the feed gives up."""
+    async def fire_triggers(self, who: int) -> None:
         try:
-            await self.writers[who].execute(how)
+            await self.writers[who].execute("set constraints all immediate")
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
-            is_end = True
-        if is_end:
-            await self.writers[who].execute("rollback" if self.writers[who].is_in_transaction() else "select")
-            await self.renew_writer(who)
+            await self.end(who, rolls_back=True)
 
-    async def renew_writer(self, who: int) -> None:
-        """The driver's own count of transactions does not survive a COMMIT it did not send."""
-        await self.writers[who].close(timeout=10)  # its locks are gone when this returns
-        self.writers[who] = await open_session(self.dsn, "writer", PATIENCE)
-        self.transactions[who] = None
+    async def end(self, who: int, *, rolls_back: bool = False) -> None:
+        """A writer that meets another's lock on its shard of the feed gives up: its COMMIT rolls back."""
+        transaction, self.transactions[who] = self.transactions[who], None
+        if transaction is not None:
+            with suppress(asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+                await (transaction.rollback() if rolls_back else transaction.commit())
 
     @rule()
     def purge_tombstones(self) -> None:
@@ -263,10 +258,9 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
         """As a restore does, with triggers off; open transactions do not survive it."""
         assert self.saved is not None
         for who in range(WRITER_COUNT):
-            await self.renew_writer(who)
+            await self.end(who, rolls_back=True)
         async with self.admin.transaction():
             await self.admin.execute("set local session_replication_role = replica")
-            await self.admin.execute("set local lock_timeout = '5s'")  # the writers are just leaving
             for table in reversed(TABLES):
                 await self.admin.execute(f"delete from {table}")
             for table in TABLES:
@@ -358,11 +352,5 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 def test_replica_ends_equal_to_postgres(server_dsn: str) -> None:
     run_state_machine_as_test(
         partial(ReplicaFollowsPostgres, server_dsn),  # type: ignore[arg-type]
-        settings=settings(
-            max_examples=20,
-            stateful_step_count=50,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        ),
+        settings=settings(max_examples=20, stateful_step_count=50),
     )

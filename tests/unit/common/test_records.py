@@ -7,7 +7,7 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import (
@@ -77,7 +77,6 @@ def test_what_is_no_object_is_refused(given: object) -> None:
         parse_record(given)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first text takes its time on a busy machine
 @given(
     st.fixed_dictionaries(
         {"type": st.sampled_from(RECORD_TYPES), "host": st.text(), "value": st.text(), "ttl": st.integers()},
@@ -253,7 +252,6 @@ def test_texts_look_the_same_only_when_they_are(one: bytes, other: bytes) -> Non
     assert re.search(r"[\0-\x1f]", text_of(one)) is None
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.text())
 def test_any_text_has_a_normal_form_as_a_name(text: str) -> None:
     assert normal_name(normal_name(text)) == normal_name(text)

@@ -11,7 +11,7 @@ from random import Random
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.proxy.client_connection import ClientConnection
@@ -20,7 +20,7 @@ from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
 from tests.unit.edge.oracle import AskingOrigin, Disagreement, Script, judge_requests, judge_responses
 
-generated = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+generated = settings(max_examples=200)
 Splits = st.randoms(note_method_calls=False)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.http.error_responses import (
@@ -283,7 +283,7 @@ def meaning(parse: Callable[[bytes, HeadLimits], RequestHead], raw: bytes) -> Re
         return error.response
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250)
 @given(rng=st.randoms(note_method_calls=False))
 def test_the_short_way_reads_what_the_rules_and_llhttp_read(rng: Random) -> None:
     for raw in messages.visit(rng):

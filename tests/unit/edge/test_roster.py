@@ -361,5 +361,5 @@ class Edge(RuleBasedStateMachine):
         assert sorted(pair for pairs in self.accepting.values() for pair in pairs) == list(range(self.pairs))
 
 
-Edge.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Edge.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 test_any_order_of_events = Edge.TestCase

@@ -246,7 +246,7 @@ def content_of(records: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
     return (records | JSON).map(lambda value: json.dumps(value).encode()) | st.binary(max_size=20)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["route", "application", "error_page"]), st.data()), min_size=1, max_size=4
