@@ -11,7 +11,10 @@ from bench.enrolment import Enrolment, enrol, until_applied
 from bench.peers import PROXY_CORE, Serving, Sites
 from bench.private_stage import private_stage
 from bench.process_tree import find_child, pin
+from common.cli.stage import Stage
 from common.db.address import resolve_dsn
+from common.db.applications import update_application
+from common.db.session import open_session
 from common.secrets import load_keyring
 
 
@@ -19,10 +22,15 @@ class Frontage:
     name = "Frontage"
     needs: ClassVar[dict[str, str]] = {}
 
+    def __init__(self, *, buffer_uploads_bytes: int | None = None) -> None:
+        """What the application has set with ``--buffer-uploads``."""
+        self._buffer_uploads_bytes = buffer_uploads_bytes
+
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
         async with private_stage(EDGE_WORKERS="1", EDGE_HTTPS_REDIRECT="off") as stage:
             settings = stage.settings
+            await self._set_options(stage)
             enrolled = await enrol(
                 resolve_dsn(settings), load_keyring(settings.key_file), _enrolments(sites, stage.application_id)
             )
@@ -30,6 +38,16 @@ class Frontage:
             edge = find_child(os.getpid(), "-m", "edge")
             pin(edge, PROXY_CORE)
             yield Serving(edge, settings.edge_http.port, settings.edge_https.port)
+
+    async def _set_options(self, stage: Stage) -> None:
+        connection = await open_session(resolve_dsn(stage.settings), "frontage bench")
+        try:
+            async with connection.transaction():
+                await update_application(
+                    connection, stage.application_id, buffer_uploads_bytes=self._buffer_uploads_bytes
+                )
+        finally:
+            connection.terminate()
 
 
 def _enrolments(sites: Sites, application_id: str) -> Iterator[Enrolment]:
