@@ -14,7 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from common.errors import OperatorError
 
@@ -158,6 +167,7 @@ class Settings(BaseModel):
     edge_admin: Listen = HostPort("127.0.0.1", 9180)
     edge_https_redirect: bool = True
     edge_workers: Annotated[int, Field(ge=1, le=256)] = Field(default_factory=lambda: os.cpu_count() or 1)
+    edge_worker_by_address: bool = False  # all connections of a client's address to one worker
     edge_trusted_proxies: Networks = ()
 
     # Edge: limits a request must keep (nginx and Apache stand at 8 KB a line and 100 fields; cookies make heads large)
@@ -243,6 +253,13 @@ class Settings(BaseModel):
     # Monitor
     monitor_admin: ListenOrOff = HostPort("127.0.0.1", 9182)  # a second monitor on one machine needs another, or off
     check_interval_seconds: Seconds = 3600
+
+    @field_validator("edge_trusted_proxies")
+    @classmethod
+    def _see_clients_addresses(cls, value: Networks, info: ValidationInfo) -> Networks:
+        if value and info.data.get("edge_worker_by_address"):
+            raise ValueError("with EDGE_WORKER_BY_ADDRESS=on all connections of a proxy would go to one worker")
+        return value
 
     @property
     def listeners(self) -> tuple[HostPort, ...]:

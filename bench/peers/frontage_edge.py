@@ -1,4 +1,4 @@
-"""Ours: `frontage up` with one worker; the edge's tree alone counts, the supervisor's part included."""
+"""Ours: `frontage up`, with one worker unless settings differ; the edge's tree alone counts, supervisor included."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class Frontage:
     name = "Frontage"
     needs: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, *, buffer_uploads_bytes: int | None = None) -> None:
-        """What the application has set with ``--buffer-uploads``."""
+    def __init__(self, *, buffer_uploads_bytes: int | None = None, **settings: str) -> None:
+        """What the application has set with ``--buffer-uploads``; settings by their names without the prefix."""
         self._buffer_uploads_bytes = buffer_uploads_bytes
+        self._settings = {"EDGE_WORKERS": "1", "EDGE_HTTPS_REDIRECT": "off"} | settings
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
-        async with private_stage(EDGE_WORKERS="1", EDGE_HTTPS_REDIRECT="off") as stage:
+        async with private_stage(**self._settings) as stage:
             settings = stage.settings
             await self._set_options(stage)
             enrolled = await enrol(

@@ -15,6 +15,7 @@ from typing import Self
 from common.errors import OperatorError
 from common.listen_errors import cannot_listen
 from common.settings import HostPort
+from edge.process.address_spreading import spread_by_address
 from edge.process.socket_activation import ADMIN, HTTP, HTTPS, one_for_each
 from edge.process.worker_messages import ListenerPair
 
@@ -73,6 +74,13 @@ class Listeners:
     def inherited(cls, pairs: Sequence[ListenerPair], admin: int) -> Self:
         descriptors = [admin, *_descriptors(pairs)]
         return cls(pairs, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors])
+
+    def spread_by_address(self) -> None:
+        """Lead all connections of a client's address to one pair (`edge.process.address_spreading`).
+
+        Raises: `OperatorError`.
+        """
+        spread_by_address([each for each in self._sockets if each.fileno() != self.admin])
 
     @property
     def descriptors(self) -> tuple[int, ...]:

@@ -10,10 +10,10 @@ data is accepted, and TLS 1.3 resumes with a fresh key exchange only (psk_dhe_ke
 
 The ticket resumes within the worker that issued it. Python's `ssl` has no call for a shared ticket key; writing one
 through the address of the SSL_CTX inside the context object would depend on a private memory layout, in the process
-that faces the internet. With N workers about one returning connection in N is resumed.
+that faces the internet. With N workers about one returning connection in N is resumed, unless connections are spread
+by the client's address (`edge.process.address_spreading`).
 
-One ticket for each handshake, not OpenSSL's two: each costs a tenth of a handshake. A ticket also acknowledges the
-client's Finished; without it, a client with Nagle's algorithm on waits 40 ms before it sends its request.
+One ticket for each handshake, not OpenSSL's two: each costs a tenth of a handshake.
 """
 
 from __future__ import annotations

@@ -138,6 +138,7 @@ class TlsLayer(asyncio.Protocol):
                 self._sslobj.do_handshake()
             except ssl.SSLWantReadError:
                 self._flush()
+                self._tls.loop.call_soon(_acknowledge_at_once, self._raw)  # later: uvloop writes after this turn
             except ssl.SSLError:
                 self._flush()
                 self._finish(Failure.ENGINE)
@@ -148,10 +149,7 @@ class TlsLayer(asyncio.Protocol):
                 return
 
     def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> None:
-        if self._outgoing.pending:
-            self._flush()
-        else:
-            _acknowledge(self._raw)
+        self._flush()
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
         self._tls.connection_limits.leave(self._place)  # the inner takes it, in this turn
@@ -198,8 +196,11 @@ class TlsLayer(asyncio.Protocol):
         self.refuse(Failure.TIMEOUT)
 
 
-def _acknowledge(raw: asyncio.Transport) -> None:
-    """Acknowledge the client's Finished now: no ticket or Finished of ours does, and a client with Nagle's algorithm
-    on would wait 40 ms, the delay of an acknowledgement, before it sends its request."""
+def _acknowledge_at_once(raw: asyncio.Transport) -> None:
+    """Have the kernel acknowledge what the client sends next, its Finished, without delay.
+
+    A client with Nagle's algorithm on sends its request after that. Otherwise it waits until this worker has read the
+    Finished and sent a ticket, or 40 ms, the delay of an acknowledgement, where no ticket goes.
+    """
     with suppress(OSError):  # the client has reset
         raw.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

@@ -302,6 +302,42 @@ async def test_a_client_with_nagles_algorithm_on_gets_its_answer_at_once(
         assert min([await in_thread(seconds_to_first_byte) for _ in range(10)]) < UNDELAYED_SECONDS
 
 
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+async def test_a_clients_finished_is_acknowledged_before_the_worker_reads_it(version: ssl.TLSVersion) -> None:
+    """A client with Nagle's algorithm on sends its request behind the acknowledgement: it need not wait for us."""
+
+    def read_servers_flight(raw: socket.socket, engine: ssl.SSLObject, incoming: ssl.MemoryBIO) -> None:
+        with suppress(ssl.SSLWantReadError):
+            engine.do_handshake()
+        raw.sendall(outgoing.read())
+        while not outgoing.pending:  # its own next flight
+            incoming.write(raw.recv(65536))
+            with suppress(ssl.SSLWantReadError):
+                engine.do_handshake()
+
+    seconds = []
+    async with edge() as here:
+        for _ in range(10):
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            context = the_ca().client_context()
+            context.minimum_version = context.maximum_version = version
+            engine = context.wrap_bio(incoming, outgoing, server_hostname="a.example")
+            with socket.create_connection(("127.0.0.1", here.port)) as raw:
+                await in_thread(partial(read_servers_flight, raw, engine, incoming))
+                await asyncio.sleep(0)
+                started_at = time.perf_counter()  # from here on the edge's loop stands still
+                raw.sendall(outgoing.read())
+                while unacknowledged_segments(raw):
+                    pass
+                seconds.append(time.perf_counter() - started_at)
+    assert min(seconds) < UNDELAYED_SECONDS
+
+
+def unacknowledged_segments(raw: socket.socket) -> int:
+    count: int = struct.unpack_from("I", raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28), 24)[0]
+    return count
+
+
 @pytest.mark.skipif(shutil.which("php") is None, reason="php is not installed (Debian: php-cli)")
 async def test_php_gets_a_page_without_a_delay(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(the_ca().pem)

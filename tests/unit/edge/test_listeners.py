@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import socket
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from bench.lab.ports import free_ports
 from common.errors import OperatorError
 from common.listen_errors import cannot_listen
-from common.settings import HostPort
+from common.settings import HostPort, load
 from edge.process.listeners import Listeners
 
 
@@ -71,3 +73,46 @@ def test_address_of_another_machine_names_its_variable() -> None:
 def test_low_port_without_privilege_says_what_to_do() -> None:
     error = cannot_listen(HostPort("0.0.0.0", 80), "FRONTAGE_EDGE_HTTP", PermissionError(13, "Permission denied"))
     assert "above 1023" in str(error)
+
+
+def listener_of(listeners: list[socket.socket], source: str) -> int:
+    """Which of them a connection from that address comes to."""
+    with socket.create_connection(listeners[0].getsockname()[:2], source_address=(source, 0)):
+        ready, _, _ = select.select(listeners, [], [])
+        ready[0].accept()[0].close()
+    return listeners.index(ready[0])
+
+
+def test_a_clients_address_leads_to_one_pair_and_addresses_to_all_of_them() -> None:
+    opened = Listeners.opened(free_address(), free_address(), free_address(), 4)
+    try:
+        opened.spread_by_address()
+        for port in ("http", "https"):
+            listeners = [socket.socket(fileno=os.dup(getattr(pair, port))) for pair in opened.pairs]
+            with contextlib.ExitStack() as closing:
+                for each in listeners:
+                    closing.enter_context(each)
+                places = [{listener_of(listeners, f"127.0.7.{n}") for _ in range(3)} for n in range(1, 65)]
+            assert {len(each) for each in places} == {1}
+            counts = [sum(place in each for each in places) for place in range(4)]
+            assert min(counts) >= 8
+    finally:
+        opened.close()
+
+
+def test_a_clients_ipv6_network_leads_to_one_pair() -> None:
+    opened = Listeners.opened(*(HostPort("::1", *free_ports(1)) for _ in range(3)), pairs=4)
+    try:
+        opened.spread_by_address()
+        listeners = [socket.socket(fileno=os.dup(pair.https)) for pair in opened.pairs]
+        with contextlib.ExitStack() as closing:
+            for each in listeners:
+                closing.enter_context(each)
+            assert len({listener_of(listeners, "::1") for _ in range(16)}) == 1
+    finally:
+        opened.close()
+
+
+def test_connections_of_a_trusted_proxy_are_not_spread_by_its_address() -> None:
+    with pytest.raises(OperatorError, match=r"EDGE_TRUSTED_PROXIES .*EDGE_WORKER_BY_ADDRESS"):
+        load({"FRONTAGE_EDGE_WORKER_BY_ADDRESS": "on", "FRONTAGE_EDGE_TRUSTED_PROXIES": "10.0.0.0/8"})
