@@ -28,9 +28,10 @@ from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
 from api.handlers.webhooks import WebhookHandlers
-from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited
+from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited, understood
 from api.rate_limits import RateLimits
-from api.requests import LARGEST_BODY_BYTES
+from api.reference.operations import QUERIES
+from api.requests import LARGEST_BODY_BYTES, RATE_LIMIT, REQUEST_ID
 from api.services.batches import BatchService
 from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
@@ -99,11 +100,12 @@ def build_app(
             answered(counters, clock),
             limited(limits, settings.api_trusted_proxies),
             authenticated(authenticator, limits, admission),
+            understood(QUERIES),
             admitted(admission),
         ],
         client_max_size=LARGEST_BODY_BYTES,
     )
-    app.on_response_prepare.extend((_hide_software, allow_origins))
+    app.on_response_prepare.extend((_add_fields, allow_origins))
     for owner in (origins, rdap, record_checks):
         app.on_cleanup.append(partial(_close, owner))
     watch = FlowWatch(database)
@@ -240,5 +242,10 @@ async def _expect(request: web.Request) -> None:
         request.writer.output_size = 0  # a failure after this can still be answered
 
 
-async def _hide_software(_: web.Request, response: web.StreamResponse) -> None:
+async def _add_fields(request: web.Request, response: web.StreamResponse) -> None:
+    """To every response; in place of the library's own name in `Server`."""
     response.headers["Server"] = SOFTWARE
+    if REQUEST_ID in request:
+        response.headers["X-Request-Id"] = request[REQUEST_ID]
+    if RATE_LIMIT in request:
+        response.headers.update(request[RATE_LIMIT])

@@ -17,7 +17,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeGuard
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeGuard
 
 import jwt
 from multidict import CIMultiDictProxy
@@ -37,6 +39,27 @@ _OPTIONS: Any = {"verify_signature": True, "verify_exp": False, "verify_nbf": Fa
                  "verify_aud": False, "verify_iss": False, "verify_sub": False, "verify_jti": False}  # fmt: skip
 # What reading a hostile token can raise: nesting ends in RecursionError, odd text in ValueError.
 _UNREADABLE = (jwt.PyJWTError, ValueError, TypeError, RecursionError)
+
+
+class TokenFault(StrEnum):
+    """Why a token opens nothing. The values are what the API shows as ``code``."""
+
+    MISSING = "token_missing"
+    UNSIGNED = "token_unsigned"  # by no secret of the application; also where there is no such application
+    EXPIRED = "token_expired"
+    TOO_LONG = "token_too_long"  # or without an end
+    NOT_YET = "token_not_yet_valid"
+
+
+_HINTS: Final = MappingProxyType(
+    {
+        TokenFault.MISSING: "send the headers applicationId and Authorization: Bearer <JWT>, each once",
+        TokenFault.UNSIGNED: "the token is not signed (HS256) with the client secret of this application",
+        TokenFault.EXPIRED: "ask POST /token for another",
+        TokenFault.TOO_LONG: "the token needs an exp at most 24 hours ahead, in seconds since 1970",
+        TokenFault.NOT_YET: "its nbf lies ahead: compare your clock",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +90,16 @@ class Authenticator:
         async with self._database.connection() as connection:
             application = await get_application(connection, application_id)
             if application is None:
-                raise Refused(UNAUTHORIZED)
-            if (claims := self._claims(token, application)) is not None:
+                raise _unauthorized(TokenFault.UNSIGNED)
+            claims = self._claims(token, application)
+            if not isinstance(claims, TokenFault):
                 return _access(application, claims)
             claimed_id = _claimed_application_id(token)
             if claimed_id is None or claimed_id == application_id:
-                raise Refused(UNAUTHORIZED)
+                raise _unauthorized(claims)
             claimed = await get_application(connection, claimed_id)
-        raise Refused(UNAUTHORIZED if claimed is None or self._claims(token, claimed) is None else FORBIDDEN)
+        is_foreign = claimed is not None and not isinstance(self._claims(token, claimed), TokenFault)
+        raise Refused(FORBIDDEN) if is_foreign else _unauthorized(claims)
 
     async def identify(self, application_id: str, secret: str) -> Application:
         """The application whose client secret this is: the current one or, in a rotation, the previous.
@@ -89,10 +114,11 @@ class Authenticator:
             raise Refused(UNAUTHORIZED)
         return application
 
-    def _claims(self, token: str, application: Application) -> Mapping[str, Any] | None:
+    def _claims(self, token: str, application: Application) -> Mapping[str, Any] | TokenFault:
+        """By the secret that signed it, if any of the application's did."""
         now = self._clock.now()
-        verified = (verify_token(token, secret, now) for secret in self._secrets(application))
-        return next((claims for claims in verified if claims is not None), None)
+        read = (verify_token(token, secret, now) for secret in self._secrets(application))
+        return next((found for found in read if found is not TokenFault.UNSIGNED), TokenFault.UNSIGNED)
 
     def _secrets(self, application: Application) -> list[str]:
         if application.deleting_at is not None:
@@ -102,18 +128,25 @@ class Authenticator:
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
 
 
-def verify_token(token: str, secret: str, now: datetime) -> Mapping[str, Any] | None:
-    """The claims of a token that `secret` signed and whose time is right; None of any other."""
+def verify_token(token: str, secret: str, now: datetime) -> Mapping[str, Any] | TokenFault:
+    """The claims of a token that `secret` signed and whose time is right."""
     try:
         claims: Mapping[str, Any] = jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS)
     except _UNREADABLE:
-        return None
+        return TokenFault.UNSIGNED
     seconds = now.timestamp()
     expires, begins = claims.get("exp"), claims.get("nbf", 0)
-    if not _is_time(expires) or not _is_time(begins):
-        return None
-    lasts = -LEEWAY_SECONDS < expires - seconds <= LONGEST_SECONDS + LEEWAY_SECONDS
-    return claims if lasts and begins <= seconds + LEEWAY_SECONDS else None
+    if not _is_time(expires) or expires - seconds > LONGEST_SECONDS + LEEWAY_SECONDS:
+        return TokenFault.TOO_LONG
+    if expires - seconds <= -LEEWAY_SECONDS:
+        return TokenFault.EXPIRED
+    if not _is_time(begins) or begins > seconds + LEEWAY_SECONDS:
+        return TokenFault.NOT_YET
+    return claims
+
+
+def _unauthorized(fault: TokenFault) -> Refused:
+    return Refused(UNAUTHORIZED, code=fault.value, hint=_HINTS[fault])
 
 
 def _access(application: Application, claims: Mapping[str, Any]) -> Access:
@@ -132,10 +165,10 @@ def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
     """Raises: `Refused`."""
     ids, authorizations = headers.getall("applicationId", []), headers.getall("Authorization", [])
     if len(ids) != 1 or len(authorizations) != 1 or not _APPLICATION_ID.fullmatch(ids[0]):
-        raise Refused(UNAUTHORIZED)
+        raise _unauthorized(TokenFault.MISSING)
     scheme, _, token = authorizations[0].partition(" ")
     if scheme.lower() != "bearer":
-        raise Refused(UNAUTHORIZED)
+        raise _unauthorized(TokenFault.MISSING)
     return ids[0], token.strip()
 
 

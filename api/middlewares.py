@@ -1,25 +1,36 @@
 """What every request goes through before its handler, from the outside in.
 
 answered (counts, renders every failure) → limited (by address) → authenticated (all but the open routes; by
-application; a token with a scope only where its scope leads) → admitted (in turn with the other applications) → handler
+application; a token with a scope only where its scope leads) → understood (query parameters) → admitted (in turn with
+the other applications) → handler
 """
 
 from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Collection, Mapping
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.admission import Admission, TooManyWaiting
-from api.auth import Access, Authenticator
+from api.auth import Access, Authenticator, TokenFault
 from api.client_address import client_address
 from api.counters import Counters
 from api.cross_origin import CONNECT_SCOPE, is_connect_route, is_preflight
-from api.errors import FORBIDDEN, Refused, refusal_of_failure, refusal_of_http, too_many_requests
+from api.errors import (
+    FORBIDDEN,
+    UNAUTHORIZED,
+    Refused,
+    invalid_parameter,
+    is_product_write,
+    refusal_of_failure,
+    refusal_of_http,
+    too_many_requests,
+)
 from api.rate_limits import RateLimits
-from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, REQUEST_ID
+from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, RATE_LIMIT, REQUEST_ID
 from api.schemas import answers
 from common.clock import Clock
 from common.dns.resolvers import PASS_SECONDS
@@ -46,6 +57,7 @@ _DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkr
 _STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_watch
 _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
+_LONGEST_NAME = 100
 
 _log = get_logger("api")
 
@@ -60,10 +72,23 @@ def answered(counters: Counters, clock: Clock) -> Middleware:
         response = await _answer(request, handler)
         route = _route_of(request)
         method = request.method if request.method in hdrs.METH_ALL else "other"
-        counters.record(route, method, response.status, clock.monotonic() - began)
+        seconds = clock.monotonic() - began
+        counters.record(route, method, response.status, seconds)
+        _log_request(request, route, method, response.status, seconds)
         return response
 
     return answer_request
+
+
+def _log_request(request: web.Request, route: str, method: str, status: int, seconds: float) -> None:
+    """One line a request, with nothing in it that opens anything; probes of balancers at debug."""
+    application = request[APPLICATION].id if APPLICATION in request else None
+    log = _log.debug if route in _HEALTH_ROUTES else _log.info
+    request_id = request[REQUEST_ID]
+    log(
+        "request", route=route, method=method, status=status, seconds=round(seconds, 4), application=application,
+        request_id=request_id,
+    )  # fmt: skip
 
 
 def _route_of(request: web.Request) -> str:
@@ -95,6 +120,9 @@ def _render(request: web.Request, error: Refused) -> web.Response:
     content = {"message": error.refusal.message, "request_id": request[REQUEST_ID]}
     content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
     response = answers.respond(content, error.refusal.status)
+    if error.refusal.status == UNAUTHORIZED.status:
+        challenge = "" if error.code in (None, TokenFault.MISSING) else ', error="invalid_token"'
+        response.headers["WWW-Authenticate"] = f'Bearer realm="Frontage"{challenge}'  # RFC 6750 §3
     if error.retry_after_seconds is not None:
         response.headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
     return response
@@ -125,7 +153,9 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
             except TooManyWaiting as error:
                 raise _too_many_at_once(_FULL_QUEUE_SECONDS) from error
             request[ACCESS], request[APPLICATION] = access, access.application
-            if wait := limits.charge_application(access.application.id):
+            wait = limits.charge_application(access.application.id)
+            request[RATE_LIMIT] = limits.fields(access.application.id)
+            if wait:
                 raise too_many_requests(wait, "too many requests of this application")
             _refuse_beyond_scope(access, _route_of(request))
         return await handler(request)
@@ -138,6 +168,22 @@ def _refuse_beyond_scope(access: Access, route: str) -> None:
     if access.scope is None or (access.scope == CONNECT_SCOPE and is_connect_route(route)):
         return
     raise Refused(FORBIDDEN, code="scope", hint="the scope of this token does not open this endpoint")
+
+
+def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware:
+    """`queries`: the parameters that a method and path take. Others are refused, so that no misspelt filter is taken
+    for none."""
+
+    @web.middleware
+    async def understand_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+        known = queries.get((request.method, _route_of(request)))
+        if known is not None and (unknown := next((name for name in request.query if name not in known), None)):
+            status = 502 if is_product_write(request.method, request.path) else 400
+            hint = f"known here: {', '.join(sorted(known))}" if known else "this call takes no query parameters"
+            raise Refused(invalid_parameter(unknown[:_LONGEST_NAME], status=status), hint=hint)
+        return await handler(request)
+
+    return understand_request
 
 
 def admitted(admission: Admission) -> Middleware:

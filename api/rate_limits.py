@@ -47,6 +47,14 @@ class TokenBuckets:
                 self._buckets.popitem(last=False)
         return wait
 
+    @property
+    def burst(self) -> int:
+        return int(self._burst)
+
+    def left(self, key: Hashable, now: float) -> int:
+        """The whole tokens that are there."""
+        return int(self._tokens(key, now))
+
     def wait_seconds(self, key: Hashable, now: float) -> float:
         """The seconds until there is a token; 0 if there is one."""
         return max(0.0, (1.0 - self._tokens(key, now)) / self._per_second)
@@ -77,6 +85,13 @@ class RateLimits:
 
     def charge_application(self, application_id: str) -> float:
         return self.applications.take(application_id, self.clock.monotonic())
+
+    def fields(self, application_id: str) -> dict[str, str]:
+        """``RateLimit-Policy`` and ``RateLimit`` of a response (draft-ietf-httpapi-ratelimit-headers): the requests of
+        a burst with the seconds in which they come back, and what is left of them."""
+        left = self.applications.left(application_id, self.clock.monotonic())
+        policy = f'"application";q={self.applications.burst};w={BURST_SECONDS}'
+        return {"RateLimit-Policy": policy, "RateLimit": f'"application";r={left}'}
 
     def charge_address(self, address: str) -> float:
         return self.addresses.take(address, self.clock.monotonic())

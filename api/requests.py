@@ -20,6 +20,8 @@ APPLICATION: web.RequestKey[Application] = web.RequestKey("application", Applica
 ACCESS: web.RequestKey[Access] = web.RequestKey("access", Access)
 CLIENT_ADDRESS: web.RequestKey[str] = web.RequestKey("client_address", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+RATE_LIMIT: web.RequestKey[dict[str, str]] = web.RequestKey("rate_limit", dict)
+"""The response's fields that say how many more requests the application may send."""
 
 
 def application_of(request: web.Request) -> Application:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from api.reference.answers import Problem
-from api.reference.operations import OPERATIONS, WEBHOOKS, Operation
+from api.reference.operations import OPERATIONS, QUERIES, WEBHOOKS, Operation
 
 _REFS: Final = "#/components/schemas/{model}"
 _EVERYWHERE: Final = (405, 429, 500)
@@ -106,6 +106,8 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": answer}
     }
     statuses = {*_EVERYWHERE, *operation.errors, *(() if operation.is_open else _AUTHENTICATED)}
+    if (operation.method, operation.path) in QUERIES and 502 not in operation.errors:
+        statuses |= {400}  # a query parameter that it does not know
     if operation.id == "createToken":
         statuses |= {401}
     if operation.body is not None:

@@ -586,3 +586,12 @@ WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
     }
 )
 """The bodies of deliveries."""
+
+QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
+    {
+        (each.method, each.path): frozenset(query.name for query in each.queries)
+        for each in OPERATIONS
+        if not each.has_page and each.tag != "Health"  # links get parameters on their way, and probes bring theirs
+    }
+)
+"""The query parameters that each method and path takes."""
