@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 
-from common.dns.authority import Authority, Resolve
-from common.dns.questions import Answer, Chain, Outcome, Question, follow_chain
+from common.dns.asked_once import AskedOnce
+from common.dns.authority import MOST_SERVERS, Authority, Resolve
+from common.dns.questions import Answer, Chain, Outcome, follow_chain
 from common.dns.replies import Reply
 from common.records import RecordType
 from common.settings import HostPort
@@ -40,17 +42,20 @@ class Authoritative:
         ends_at: float,
         tenant: str = "",
         most_questions: int = MOST_QUESTIONS,
+        servers_at_once: int = MOST_SERVERS,
         stand_ins: Sequence[HostPort] = (),
     ) -> None:
-        """`ends_at` in the loop's time. `resolve` finds name servers and their addresses. `stand_ins`: configured
-        resolvers that may be authoritative themselves."""
+        """`ends_at` in the loop's time. `resolve` finds name servers and their addresses. `servers_at_once`: of a zone,
+        asked at first; the others where those do not answer soon. `stand_ins`: configured resolvers that may be
+        authoritative themselves."""
         self._authority = authority
         self._resolve = resolve
         self._ends_at = ends_at
         self._tenant = tenant
         self._stand_ins = stand_ins
-        self._answers: dict[tuple[Question, bool], Answer] = {}
+        self._asked = AskedOnce()
         self._questions_left = most_questions
+        self._servers_at_once = servers_at_once
         self._silent: set[HostPort] = set()
 
     async def ask(self, name: str, kind: RecordType) -> Answer:
@@ -67,10 +72,12 @@ class Authoritative:
         return await follow_chain(self.ask, name, goals)
 
     async def _ask_once(self, name: str, kind: RecordType, *, from_parent: bool) -> Answer:
-        key = ((name, kind), from_parent)
-        if key not in self._answers:
-            self._answers[key] = await self._ask(name, kind, from_parent=from_parent)
-        return self._answers[key]
+        ask = partial(self._ask, name, kind, from_parent=from_parent)
+        return await self._asked.ask((name, kind, from_parent), ask)
+
+    def close(self) -> None:
+        """End what is still being asked."""
+        self._asked.close()
 
     async def _ask(self, name: str, kind: RecordType, *, from_parent: bool) -> Answer:
         now = asyncio.get_running_loop().time()
@@ -82,6 +89,7 @@ class Authoritative:
                     self._resolve,
                     self._ask_server,
                     grace_seconds=_GRACE_SECONDS,
+                    at_once=self._servers_at_once,
                     from_parent=from_parent,
                 )
                 if not found and self._stand_ins:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from typing import TypeAlias
 
@@ -62,21 +64,24 @@ class Authority:
         *,
         grace_seconds: float | None = None,
         most_servers: int = MOST_SERVERS,
+        at_once: int = MOST_SERVERS,
         from_parent: bool = False,
     ) -> list[ServerAnswer]:
         """The answers of the servers of the zone that `name` is in, those that could not be asked included.
 
         `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
-        than the first useful reply count as not asked. `from_parent`: where `name` is the apex of a zone, those of the
-        zone above are asked, which know its delegation. Empty if no server can be found.
+        than the first useful reply count as not asked, and only `at_once` servers are asked at first: the next ones
+        when those have no useful reply within that time. `from_parent`: where `name` is the apex of a zone, those of
+        the zone above are asked, which know its delegation. Empty if no server can be found.
         """
         ask = ask or self.ask_server
         zone, servers = await self._nearest(name.partition(".")[2] if from_parent else name, resolve)
         answers: list[ServerAnswer] = []
         for _ in range(_MOST_REFERRALS):
             servers = servers[:most_servers]
-            replies = await _gather([ask(server, name, kind) for server in servers], grace_seconds)
-            answers = [ServerAnswer(server, reply.answer) for server, reply in zip(servers, replies, strict=True)]
+            questions = [partial(ask, server, name, kind) for server in servers]
+            replies = await _gather(questions, grace_seconds, at_once)
+            answers = [ServerAnswer(server, reply.answer) for server, reply in zip(servers, replies, strict=False)]
             referral = next((reply.referral for reply in replies if is_below(reply.referral, zone)), None)
             if referral is None or any(each.answer.outcome.is_known for each in answers):
                 break
@@ -101,7 +106,8 @@ class Authority:
         if not addresses:
             found = await asyncio.gather(*(_resolve_address(name, resolve) for name in referral.names[:_MOST_NAMES]))
             addresses = tuple(values[0] for values in found if values)
-        return [HostPort(address, self._port) for address in addresses if self._may_ask(address)][:MOST_SERVERS]
+        allowed = dict.fromkeys(address for address in addresses if self._may_ask(address))
+        return [HostPort(address, self._port) for address in allowed][:MOST_SERVERS]
 
     def _may_ask(self, address: str) -> bool:
         try:
@@ -115,21 +121,35 @@ async def _resolve_address(name: str, resolve: Resolve) -> tuple[str, ...]:
     return await resolve(name, "A") or await resolve(name, "AAAA")
 
 
-async def _gather(questions: Sequence[Awaitable[Reply]], grace_seconds: float | None) -> list[Reply]:
-    """All replies in order; a question that is given up is a time-out."""
+async def _gather(
+    questions: Sequence[Callable[[], Awaitable[Reply]]], grace_seconds: float | None, at_once: int
+) -> list[Reply]:
+    """The replies of the questions that were asked, the first ones, in order; one that is given up is a time-out."""
     if grace_seconds is None or len(questions) < 2:
-        return await asyncio.gather(*questions)
-    tasks = [asyncio.ensure_future(question) for question in questions]
+        return await asyncio.gather(*(ask() for ask in questions))
+    tasks: list[asyncio.Future[Reply]] = []
     try:
-        waiting: set[asyncio.Future[Reply]] = set(tasks)
-        while waiting and not any(map(_is_useful, set(tasks) - waiting)):
-            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if waiting:
-            await asyncio.wait(waiting, timeout=grace_seconds)
+        has_useful = False
+        while not has_useful and len(tasks) < len(questions):
+            tasks += [asyncio.ensure_future(ask()) for ask in questions[len(tasks) : len(tasks) + at_once]]
+            are_all = len(tasks) == len(questions)
+            has_useful = await _has_useful(tasks, None if are_all else grace_seconds)
+        if not all(task.done() for task in tasks):
+            await asyncio.wait(tasks, timeout=grace_seconds)
         return [task.result() if task.done() else Reply(Answer(Outcome.TIMEOUT)) for task in tasks]
     finally:
         for task in tasks:
             task.cancel()
+
+
+async def _has_useful(tasks: Sequence[asyncio.Future[Reply]], within_seconds: float | None) -> bool:
+    """Wait for a useful reply, or for all of them, and no longer than `within_seconds`."""
+    waiting: set[asyncio.Future[Reply]] = set(tasks)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_seconds):
+            while waiting and not any(map(_is_useful, set(tasks) - waiting)):
+                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    return any(_is_useful(task) for task in tasks if task.done())
 
 
 def _is_useful(task: asyncio.Future[Reply]) -> bool:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
 import aiodns
 
 from common.addresses import AddressPolicy
+from common.dns.asked_once import AskedOnce
 from common.dns.authoritative import Authoritative
 from common.dns.authority import DNS_PORT, Authority
 from common.dns.channels import open_channel, outcome_of, read_result
@@ -31,6 +33,7 @@ SYSTEM_RESOLV_CONF = Path("/etc/resolv.conf")
 
 _SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
 _MAX_SYSTEM_SERVERS = 3  # as the C library's MAXNS
+_ZONE_SERVERS_AT_ONCE = 2  # where many names are asked about: one more than needed, to see that they differ
 
 
 class Resolver:
@@ -67,11 +70,12 @@ class Resolver:
         async with self._room, contextlib.AsyncExitStack() as channels:
             opened = [open_channel(server) for server in servers]
             entered = [await channels.enter_async_context(channel) for channel in opened if channel is not None]
-            yield Pass(entered, self._authority, servers, tenant)
+            with contextlib.closing(Pass(entered, self._authority, servers, tenant)) as questions:
+                yield questions
 
 
 class Pass:
-    """Made by `Resolver.open_pass`. Its time runs from its making.
+    """Made by `Resolver.open_pass`, which closes it. Its time runs from its making.
 
     `authoritative` asks the zones' own servers, which have no cache, within the same time.
     """
@@ -87,21 +91,31 @@ class Pass:
         self._authority = authority
         self._servers = servers
         self._tenant = tenant
-        self._answers: dict[tuple[str, RecordType, str | None], Answer] = {}
+        self._asked = AskedOnce()
         self._ends_at = asyncio.get_running_loop().time() + PASS_SECONDS
         self.authoritative = Authoritative(authority, self._resolve, ends_at=self._ends_at, tenant=tenant)
+        self._opened = [self.authoritative]
+
+    def close(self) -> None:
+        """End what is still being asked."""
+        self._asked.close()
+        for opened in self._opened:
+            opened.close()
 
     def zone_questions(self, most_questions: int) -> Authoritative:
         """As `authoritative`, for a task that asks zones' own servers about many names. Where no server of a zone can
         be found, the resolvers themselves may stand in (`common.dns.authoritative`)."""
-        return Authoritative(
+        opened = Authoritative(
             self._authority,
             self._resolve,
             ends_at=self._ends_at,
             tenant=self._tenant,
             most_questions=most_questions,
+            servers_at_once=_ZONE_SERVERS_AT_ONCE,
             stand_ins=self._servers,
         )
+        self._opened.append(opened)
+        return opened
 
     async def ask(self, name: str, kind: RecordType) -> Answer:
         """CNAMEs are followed by the resolver, unless `kind` is CNAME."""
@@ -135,10 +149,7 @@ class Pass:
         return (await self._ask(name, kind, name)).values
 
     async def _ask(self, name: str, kind: RecordType, owner: str | None) -> Answer:
-        question = (name, kind, owner)
-        if question not in self._answers:
-            self._answers[question] = await self._ask_servers(name, kind, owner)
-        return self._answers[question]
+        return await self._asked.ask((name, kind, owner), partial(self._ask_servers, name, kind, owner))
 
     async def _ask_servers(self, name: str, kind: RecordType, owner: str | None) -> Answer:
         failure = Outcome.TIMEOUT

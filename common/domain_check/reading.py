@@ -3,9 +3,10 @@
 Rules
     what decides comes from zones' own servers (`common.dns.authoritative`); resolvers find those servers, and answer
         about other zones (records that SPF includes, targets of CNAMEs)
-    all questions of a round are asked at once; there are two rounds: what the names have, and whether a wildcard
-        answered. Two questions tell: a wildcard also answers for a name below, which a name of its own would end
-        (RFC 4592 §3.3.1), and the wildcard itself has the same records
+    all questions of a round are asked at once. A name that is to have a CNAME or a zone cut is asked about all types in
+        a second round, if the first has not shown that it does not exist (RFC 8020 §2), is an alias, or another zone's
+    whether a wildcard answered, two more questions tell: a wildcard also answers for a name below, which a name of its
+        own would end (RFC 4592 §3.3.1), and the wildcard itself has the same records
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ MOST_RECORDS = 100
 
 _MOST_QUESTIONS = 4000
 _MOST_INCLUDED = 40  # names that SPF records include: more than ten are an error
-_BESIDE_CNAME: tuple[RecordType, ...] = ("A", "AAAA", "CNAME", "MX", "TXT", "NS", "SRV", "CAA", "PTR")
+_FIRST: frozenset[RecordType] = frozenset({"A", "CNAME", "NS"})  # these tell whether there can be others
+_BESIDE_CNAME: frozenset[RecordType] = _FIRST | {"AAAA", "MX", "TXT", "SRV", "CAA", "PTR"}
 _ADDRESSES: tuple[RecordType, ...] = ("A", "AAAA")
 _PROBE_LABEL = "frontage-wildcard-probe"
 
@@ -62,7 +64,7 @@ def types_to_ask(requested: Iterable[Record], apex: str, certificate_hosts: Iter
     types: Types = {name: {"NS"} for name in hosts_concerned(requested, apex)}
     for record in requested:
         of_name = types.setdefault(owner_name(record, apex), set())
-        of_name |= set(_BESIDE_CNAME) if record.type in ("CNAME", "NS") else {record.type, "CNAME"}
+        of_name |= _BESIDE_CNAME if record.type in ("CNAME", "NS") else {record.type, "CNAME"}
     for host in certificate_hosts:
         name = host
         while name == apex or name.endswith(f".{apex}"):
@@ -80,14 +82,36 @@ async def _read_servers(zone: Authoritative, apex: str) -> tuple[Answer, Answer,
 
 
 async def _read_hosts(zone: Authoritative, apex: str, types: Types) -> Mapping[str, HostView]:
+    first = {name: kinds & _FIRST if kinds >= _BESIDE_CNAME else kinds for name, kinds in types.items()}
+    by_name = await _ask_all(zone, apex, first)
+    rest = {name: types[name] - found.keys() for name, found in by_name.items()}
+    for name, absent in ((name, _absence(by_name[name], name == apex)) for name in list(rest)):
+        if absent is not None:
+            by_name[name] |= dict.fromkeys(rest.pop(name), absent)
+    for name, found in (await _ask_all(zone, apex, rest)).items():
+        by_name[name] |= found
+    cuts = {name: found["NS"].values for name, found in by_name.items() if name != apex and _has_cut(found)}
+    hosts = [_below_cut(HostView(name, found), cuts) for name, found in by_name.items()]
+    return {host.name: host for host in await asyncio.gather(*(_mark_wildcard(zone, apex, host) for host in hosts))}
+
+
+async def _ask_all(zone: Authoritative, apex: str, types: Types) -> dict[str, dict[RecordType, Answer]]:
     wanted = [(name, kind) for name, kinds in types.items() for kind in sorted(kinds)]
     answers = await asyncio.gather(*(_ask(zone, apex, name, kind) for name, kind in wanted))
     by_name: dict[str, dict[RecordType, Answer]] = {name: {} for name in types}
     for (name, kind), answer in zip(wanted, answers, strict=True):
         by_name[name][kind] = answer
-    cuts = {name: found["NS"].values for name, found in by_name.items() if name != apex and _has_cut(found)}
-    hosts = [_below_cut(HostView(name, found), cuts) for name, found in by_name.items()]
-    return {host.name: host for host in await asyncio.gather(*(_mark_wildcard(zone, apex, host) for host in hosts))}
+    return by_name
+
+
+def _absence(found: Mapping[RecordType, Answer], is_apex: bool) -> Answer | None:
+    """The answer to every other type, where these answers tell it."""
+    if not is_apex and _has_cut(found):
+        return Answer(Outcome.NO_DATA)
+    if "CNAME" in found and found["CNAME"].values:
+        return Answer(Outcome.NO_DATA)
+    own = [answer.outcome for kind, answer in found.items() if kind != "NS"]
+    return Answer(Outcome.NO_NAME) if own and set(own) == {Outcome.NO_NAME} else None
 
 
 async def _ask(zone: Authoritative, apex: str, name: str, kind: RecordType) -> Answer:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from ipaddress import ip_network
 
+import dns.message
 import pytest
 
 from bench.lab.knot import Knot, find_knot
@@ -14,6 +16,7 @@ from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
 from common.dns import Outcome, Pass, Resolver
 from common.domain_check.conflicts import Rule, find_conflicts
+from common.domain_check.providers import find_provider
 from common.domain_check.reading import read_zone, unknown_outcome
 from common.domain_check.zone_view import ZoneView
 from common.records import Record, RecordType
@@ -133,6 +136,87 @@ async def test_a_zone_cut_is_found_though_its_servers_are_dead(world: World) -> 
     assert (host.zone_cut, host.delegated_to) == ("sub.shop.test", ("ns.sub.shop.test",))
     assert unknown_outcome(view) is None
     assert [each.rule for each in find_conflicts([wanted], view)] == [Rule.ZONE_CUT]
+
+
+async def test_vanity_name_servers_show_their_provider_by_the_soa(world: World) -> None:
+    soa = "ns-1.awsdns-00.com. awsdns-hostmaster.amazon.com. 1 7200 900 1209600 86400"
+    zone = f"@ SOA {soa}\n@ NS ns1\n@ NS ns2\nns1 A 127.0.0.4\nns2 A 127.0.0.4\n"
+    port = world.parent.address.port
+    async with Knot.serve({"vanity.test": f"$ORIGIN vanity.test.\n$TTL 60\n{zone}"}, host="127.0.0.4", port=port):
+        await world.parent.add("test", "vanity", "NS", "ns1.vanity.test.")
+        await world.parent.add("test", "ns1.vanity", "A", "127.0.0.4")
+
+        view = await world.read("vanity.test")
+
+    assert unknown_outcome(view) is None
+    assert find_provider(view.server_names).name == "vanity.test"
+    assert find_provider(view.server_names, view.soa.values[0]).id == "route53"
+
+
+async def test_a_lame_server_beside_a_good_one_takes_nothing_away(world: World) -> None:
+    """The first name server of the delegation does not have the zone; the second one does."""
+    world.cache.zone.replace(APEX, "NS", "lame.elsewhere.test", f"ns1.{APEX}")
+    world.cache.zone.add("lame.elsewhere.test", "A", PARENT)
+
+    view = await world.read(APEX, record("A", "own", "198.51.100.1"))
+
+    assert unknown_outcome(view) is None
+    assert view.host("own.shop.test").values("A") == ("192.0.2.5",)
+
+
+async def test_only_lame_servers_are_unknown_never_absent(world: World) -> None:
+    world.cache.zone.replace(APEX, "NS", "lame.elsewhere.test")
+    world.cache.zone.add("lame.elsewhere.test", "A", PARENT)
+    await world.parent.remove("test", "shop", "NS")
+    await world.parent.add("test", "shop", "NS", "lame.elsewhere.test.")
+
+    assert unknown_outcome(await world.read(APEX)) is not None
+
+
+class HoldingServer(asyncio.DatagramProtocol):
+    """Answers no question before `wanted` different ones have arrived."""
+
+    def __init__(self, zone: Zone, wanted: int) -> None:
+        self._zone, self._wanted = zone, wanted
+        self._held: dict[tuple[str, str], list[tuple[dns.message.Message, tuple[str, int]]]] = {}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        query = dns.message.from_wire(data)
+        question = query.question[0]
+        self._held.setdefault((str(question.name), str(question.rdtype)), []).append((query, addr))
+        if len(self._held) < self._wanted:
+            return
+        for held in self._held.values():
+            for each, address in held:
+                response = self._zone.answer(each)
+                assert response is not None
+                self.transport.sendto(response.to_wire(), address)  # type: ignore[attr-defined]
+            held.clear()
+
+
+async def test_the_zone_and_the_one_above_are_asked_everything_at_once() -> None:
+    """A check takes as long as the slowest server: no question waits for the answer to another."""
+    zone = Zone()
+    for name, server in (("test", "ns.test"), (APEX, "ns.host.test")):
+        zone.add(name, "NS", server)
+        zone.add(server, "A", PARENT)
+    zone.add(APEX, "SOA", "ns.host.test hostmaster.host.test 1 3600 600 86400 60")
+    zone.add(f"www.{APEX}", "A", "192.0.2.1")
+    loop = asyncio.get_running_loop()
+    async with NameServer.serve(zone) as cache:
+        for records, questions in (((), 2), ((record("A", "www", "192.0.2.2"),), 5)):
+            holding, server = await loop.create_datagram_endpoint(
+                lambda questions=questions: HoldingServer(zone, questions), local_addr=(PARENT, 0)
+            )
+            port = holding.get_extra_info("sockname")[1]
+            resolver = Resolver([HostPort(cache.host, cache.port)], LOOPBACK, authority_port=port)
+            async with resolver.open_pass() as opened:
+                view = await read_zone(opened, APEX, records)
+            holding.close()
+            assert unknown_outcome(view) is None, server
 
 
 async def test_without_a_zone_server_to_find_an_authoritative_resolver_stands_in() -> None:
