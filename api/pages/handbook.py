@@ -93,7 +93,7 @@ class Handbook:
         return self._in_template(page.title, page.html, current=name) if page else None
 
     def show_hits(self, query: str) -> str:
-        """The page of what a search finds; `query` is as somebody typed it."""
+        """The page of what a search finds; `query` is as it was typed."""
         query = query[:_LONGEST_QUERY]
         hits = self.search(query)
         count = {0: "Nothing found", 1: "One section"}.get(len(hits), f"{len(hits)} sections")

@@ -48,7 +48,7 @@ class NoBody(Strict):
 
 class ApplyBody(Strict):
     """POST /connect/flows/:id/apply. `digest` is the plan's that was shown. `credentials` are used for this request
-    and forgotten; which ones, the way says."""
+    and forgotten; the way lists them."""
 
     way: Way
     digest: Text

@@ -1,4 +1,4 @@
-"""Record check: whether records that somebody has just set are in the DNS yet. Writes nothing.
+"""Record check: whether records that were just set are in the DNS yet. Writes nothing.
 
 The verdicts are those of the monitor's checks (`common.record_checks`). Where the zone's own servers have the record, a
 resolver's answer without it is an old one from its cache; its TTL tells when that ends.

@@ -47,7 +47,7 @@ class Move(StrEnum):
     FINISH = "finish"  # monitor
     UNDO = "undo"  # person
     TAKEN_BACK = "taken_back"  # api, or monitor
-    CLOSE = "close"  # person, or monitor when nobody has touched the flow for a day
+    CLOSE = "close"  # person, or monitor after a day without a change
 
 
 _S = State

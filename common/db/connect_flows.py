@@ -31,7 +31,7 @@ from common.errors import FrontageError
 KEPT_DAYS = 30
 """How long a flow is kept after its last change."""
 ABANDONED_SECONDS = 24 * 60 * 60.0
-"""A flow that nobody has touched for so long before anything was written is closed."""
+"""A flow without a change for so long, before anything was written, is closed."""
 MOST_OPEN = 5000
 """Of an application."""
 
@@ -47,7 +47,7 @@ class TooManyOpen(FrontageError):
 
 
 class FlowChanged(FrontageError):
-    """Somebody else has moved the flow meanwhile: read it again."""
+    """Another request or the monitor has changed the flow meanwhile: read it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Flow:
 
     @property
     def is_routine(self) -> bool:
-        """Whether nobody waits for the next step."""
+        """Whether the next step is not awaited by a person at the modal."""
         return self.state in (State.WAITING, State.PROPAGATING) and self.looks > 5
 
     @property

@@ -1,9 +1,8 @@
 """One session with Postgres: opened with every time-out set, its failures classified.
 
 Owns the connect parameters, the JSON codecs and the border at which the driver's errors become
-`DatabaseUnavailable`. The pool, the listener and the change feed all open their connections here. Whoever
-opens a session ends it with ``terminate()``, never with a bare ``close()``: saying good-bye to a frozen server
-takes for ever.
+`DatabaseUnavailable`. The pool, the listener and the change feed all open their connections here. A
+session ends with ``terminate()``, never with a bare ``close()``, which waits for ever for a frozen server.
 """
 
 from __future__ import annotations

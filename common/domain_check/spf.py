@@ -60,7 +60,7 @@ def merge(existing: Sequence[str], requested: Iterable[str], texts: Mapping[str,
 
 
 def is_covered(existing: str, merged: Merged) -> bool:
-    """Whether the existing record already says all that the merged one does."""
+    """Whether the existing record already allows all that the merged one does."""
     return sorted(map(_key, existing.split())) == sorted(map(_key, merged.text.split()))
 
 

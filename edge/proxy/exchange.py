@@ -498,7 +498,11 @@ class Exchange:
             self._break_off()
 
     def _may_retry(self) -> bool:
-        """A reused connection may have been closed by the origin just as we wrote: then nothing was done twice."""
+        """Return whether to send the request once more, on a fresh connection (RFC 9110 §9.2.2).
+
+        The origin may have closed a reused connection just as we wrote. So a request is repeated once, if its method is
+        idempotent, its whole body is kept, and no byte of a response came.
+        """
         return (
             self.reused
             and not self._retried
