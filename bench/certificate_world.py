@@ -58,17 +58,17 @@ class RoleProcess:
         return self._process.pid
 
     async def start(self) -> None:
-        """Returns when it has said that it serves. Raises: `OperatorError`."""
+        """Returns when it has printed ``ready``. Raises: `OperatorError`."""
         with self.log.open("ab") as log:
             self._process = spawn(role_argv(self.role), env=self._environ, stdout=subprocess.PIPE, stderr=log)
         assert self._process.stdout is not None
         async with asyncio.timeout(_READY_SECONDS):
-            said = await asyncio.to_thread(self._process.stdout.readline)
-        if said != b"ready\n":
+            answer = await asyncio.to_thread(self._process.stdout.readline)
+        if answer != b"ready\n":
             raise OperatorError(f"the {self.role} does not serve: see {self.log}")
 
     async def kill(self) -> None:
-        """As kill -9 does, at whatever it is doing."""
+        """As kill -9 does."""
         if self._process is not None:
             self._process.kill()
             await exited(self._process)
@@ -116,7 +116,7 @@ class World:
         self.postgres.process.kill()
         await exited(self.postgres.process)
         self.postgres.launch()
-        while not self.postgres.is_ready():  # noqa: ASYNC110 - it says so in a file
+        while not self.postgres.is_ready():  # noqa: ASYNC110 - its only sign is a file
             await asyncio.sleep(0.02)
 
 
@@ -137,9 +137,9 @@ class Partner:
 
     async def change(self, method: str, path: str, **body: Any) -> None:
         """Raises: `OperatorError` unless it is 200."""
-        status, said = await self.ask(method, path, body)
+        status, answer = await self.ask(method, path, body)
         if status != 200:
-            raise OperatorError(f"{method} {path} {body} said {status}: {said}")
+            raise OperatorError(f"{method} {path} {body} was answered {status}: {answer}")
 
     async def secure(self, domain: str) -> None:
         await self.change("POST", "/ssl", domain=domain, applicationUrl=self.origin)
@@ -149,10 +149,10 @@ class Partner:
 
     async def status(self, domain: str) -> str:
         """``active`` or ``inactive``, as Secure has it."""
-        status, said = await self.ask("GET", f"/ssl?domain={domain}")
+        status, answer = await self.ask("GET", f"/ssl?domain={domain}")
         if status != 200:
-            raise OperatorError(f"GET /ssl?domain={domain} said {status}: {said}")
-        return str(said["sslStatus"])
+            raise OperatorError(f"GET /ssl?domain={domain} was answered {status}: {answer}")
+        return str(answer["sslStatus"])
 
 
 @asynccontextmanager

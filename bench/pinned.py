@@ -26,7 +26,7 @@ class LoadFailed(OperatorError):
 
 @contextlib.contextmanager
 def program(argv: Sequence[str], *, core: int, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`argv` on `core`, within the block; what it says is in `log`."""
+    """`argv` on `core`, within the block; its output goes to `log`."""
     with log.open("ab") as output:
         process = spawn(
             ["taskset", "-c", str(core), *argv],
@@ -45,7 +45,7 @@ def program(argv: Sequence[str], *, core: int, log: Path, **variables: str) -> I
 async def server(argv: Sequence[str], *, core: int, log: Path, port: int, **variables: str) -> AsyncIterator[int]:
     """The pid of a program that has begun to listen on `port`.
 
-    Raises: `OperatorError` with the last of what it said, if it does not.
+    Raises: `OperatorError` with the last line of its output, if it does not.
     """
     with program(argv, core=core, log=log, **variables) as process:
         deadline = time.monotonic() + _START_SECONDS
@@ -62,7 +62,7 @@ def module(name: str, *arguments: str) -> list[str]:
 
 
 async def last_line(argv: Sequence[str], *, core: int, seconds: float) -> str:
-    """What a load that is to end by itself says in the end.
+    """The last line of output of a load that ends by itself.
 
     Raises: `LoadFailed`.
     """
@@ -72,22 +72,22 @@ async def last_line(argv: Sequence[str], *, core: int, seconds: float) -> str:
     assert process.stdout is not None
     try:
         async with asyncio.timeout(seconds):
-            said = (await asyncio.to_thread(process.stdout.read)).decode("utf-8", "replace").strip().splitlines()
+            lines = (await asyncio.to_thread(process.stdout.read)).decode("utf-8", "replace").strip().splitlines()
             status = await exited(process)
     except TimeoutError:
         raise LoadFailed(f"{' '.join(argv[:3])} … did not end within {seconds:g} seconds") from None
     finally:
         process.kill()
         process.communicate()
-    if status or not said:
-        raise LoadFailed(f"{' '.join(argv[:3])} …: {said[-1] if said else f'status {status}'}")
-    return said[-1]
+    if status or not lines:
+        raise LoadFailed(f"{' '.join(argv[:3])} …: {lines[-1] if lines else f'status {status}'}")
+    return lines[-1]
 
 
 def last_words(log: Path) -> str:
     """The last line of it."""
-    said = log.read_text("utf-8", "replace").strip().splitlines()
-    return said[-1] if said else "it gave no reason"
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it gave no reason"
 
 
 async def _is_listening(port: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiohttp
 
-from bench.monitor_faults.told import Told
+from bench.monitor_faults.notifications import Notifications
 from bench.monitor_faults.world import ADDRESS, TTL_SECONDS, World, now
 
 _PRESENT_HOSTS = ("h0", "h1", "h2", "h3", "h4", "h5")
@@ -72,15 +72,15 @@ class Name:
     may_be: set[State] = field(default_factory=lambda: {None})
 
     def learn(self, change: Change, status: int | None) -> bool:
-        """What an answer tells of it; None: there was none. Returns whether such an answer was possible."""
+        """Take the state from an answer; None: there was none. Returns whether such an answer was possible."""
         done = {change.leads_to(state) for state in self.may_be if change.is_accepted(state)}
         refused = {state for state in self.may_be if not change.is_accepted(state)}
         if status is None or status >= 500:
             self.may_be |= done
             return True
-        told = done if status < 300 else refused
-        self.may_be = told or self.may_be | done
-        return bool(told)
+        possible = done if status < 300 else refused
+        self.may_be = possible or self.may_be | done
+        return bool(possible)
 
     def see(self, state: State) -> bool:
         """What was read, while nothing was under way. Returns whether it was possible."""
@@ -90,7 +90,7 @@ class Name:
 
 
 class Partners:
-    """Made and told to `run`, `verify` and `audit` by the run. Mutable state: its names."""
+    """The run makes it and calls `run`, `verify` and `audit`. Mutable state: its names."""
 
     def __init__(self, world: World, names: int) -> None:
         """Half of the names are changed one by one, half by batches."""
@@ -112,15 +112,15 @@ class Partners:
         """Everything runs again: is everything as it was answered, and do checks find what is so?"""
         await asyncio.gather(*(self._verify(name) for name in self._names))
 
-    def audit(self, told: Told) -> None:
-        """Every record that is missing now was told of."""
+    def audit(self, sent: Notifications) -> None:
+        """Every record that is missing now was notified."""
         for name in self._names:
             [state] = name.may_be
-            events = told.events.get(name.domain, ())
-            untold = _missing(state) - {host for event in events for host in event.hosts}
-            if untold:
+            events = sent.events.get(name.domain, ())
+            unsent = _missing(state) - {host for event in events for host in event.hosts}
+            if unsent:
                 self._world.counts.missed_transitions += 1
-                self._world.counts.say(f"{sorted(untold)} of {name.domain} are missing, and nobody told")
+                self._world.counts.say(f"{sorted(unsent)} of {name.domain} are missing, without an event")
 
     # One by one -------------------------------------------------------------------------------------------
 
@@ -128,23 +128,23 @@ class Partners:
         while time.monotonic() < ends_at:
             change = Change(*self._world.random.choice(_CHANGES), self._draw_hosts())
             path = f"/monitor/domains/{name.domain}/records" if change.is_of_records else "/monitor/domains"
-            status, said = await self._ask(change.method, path, _body(name.domain, change.hosts))
+            status, answer = await self._ask(change.method, path, _body(name.domain, change.hosts))
             before = set(name.may_be)
             if not name.learn(change, status):
-                self._is_lost(f"{change} of {name.domain} said {status} {said}, which was {_words(before)}")
+                self._is_lost(f"{change} of {name.domain} was answered {status} {answer}, which was {_words(before)}")
             await self._pause()
             state = await self._read(name)
             if state is not None and not name.see(state[0]):
-                self._is_lost(f"{name.domain} is {_words({state[0]})} after {change} said {status}")
+                self._is_lost(f"{name.domain} is {_words({state[0]})} after {change} was answered {status}")
 
     async def _read(self, name: Name) -> tuple[State] | None:
         """None if that was not answered."""
-        status, said = await self._ask("GET", f"/monitor/domains/{name.domain}/records")
+        status, answer = await self._ask("GET", f"/monitor/domains/{name.domain}/records")
         if status == 404:
             return (None,)
         if status != 200:
             return None
-        return (frozenset(record["host"] for record in said),)
+        return (frozenset(record["host"] for record in answer),)
 
     # In batches -------------------------------------------------------------------------------------------
 
@@ -161,29 +161,29 @@ class Partners:
         body = {"domains": [_body(name.domain, change.hosts) for name in names]}
         was_unanswered = False
         while True:
-            status, said = await self._ask(change.method, "/monitor/domains/batch", body)
+            status, answer = await self._ask(change.method, "/monitor/domains/batch", body)
             if status == 201:
                 break
             was_unanswered = True
             await asyncio.sleep(_RETRY_SECONDS)
         self._world.counts.batches += 1
-        failed = await self._wait_for_batch(said["request_id"])
+        failed = await self._wait_for_batch(answer["request_id"])
         if failed is None:
-            self._is_lost(f"batch {said} is not over")
+            self._is_lost(f"batch {answer} is not over")
             return
         for name in names:
             if was_unanswered:
                 name.learn(change, None)
             if not name.learn(change, 400 if name.domain in failed else 200):
-                self._is_lost(f"{change} of {name.domain} in batch {said['request_id']}: failed {sorted(failed)}")
+                self._is_lost(f"{change} of {name.domain} in batch {answer['request_id']}: failed {sorted(failed)}")
 
     async def _wait_for_batch(self, batch_id: str) -> set[str] | None:
         """The domains that failed; None if it is not over in time."""
         deadline = time.monotonic() + _BATCH_SECONDS
         while time.monotonic() < deadline:
-            status, said = await self._ask("GET", f"/monitor/domains/batch/status/{batch_id}")
-            if status == 200 and said["status"] != "IN_PROGRESS":
-                failed = said.get("failedDomains", {"domains": []})
+            status, answer = await self._ask("GET", f"/monitor/domains/batch/status/{batch_id}")
+            if status == 200 and answer["status"] != "IN_PROGRESS":
+                failed = answer.get("failedDomains", {"domains": []})
                 return {item["domain"] for item in failed["domains"]}
             await asyncio.sleep(_RETRY_SECONDS)
         return None
@@ -210,25 +210,25 @@ class Partners:
 
     async def _is_found(self, name: Name, state: State) -> bool:
         """Whether the last check found what is so."""
-        status, said = await self._ask("GET", f"/monitor/domains/{name.domain}")
+        status, answer = await self._ask("GET", f"/monitor/domains/{name.domain}")
         if state is None:
             return status == 404
-        if status != 200 or said["records_missing"] is None:
+        if status != 200 or answer["records_missing"] is None:
             return False
-        present, missing = ({record["host"] for record in said[f"records_{each}"]} for each in ("present", "missing"))
+        present, missing = ({record["host"] for record in answer[f"records_{each}"]} for each in ("present", "missing"))
         return bool(missing == _missing(state) and present == state - missing)
 
     # ------------------------------------------------------------------------------------------------------
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int | None, Any]:
-        """The status, None where there was no answer, and what was said."""
+        """The status, None where there was none, and the answer's body."""
         try:
-            status, said = await self._world.partner.ask(method, path, body)
+            status, answer = await self._world.partner.ask(method, path, body)
         except (aiohttp.ClientError, TimeoutError):
-            status, said = None, {}
+            status, answer = None, {}
         if method != "GET":
             self._count(status)
-        return status, said
+        return status, answer
 
     def _count(self, status: int | None) -> None:
         counts = self._world.counts

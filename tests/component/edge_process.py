@@ -85,7 +85,7 @@ def _without_uvloop(directory: Path) -> list[str]:
 
 
 class EdgeProcess:
-    """An edge with `workers` workers, run as `python -m module`. Whoever creates it must `end` it."""
+    """An edge with `workers` workers, run as `python -m module`. Its creator must `end` it."""
 
     def __init__(self, state_dir: Path, *, workers: int, module: str, **env: str) -> None:
         self.state_dir = state_dir
@@ -127,21 +127,21 @@ class EdgeProcess:
         self._seen.add(self.process.pid)
 
     async def start(self, **env: str) -> None:
-        """Returns when it has said ``ready``."""
+        """Returns when it has printed ``ready``."""
         self.launch(**env)
         assert self.process.stdout
         os.set_blocking(self.process.stdout.fileno(), False)
-        said = b""
+        printed = b""
 
         def is_ready() -> bool:
-            nonlocal said
+            nonlocal printed
             assert self.process.stdout
             assert self.process.poll() is None, self.log()
-            said += self.process.stdout.read() or b""
-            return said.endswith(b"\n")
+            printed += self.process.stdout.read() or b""
+            return printed.endswith(b"\n")
 
         await until(is_ready)
-        assert said == b"ready\n"
+        assert printed == b"ready\n"
 
     def log(self) -> str:
         return (self.state_dir / "log").read_text()
@@ -170,7 +170,7 @@ class EdgeProcess:
                 await asyncio.sleep(0.05)
 
     async def draining(self) -> None:
-        """Returns when its workers have been told that it ends."""
+        """Returns when it has begun to end."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while (await self.admin_json("/readyz"))["message"] == "ready":
                 await asyncio.sleep(0.02)
@@ -195,12 +195,12 @@ class EdgeProcess:
         return set(filter(is_alive, self._seen))
 
     async def serving(self) -> int:
-        """The pid of the generation on duty."""
+        """The pid of the active generation."""
         pid: int = (await self.admin_json("/readyz"))["supervisor"]
         return pid
 
     async def upgraded(self, *before: int) -> int:
-        """The pid of the generation on duty, once it is none of these."""
+        """The pid of the active generation, once it is none of these."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while (pid := await self.serving()) in before:
             assert time.monotonic() < deadline, self.log()

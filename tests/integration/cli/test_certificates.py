@@ -36,7 +36,7 @@ async def go_live(database: Database) -> None:
         await orders.record_live(connection, order, now + timedelta(days=60), {"order": 0.1, "live": 0.01})
 
 
-def said(env: dict[str, str], *arguments: str) -> str:
+def output(env: dict[str, str], *arguments: str) -> str:
     done = frontage.run("certificate", *arguments, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -50,27 +50,27 @@ def refused(env: dict[str, str], *arguments: str) -> str:
 
 async def test_renewal_and_revocation_are_written_down_for_a_monitor(database: Database, env: dict[str, str]) -> None:
     await go_live(database)
-    shown = json.loads(said(env, "show", DOMAIN.upper()))
+    shown = json.loads(output(env, "show", DOMAIN.upper()))
     assert (shown["state"], shown["kind"], shown["seconds"]) == ("issued", "renewal", {"order": 0.1, "live": 0.01})
-    said(env, "renew", DOMAIN)
+    output(env, "renew", DOMAIN)
     order = await parts.order_of(database)
     assert order is not None
     assert (order["state"], order["kind"]) == ("running", "manual")
-    said(env, "revoke", DOMAIN, "--reason", "keyCompromise")
+    output(env, "revoke", DOMAIN, "--reason", "keyCompromise")
     [revocation] = await parts.fetch(database, "select domain, chain, issuer, reason from revocations")
     assert revocation == {"domain": DOMAIN, "chain": "chain", "issuer": CA, "reason": 1}
     order = await parts.order_of(database)
     assert order is not None
     assert (order["state"], order["kind"]) == ("running", "replacement")
     assert "not being revoked already" in refused(env, "revoke", DOMAIN)
-    [shown_revocation] = json.loads(said(env, "show", DOMAIN))["revocations"]
+    [shown_revocation] = json.loads(output(env, "show", DOMAIN))["revocations"]
     assert (shown_revocation["reason"], shown_revocation["revokedAt"]) == ("keyCompromise", None)
 
 
 async def test_kept_certificate_of_a_deleted_domain_can_be_revoked(database: Database, env: dict[str, str]) -> None:
     await go_live(database)
     await parts.remove(database)
-    said(env, "revoke", DOMAIN)
+    output(env, "revoke", DOMAIN)
     async with database.transaction() as connection:
         assert not await certificates.adopt(connection, DOMAIN, APPLICATION)
 
@@ -82,19 +82,19 @@ async def test_unknown_names_are_one_line(env: dict[str, str]) -> None:
 
 
 async def test_limits_say_what_is_used_and_when_there_is_room(database: Database, env: dict[str, str]) -> None:
-    assert "nothing counts now" in said(env, "limits")
+    assert "nothing counts now" in output(env, "limits")
     for name in ("a", "b"):
         await parts.power(database, f"{name}.customer.example")
     async with database.transaction() as connection:
         for order in await orders.claim(connection, most=2, lease_seconds=60):
             await ca_ledger.reserve(connection, order, CA, ca_ledger.Limits(), "new", is_exempt=False)
-    told = {each["limit"]: each for each in json.loads(said(env, "limits", "--json"))}
-    account, registered = told["orders_per_account"], told["certificates_per_registered_domain"]
+    limits = {each["limit"]: each for each in json.loads(output(env, "limits", "--json"))}
+    account, registered = limits["orders_per_account"], limits["certificates_per_registered_domain"]
     assert (account["used"], account["most"], account["subject"]) == (2, 2, "")
     slot = datetime.fromisoformat(account["nextSlotAt"]) - datetime.now(UTC)
     assert timedelta(hours=2, minutes=58) < slot <= timedelta(hours=3)
     assert (registered["used"], registered["subject"], registered["nextSlotAt"]) == (2, "customer.example", None)
-    table = said(env, "limits")
+    table = output(env, "limits")
     assert CA in table.splitlines()
     assert "2 / 2" in table
     assert "customer.example" in table

@@ -42,14 +42,14 @@ async def power(database: Database, application_id: str, *names: str) -> None:
             await domains.power(connection, name, application_id, "https://origin.test", None)
 
 
-def said(env: dict[str, str], *arguments: str) -> str:
+def output(env: dict[str, str], *arguments: str) -> str:
     done = frontage.run(*arguments, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def as_json(env: dict[str, str], *arguments: str) -> Any:
-    return json.loads(said(env, *arguments, "--json"))
+    return json.loads(output(env, *arguments, "--json"))
 
 
 def refused(env: dict[str, str], *arguments: str) -> str:
@@ -73,10 +73,10 @@ async def test_domains_are_listed_in_pages_and_by_what_they_are(database: Databa
     rest = as_json(env, "domain", "list", "--after", page["next"])
     assert [each["domain"] for each in rest["domains"]] == ["a2.customer.test", "b0.customer.test"]
     assert rest["next"] is None
-    assert said(env, "domain", "list", "--application", "b") == "b0.customer.test  power  active  b\n"
-    assert said(env, "domain", "list", "--product", "secure") == "a1.customer.test  secure  inactive  a\n"
-    assert said(env, "domain", "list", "--status", "inactive", "--application", "a").count("\n") == 1
-    assert said(env, "domain", "list", "--application", "nobody") == ""
+    assert output(env, "domain", "list", "--application", "b") == "b0.customer.test  power  active  b\n"
+    assert output(env, "domain", "list", "--product", "secure") == "a1.customer.test  secure  inactive  a\n"
+    assert output(env, "domain", "list", "--status", "inactive", "--application", "a").count("\n") == 1
+    assert output(env, "domain", "list", "--application", "nobody") == ""
 
 
 async def test_a_name_is_shown_with_its_holder_and_those_before(database: Database, env: dict[str, str]) -> None:
@@ -90,14 +90,14 @@ async def test_a_name_is_shown_with_its_holder_and_those_before(database: Databa
     assert [(each["product"], each["status"]) for each in shown["products"]] == [("power", "active")]
     assert [each["applicationId"] for each in shown["formerHolders"]] == ["a"]
     assert shown["order"]["state"] == "running"
-    assert f"{SHOP}: held by b (Partner b)" in said(env, "domain", "show", SHOP)
+    assert f"{SHOP}: held by b (Partner b)" in output(env, "domain", "show", SHOP)
     assert as_json(env, "domain", "show", "a.partner.test")["isCnameTarget"] is True
 
 
 async def test_a_released_name_is_free_and_forgets_its_holders(database: Database, env: dict[str, str]) -> None:
     await power(database, "a", SHOP)
 
-    assert said(env, "domain", "release", SHOP).startswith(f"{SHOP} is free: application a has lost it")
+    assert output(env, "domain", "release", SHOP).startswith(f"{SHOP} is free: application a has lost it")
 
     shown = as_json(env, "domain", "show", SHOP)
     assert (shown["application"], shown["products"], shown["formerHolders"]) == (None, [], [])
@@ -131,7 +131,7 @@ async def test_a_name_is_transferred_without_its_settings(database: Database, en
     async with database.transaction() as connection:
         await domains.secure(connection, SHOP, "a", None, "https://elsewhere.test")
 
-    said(env, "domain", "transfer", "b", SHOP, "--application-url", "https://new.test")
+    output(env, "domain", "transfer", "b", SHOP, "--application-url", "https://new.test")
 
     products = as_json(env, "domain", "show", SHOP)["products"]
     assert {each["product"] for each in products} == {"power", "secure"}
@@ -165,7 +165,7 @@ async def test_an_application_is_deleted_once_its_id_is_typed(database: Database
     done = delete("a\n")
     assert (done.returncode, json.loads(done.stdout)["removed"]["domains"]) == (0, 2), done.stderr
     assert [each["domain"] for each in as_json(env, "domain", "list")["domains"]] == ["kept.customer.test"]
-    assert [each["applicationId"] for each in json.loads(said(env, "app", "list"))] == ["b"]
+    assert [each["applicationId"] for each in json.loads(output(env, "app", "list"))] == ["b"]
     assert "there is no application a" in refused(env, "app", "delete", "a", "--yes")
     assert "was another application's" in refused(
         env, "app", "create", "--name", "C", "--cname-target", "a.partner.test"
@@ -184,7 +184,7 @@ async def test_recheck_makes_the_domains_order_due_at_once(database: Database, e
     async with database.transaction() as connection:
         await connection.execute("update orders set due_at = now() + interval '12 hours'")
 
-    assert f"frontage domain show {SHOP}" in said(env, "domain", "recheck", SHOP)
+    assert f"frontage domain show {SHOP}" in output(env, "domain", "recheck", SHOP)
 
     async with database.connection() as connection:
         assert await connection.fetchval("select due_at <= now() and recheck_requested_at is not null from orders")

@@ -1,4 +1,4 @@
-"""`frontage master-key …`: another master key under a system that runs, whatever happens to the command."""
+"""`frontage master-key …`: another master key under a running system, with the command killed at any step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def env(dsn: str, tmp_path: Path, keyring: Keyring) -> dict[str, str]:
     return frontage.environment(tmp_path, DATABASE_URL=dsn)
 
 
-def said(env: dict[str, str], *arguments: str) -> str:
+def output(env: dict[str, str], *arguments: str) -> str:
     done = frontage.run("master-key", *arguments, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -117,7 +117,7 @@ async def test_everything_is_sealed_anew_and_the_old_key_is_gone(
     before = await opened(database, keyring)
     [old] = read_key_file(key_file)
     owner = key_file.stat()
-    out = said(env, "rotate", *NO_GRACE)
+    out = output(env, "rotate", *NO_GRACE)
     [new] = read_key_file(key_file)
     assert new.id != old.id
     assert new.id.hex() in out
@@ -154,7 +154,7 @@ async def test_rotation_killed_at_any_moment_is_gone_on_with(
             process.wait()
         assert await opened(database, keyring) == before
         load_keyring(key_file)
-    said(env, "rotate", *NO_GRACE)
+    output(env, "rotate", *NO_GRACE)
     [new] = read_key_file(key_file)
     assert new.id != old.id
     assert await opened(database, load_keyring(key_file)) == before
@@ -183,7 +183,7 @@ async def test_what_is_sealed_meanwhile_is_sealed_under_the_new_key(
         return number
 
     renewing = asyncio.create_task(renew_all_the_time())
-    await asyncio.to_thread(said, env, "rotate", *NO_GRACE)
+    await asyncio.to_thread(output, env, "rotate", *NO_GRACE)
     stop.set()
     assert await renewing > 10
     await opened(database, load_keyring(key_file))
@@ -194,18 +194,18 @@ async def test_key_can_be_added_first_and_the_old_one_kept(
 ) -> None:
     await fill(database, keyring)
     [old] = read_key_file(key_file)
-    said(env, "add")
+    output(env, "add")
     assert frontage.run("master-key", "add", env=env).returncode == 1
     first, second = read_key_file(key_file)
     assert first == old
     assert key_id_of(keyring.seal(b"", "")) == old.id  # it opens, and seals nothing yet
-    sealed = said(env, "rotate", "--keep-old", *NO_GRACE).split()
+    sealed = output(env, "rotate", "--keep-old", *NO_GRACE).split()
     assert read_key_file(key_file) == (second, old)
-    shown = said(env, "show").split()
+    shown = output(env, "show").split()
     assert shown.index(second.id.hex()) < shown.index(old.id.hex())
     assert "secrets" in sealed
     assert "secrets" in shown  # what one command counts has one name
-    said(env, "rotate", *NO_GRACE)
+    output(env, "rotate", *NO_GRACE)
     assert read_key_file(key_file) == (second,)
 
 
@@ -221,7 +221,7 @@ async def test_old_key_stays_while_something_is_damaged(
     assert len(read_key_file(key_file)) == 2
     async with database.transaction() as connection:
         await connection.execute("update applications set service_auth = null")
-    said(env, "rotate", *NO_GRACE)
+    output(env, "rotate", *NO_GRACE)
     assert len(read_key_file(key_file)) == 1
 
 
@@ -276,8 +276,8 @@ async def test_envelopes_of_before_open_and_are_sealed_anew_for_edges(
     assert refused.returncode == 1
     assert "run `frontage master-key rotate` first" in refused.stderr
     assert not edge_file.exists()
-    said(env, "rotate", *NO_GRACE)
-    said(env, *arguments)
+    output(env, "rotate", *NO_GRACE)
+    output(env, *arguments)
     assert edge_file.stat().st_mode & 0o777 == 0o600
     assert await opened(database, load_keyring(key_file)) == before
     edge = load_keyring(edge_file)

@@ -1,4 +1,4 @@
-"""Whatever happens to an order, in whatever order: one certificate at most in service, and in the end exactly one."""
+"""After any sequence of steps, at most one certificate of an order is in service, and in the end exactly one."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Story:
     holder: str | None = None
     issued: int = 0
 
-    async def take(self, step: str, who: str) -> None:
+    async def take(self, step: str, worker: str) -> None:
         if step == "power" and self.owner is None:
-            await parts.power(self.database, application_id=who)
-            self.owner = who
+            await parts.power(self.database, application_id=worker)
+            self.owner = worker
         elif step == "remove" and self.owner is not None:
             await parts.remove(self.database)
             self.owner = self.holder = None
@@ -45,25 +45,25 @@ class Story:
         elif step == "come due":
             await self.execute("update orders set due_at = now()")
         elif step == "claim":
-            await self.claim(who)
-        elif step in ("issue", "record live", "fail") and who in self.claims:
-            await self.work(step, who)
+            await self.claim(worker)
+        elif step in ("issue", "record live", "fail") and worker in self.claims:
+            await self.work(step, worker)
 
     async def execute(self, statement: str) -> None:
         async with self.database.transaction() as connection:
             await connection.execute(statement)
 
-    async def claim(self, who: str) -> bool:
+    async def claim(self, worker: str) -> bool:
         async with self.database.transaction() as connection:
             claimed = await orders.claim(connection, most=1, lease_seconds=60)
         if claimed:
             assert self.owner == claimed[0].application_id
-            self.claims[who] = claimed[0]
-            self.holder = who
+            self.claims[worker] = claimed[0]
+            self.holder = worker
         return bool(claimed)
 
-    async def work(self, step: str, who: str) -> None:
-        claim = self.claims[who]
+    async def work(self, step: str, worker: str) -> None:
+        claim = self.claims[worker]
         before = await self.rows()
         try:
             async with self.database.transaction() as connection:
@@ -74,13 +74,13 @@ class Story:
                 else:
                     await orders.postpone(connection, claim, delay_seconds=0, last_error="failed")
         except FenceLost:
-            assert who != self.holder
-        if who != self.holder:
+            assert worker != self.holder
+        if worker != self.holder:
             assert await self.rows() == before
         if step == "issue":
             self.issued += 1
         else:
-            del self.claims[who]
+            del self.claims[worker]
 
     async def rows(self) -> object:
         return [
@@ -110,19 +110,19 @@ async def test_any_story_ends_with_one_certificate_of_the_owner(
             await connection.execute(f"delete from {table}")
     for application in (APPLICATION, OTHER_APPLICATION):
         await parts.add_application(database, application)
-    told = Story(database)
-    for step, who in story:
-        await told.take(step, who)
-        assert await told.in_service() in ([], [told.owner])
+    subject = Story(database)
+    for step, worker in story:
+        await subject.take(step, worker)
+        assert await subject.in_service() in ([], [subject.owner])
 
-    await told.take("lapse", "")
-    await told.take("come due", "")
-    while await told.claim("0"):  # a worker with no more bad luck
-        if told.claims["0"].state != "issued":
-            await told.work("issue", "0")
-        await told.work("record live", "0")
-    assert await told.in_service() == ([told.owner] if told.owner else [])
+    await subject.take("lapse", "")
+    await subject.take("come due", "")
+    while await subject.claim("0"):  # a worker without failures
+        if subject.claims["0"].state != "issued":
+            await subject.work("issue", "0")
+        await subject.work("record live", "0")
+    assert await subject.in_service() == ([subject.owner] if subject.owner else [])
     order = await parts.order_of(database)
     assert (order and (order["state"], order["lease_until"], order["attempts"])) == (
-        ("issued", None, 0) if told.owner else None
+        ("issued", None, 0) if subject.owner else None
     )

@@ -41,13 +41,13 @@ async def order_of(database: Database, domain: str = DOMAIN) -> dict[str, Any]:
     return order
 
 
-async def told(database: Database) -> list[tuple[str, str]]:
-    """What the domain's owner heard: product and status."""
+async def statuses_sent(database: Database) -> list[tuple[str, str]]:
+    """The events of the application, oldest first: product and status."""
     async with database.connection() as connection:
-        heard = await events.list_events(connection, APPLICATION, before=None, limit=100)
+        listed = await events.list_events(connection, APPLICATION, before=None, limit=100)
     return [
         (event.type.removeprefix("domain."), event.fields[f"{event.type.removeprefix('domain.')}_status"])
-        for event in reversed(heard)
+        for event in reversed(listed)
     ]
 
 
@@ -119,7 +119,7 @@ async def test_renewal_asked_for_runs_at_once_and_holds_nobody(
             async with shop.transaction() as connection:
                 await orders.request_renewal(connection, DOMAIN, OTHER_APPLICATION)
     assert issuer.placed == [DOMAIN, DOMAIN]
-    assert await told(shop) == [("power", "success"), ("power", "success")]
+    assert await statuses_sent(shop) == [("power", "success"), ("power", "success")]
 
 
 async def test_order_carried_on_by_another_monitor_keeps_its_place_and_key(
@@ -207,7 +207,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
         assert (order["state"], order["last_error"]) == ("issued", DNS_MOVED_AWAY)
         assert order["due_at"] < datetime.now(UTC) + timedelta(hours=12)
 
-        dns.leads_to_us = None  # an outage tells nothing
+        dns.leads_to_us = None  # an outage is no evidence
         await make_due(shop, renew=True)
         await until(is_looked_after(shop))
         assert await status_of(shop) == ["inactive", "inactive"]
@@ -223,7 +223,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
     assert issuer.placed == [DOMAIN, DOMAIN]
     both = [("power", "success"), ("secure", "success")]
     failed = [("power", "failed"), ("secure", "failed")]
-    assert await told(shop) == [*both, *failed, *both, *both]  # live, left, back, renewed
+    assert await statuses_sent(shop) == [*both, *failed, *both, *both]  # live, left, back, renewed
 
 
 async def moved_away(shop: Database, issuer: LimitedIssuer, keys: Keyring, dns: Dns) -> None:
@@ -318,11 +318,11 @@ async def test_new_domain_that_leaves_before_its_certificate_costs_the_authority
 
         await until(has_left)
     assert issuer.placed == [DOMAIN]
-    assert (await order_of(shop))["state"] == "failed"  # nobody is held
-    assert await told(shop) == [("power", "failed")]
+    assert (await order_of(shop))["state"] == "failed"  # no client is held
+    assert await statuses_sent(shop) == [("power", "failed")]
 
 
-# Told ------------------------------------------------------------------------------------------------------
+# Events ------------------------------------------------------------------------------------------------------
 
 
 async def test_owner_is_told_once_of_a_run_of_failures_and_of_its_end(
@@ -333,16 +333,16 @@ async def test_owner_is_told_once_of_a_run_of_failures_and_of_its_end(
         await parts.power(shop)
         await parts.power(shop, product="secure")
         await parts.until_live(shop, seconds=30)
-    assert await told(shop) == [
+    assert await statuses_sent(shop) == [
         ("power", "failed"),
         ("secure", "failed"),
         ("power", "success"),
         ("secure", "success"),
     ]
     async with shop.connection() as connection:
-        heard = await events.list_events(connection, APPLICATION, before=None, limit=10)
-    assert {(event.domain, event.subdomain) for event in heard} == {("customer.example", "shop")}
-    assert heard[-1].fields["reason"] == "the authority is out to lunch"
+        listed = await events.list_events(connection, APPLICATION, before=None, limit=10)
+    assert {(event.domain, event.subdomain) for event in listed} == {("customer.example", "shop")}
+    assert listed[-1].fields["reason"] == "the authority is out to lunch"
 
 
 # Revoked ---------------------------------------------------------------------------------------------------

@@ -131,44 +131,44 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        for who in range(WRITER_COUNT):
+        for index in range(WRITER_COUNT):
             self.write_and_commit(
-                who, [("set application", 0, 0), *(("set route", number, number) for number in range(6))]
+                index, [("set application", 0, 0), *(("set route", number, number) for number in range(6))]
             )
         self.back_up()
         self.catch_up()
 
     # Writers ---------------------------------------------------------------------------------------------
 
-    @rule(who=WRITERS, operations=WORK)
-    def write(self, who: int, operations: list[tuple[str, int, int]]) -> None:
-        self.run(self.write_all(who, operations))
+    @rule(index=WRITERS, operations=WORK)
+    def write(self, index: int, operations: list[tuple[str, int, int]]) -> None:
+        self.run(self.write_all(index, operations))
 
-    @rule(who=WRITERS, operations=WORK)
-    def write_and_commit(self, who: int, operations: list[tuple[str, int, int]]) -> None:
-        self.write(who, operations)
-        self.commit(who)
+    @rule(index=WRITERS, operations=WORK)
+    def write_and_commit(self, index: int, operations: list[tuple[str, int, int]]) -> None:
+        self.write(index, operations)
+        self.commit(index)
 
-    @rule(who=WRITERS, operations=WORK, at=st.integers(0, 40))
-    def write_during_a_catch_up(self, who: int, operations: list[tuple[str, int, int]], at: int) -> None:
-        self.run(self.commit_during_catch_up(who, operations, at))
+    @rule(index=WRITERS, operations=WORK, at=st.integers(0, 40))
+    def write_during_a_catch_up(self, index: int, operations: list[tuple[str, int, int]], at: int) -> None:
+        self.run(self.commit_during_catch_up(index, operations, at))
 
-    async def commit_during_catch_up(self, who: int, operations: list[tuple[str, int, int]], at: int) -> None:
-        await self.write_all(who, operations)
+    async def commit_during_catch_up(self, index: int, operations: list[tuple[str, int, int]], at: int) -> None:
+        await self.write_all(index, operations)
         task = asyncio.create_task(self.replicator.catch_up())
         for _ in range(at):
             await asyncio.sleep(0)
-        await self.end(who)
+        await self.end(index)
         await task
 
-    async def write_all(self, who: int, operations: list[tuple[str, int, int]]) -> None:
-        writer = self.writers[who]
-        if self.transactions[who] is None:
-            self.transactions[who] = writer.transaction()
-            await self.transactions[who].start()
+    async def write_all(self, index: int, operations: list[tuple[str, int, int]]) -> None:
+        writer = self.writers[index]
+        if self.transactions[index] is None:
+            self.transactions[index] = writer.transaction()
+            await self.transactions[index].start()
         for name, one, other in operations:
             statement = OPERATIONS[name].format(
-                app=f"app-{who}", one=f"d{one}.w{who}.example", other=f"d{other}.w{who}.example", number=other
+                app=f"app-{index}", one=f"d{one}.w{index}.example", other=f"d{other}.w{index}.example", number=other
             )
             try:
                 async with writer.transaction():
@@ -176,32 +176,32 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
             except asyncpg.IntegrityConstraintViolationError:
                 continue  # that row was not to be had; we go on
             except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
-                await self.end(who, rolls_back=True)  # it took the feed early, and so meets the others' locks here
+                await self.end(index, rolls_back=True)  # it took the feed early, and so meets the others' locks here
                 return
 
-    @rule(who=WRITERS)
-    def take_the_feed_early(self, who: int) -> None:
+    @rule(index=WRITERS)
+    def take_the_feed_early(self, index: int) -> None:
         """The deferred triggers run now, and their versions exist, unseen, while others catch up."""
-        if self.transactions[who] is not None:
-            self.run(self.fire_triggers(who))
+        if self.transactions[index] is not None:
+            self.run(self.fire_triggers(index))
 
-    @rule(who=WRITERS)
-    def commit(self, who: int) -> None:
-        self.run(self.end(who))
+    @rule(index=WRITERS)
+    def commit(self, index: int) -> None:
+        self.run(self.end(index))
 
-    @rule(who=WRITERS)
-    def roll_back(self, who: int) -> None:
-        self.run(self.end(who, rolls_back=True))
+    @rule(index=WRITERS)
+    def roll_back(self, index: int) -> None:
+        self.run(self.end(index, rolls_back=True))
 
-    async def fire_triggers(self, who: int) -> None:
+    async def fire_triggers(self, index: int) -> None:
         try:
-            await self.writers[who].execute("set constraints all immediate")
+            await self.writers[index].execute("set constraints all immediate")
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
-            await self.end(who, rolls_back=True)
+            await self.end(index, rolls_back=True)
 
-    async def end(self, who: int, *, rolls_back: bool = False) -> None:
+    async def end(self, index: int, *, rolls_back: bool = False) -> None:
         """A writer that meets another's lock on its shard of the feed gives up: its COMMIT rolls back."""
-        transaction, self.transactions[who] = self.transactions[who], None
+        transaction, self.transactions[index] = self.transactions[index], None
         if transaction is not None:
             with suppress(asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
                 await (transaction.rollback() if rolls_back else transaction.commit())
@@ -229,16 +229,16 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
     def roll_back_in_place(self) -> None:
         self.run(self.write_tables())
 
-    @rule(forgotten=WORK, instead=WORK, who=WRITERS)
+    @rule(forgotten=WORK, instead=WORK, index=WRITERS)
     def fork_history(
-        self, forgotten: list[tuple[str, int, int]], instead: list[tuple[str, int, int]], who: int
+        self, forgotten: list[tuple[str, int, int]], instead: list[tuple[str, int, int]], index: int
     ) -> None:
         """Rolled back, and other changes made since: the same identity, and perhaps the same version."""
         self.back_up()
-        self.write_and_commit(who, forgotten)
+        self.write_and_commit(index, forgotten)
         self.catch_up()
         self.roll_back_in_place()
-        self.write_and_commit(who, instead)
+        self.write_and_commit(index, instead)
 
     async def restore_elsewhere(self) -> None:
         await self.drop_database()
@@ -257,8 +257,8 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
     async def write_tables(self) -> None:
         """As a restore does, with triggers off; open transactions do not survive it."""
         assert self.saved is not None
-        for who in range(WRITER_COUNT):
-            await self.end(who, rolls_back=True)
+        for index in range(WRITER_COUNT):
+            await self.end(index, rolls_back=True)
         async with self.admin.transaction():
             await self.admin.execute("set local session_replication_role = replica")
             for table in reversed(TABLES):

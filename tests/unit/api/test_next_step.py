@@ -1,4 +1,4 @@
-"""The next step of a diagnosis: what a domain's owner is told, for each thing that can be wrong."""
+"""The next step of a diagnosis: the sentence for each fault of a domain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ORIGIN = OriginState("https://origin.test", "ok")
 WELL = Diagnosis(NAME, True, DNS, FREE, HOLDING, NODES, ORIGIN)
 
 
-def told(diagnosis: Diagnosis) -> str:
+def sentence(diagnosis: Diagnosis) -> str:
     return f"{next_step(diagnosis, NOW).verdict}: {next_step(diagnosis, NOW).words}"
 
 
@@ -54,31 +54,31 @@ def failing(**changes: object) -> Diagnosis:
 
 
 def test_when_all_is_well_there_is_nothing_to_do() -> None:
-    assert told(WELL) == (
+    assert sentence(WELL) == (
         "ok: Nothing to do: the domain is served, and its certificate renews itself from 2027-01-20 12:00 UTC on."
     )
 
 
 def test_an_origin_that_edges_cannot_reach_is_not_ok() -> None:
     unreached = UnreachedOrigin(EdgeNode("0123456789", "edge-a", 1, SERVING, NOW), "timeout")
-    assert told(replace(WELL, unreached=(unreached,))) == (
+    assert sentence(replace(WELL, unreached=(unreached,))) == (
         "action needed: Visitors may get an error: the origin https://origin.test could not be reached from every edge"
         " in the last minute: edge 01234567 had no answer in time. Let every server and firewall of the origin accept"
         " connections from the edges. If that is so already, the operator has to look at the network of the edges"
         " named."
     )
-    assert told(replace(WELL, unreached=None)).startswith("unknown: ")
+    assert sentence(replace(WELL, unreached=None)).startswith("unknown: ")
 
 
 def test_a_name_that_is_not_there_is_to_be_created() -> None:
-    assert told(with_findings(False, Outcome.NO_NAME, Outcome.RECORDS)) == (
+    assert sentence(with_findings(False, Outcome.NO_NAME, Outcome.RECORDS)) == (
         "action needed: Create the record CNAME shop.customer.test apps.partner.test:"
         " shop.customer.test has no DNS record yet."
     )
 
 
 def test_a_name_without_an_address_gets_one_beside_its_other_records() -> None:
-    assert told(with_findings(False, None, Outcome.RECORDS)) == (
+    assert sentence(with_findings(False, None, Outcome.RECORDS)) == (
         "action needed: Create the record CNAME shop.customer.test apps.partner.test:"
         " shop.customer.test leads nowhere yet."
     )
@@ -86,21 +86,23 @@ def test_a_name_without_an_address_gets_one_beside_its_other_records() -> None:
 
 def test_a_name_that_leads_elsewhere_is_to_be_changed() -> None:
     elsewhere = Seen("A", NAME.text, "192.0.2.99")
-    assert told(with_findings(False, None, Outcome.RECORDS, elsewhere)) == (
+    assert sentence(with_findings(False, None, Outcome.RECORDS, elsewhere)) == (
         "action needed: Change the DNS of shop.customer.test to the record CNAME shop.customer.test apps.partner.test:"
         " it leads to 192.0.2.99."
     )
 
 
 def test_step_one_comes_before_step_two() -> None:
-    assert "Point the cname target apps.partner.test to power.frontage.test" in told(
+    assert "Point the cname target apps.partner.test to power.frontage.test" in sentence(
         with_findings(False, None, Outcome.NO_DATA)
     )
 
 
 def test_a_cname_target_is_never_to_lead_to_itself() -> None:
     dns = replace(DNS, findings=Findings(None, None, Outcome.RECORDS), expected=(replace(POINTED, value=NAME.text),))
-    assert told(replace(WELL, dns=dns)).endswith("shop.customer.test is the cname target itself, and is not served.")
+    assert sentence(replace(WELL, dns=dns)).endswith(
+        "shop.customer.test is the cname target itself, and is not served."
+    )
 
 
 def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
@@ -111,7 +113,7 @@ def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
         replace(WELL, holding=None),
         replace(WELL, dns=None, caa=None, holding=None),
     ):
-        assert told(diagnosis).startswith("unknown: ")
+        assert sentence(diagnosis).startswith("unknown: ")
 
 
 def owned(verdict: Verdict, claim: Claim | None = None, **changes: object) -> Diagnosis:
@@ -120,28 +122,28 @@ def owned(verdict: Verdict, claim: Claim | None = None, **changes: object) -> Di
 
 
 def test_a_name_that_another_application_holds_is_never_to_be_posted_at_once() -> None:
-    assert told(owned(Verdict.HELD)) == (
+    assert sentence(owned(Verdict.HELD)) == (
         "action needed: Another application holds shop.customer.test. To move it here: point shop.customer.test to"
         " apps.partner.test by CNAME, or create the TXT record _frontage.shop.customer.test with the value"
         " application=app, remove the CNAME to the other application's target and any TXT record at"
         " _frontage.shop.customer.test that names another application, then POST again."
     )
-    assert told(owned(Verdict.LEADS_TO_HOLDER)).startswith(
+    assert sentence(owned(Verdict.LEADS_TO_HOLDER)).startswith(
         "action needed: Another application holds shop.customer.test, and the DNS still leads to it: remove"
     )
-    assert told(owned(Verdict.UNKNOWN)).startswith("unknown: Another application holds")
+    assert sentence(owned(Verdict.UNKNOWN)).startswith("unknown: Another application holds")
     for verdict in (Verdict.HELD, Verdict.LEADS_TO_HOLDER, Verdict.UNKNOWN, Verdict.RESERVED, Verdict.UNPROVEN):
-        assert "Enrol the domain" not in told(owned(verdict))
+        assert "Enrol the domain" not in sentence(owned(verdict))
 
 
 def test_a_root_that_another_application_holds_is_proven_by_txt_alone() -> None:
-    words = told(owned(Verdict.HELD, name=parse_domain("customer.test")))
+    words = sentence(owned(Verdict.HELD, name=parse_domain("customer.test")))
     assert "To move it here: create the TXT record _frontage.customer.test with the value application=app" in words
     assert "CNAME" not in words
 
 
 def test_a_name_that_moves_is_to_be_enrolled() -> None:
-    assert told(owned(Verdict.MOVE, Claim.CNAME)) == (
+    assert sentence(owned(Verdict.MOVE, Claim.CNAME)) == (
         "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl,"
         " which moves it here from another application."
     )
@@ -150,7 +152,7 @@ def test_a_name_that_moves_is_to_be_enrolled() -> None:
 def test_a_name_that_leads_here_without_a_proof_needs_one() -> None:
     past_target = replace(DNS, findings=Findings(None, None, Outcome.RECORDS, bypasses_target=True))
     for dns in (past_target, replace(DNS, findings=Findings(Claim.ADDRESS, None, Outcome.RECORDS))):
-        assert told(owned(Verdict.UNPROVEN, dns=dns)) == (
+        assert sentence(owned(Verdict.UNPROVEN, dns=dns)) == (
             "action needed: Point shop.customer.test to apps.partner.test by CNAME, or create the TXT record"
             " _frontage.shop.customer.test with the value application=app: shop.customer.test leads here, and nothing"
             " shows whose it is."
@@ -158,28 +160,28 @@ def test_a_name_that_leads_here_without_a_proof_needs_one() -> None:
 
 
 def test_a_name_of_ours_is_never_to_be_enrolled() -> None:
-    assert told(owned(Verdict.RESERVED)) == (
+    assert sentence(owned(Verdict.RESERVED)) == (
         "action needed: Ask about a customer's domain: shop.customer.test is a name of this service, or an"
         " application's cname target, and never enrolled."
     )
 
 
 def test_a_pointed_domain_is_to_be_enrolled() -> None:
-    nobodys = replace(WELL, holding=Holding((), None, None, None))
-    assert told(nobodys) == "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl."
-    root = replace(nobodys, name=parse_domain("customer.test"))
-    assert told(root) == "action needed: The DNS is right. Enrol the domain: POST /ssl."
+    unowned = replace(WELL, holding=Holding((), None, None, None))
+    assert sentence(unowned) == "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl."
+    root = replace(unowned, name=parse_domain("customer.test"))
+    assert sentence(root) == "action needed: The DNS is right. Enrol the domain: POST /ssl."
 
 
 def test_a_certificate_on_its_way_is_waited_for() -> None:
     running = replace(ORDER, state="running")
     issued = replace(CERTIFICATE, live_at=None)
     for holding in (Holding((DOMAIN,), None, running, None), Holding((DOMAIN,), issued, ORDER, None)):
-        assert told(replace(WELL, holding=holding)) == "waiting: Wait a moment: the certificate is on its way."
+        assert sentence(replace(WELL, holding=holding)) == "waiting: Wait a moment: the certificate is on its way."
 
 
 def test_a_failure_is_told_in_the_authoritys_words_and_when_it_is_tried_again() -> None:
-    assert told(failing()) == (
+    assert sentence(failing()) == (
         "action needed: The last attempt at a certificate failed: the CA could not connect."
         " The next attempt is at 2026-11-21 13:00 UTC; PUT /ssl tries at once."
     )
@@ -187,24 +189,26 @@ def test_a_failure_is_told_in_the_authoritys_words_and_when_it_is_tried_again() 
 
 def test_power_alone_has_nothing_to_try_at_once() -> None:
     powered = replace(DOMAIN, product="power")
-    assert "PUT" not in told(replace(WELL, holding=Holding((powered,), None, FAILED, None)))
+    assert "PUT" not in sentence(replace(WELL, holding=Holding((powered,), None, FAILED, None)))
 
 
 def test_caa_that_forbids_is_named_and_no_matter_to_our_own_ca() -> None:
     authorization = Authorization(Outcome.RECORDS, "customer.test", ("0 issue other.example",))
     forbidding = Caa(authorization, ("other.example",), forbids=True)
-    assert "Change the CAA records of customer.test: they let other.example issue" in told(failing(caa=forbidding))
-    assert "CAA" not in told(failing(caa=forbidding, uses_acme=False))
+    assert "Change the CAA records of customer.test: they let other.example issue" in sentence(failing(caa=forbidding))
+    assert "CAA" not in sentence(failing(caa=forbidding, uses_acme=False))
 
 
 def test_a_challenge_path_that_leads_elsewhere_is_named() -> None:
-    assert "(port 80) reach us: they reach another server" in told(failing(dns=replace(DNS, reached=Reached.ANOTHER)))
+    assert "(port 80) reach us: they reach another server" in sentence(
+        failing(dns=replace(DNS, reached=Reached.ANOTHER))
+    )
 
 
 def test_a_domain_that_is_back_is_waited_for_until_it_is_noticed() -> None:
     departed = replace(DOMAIN, departed_at=NOW, status="inactive")
     order = replace(ORDER, due_at=NOW + timedelta(hours=1))
-    assert told(replace(WELL, holding=Holding((departed,), CERTIFICATE, order, None))) == (
+    assert sentence(replace(WELL, holding=Holding((departed,), CERTIFICATE, order, None))) == (
         "waiting: Wait: the DNS had led elsewhere, and leads here again; it is looked at again at 2026-11-21 13:00 UTC."
     )
 
@@ -212,9 +216,9 @@ def test_a_domain_that_is_back_is_waited_for_until_it_is_noticed() -> None:
 def test_a_limit_of_the_authority_is_waited_for() -> None:
     full = Full("certificates_per_exact_set", 5, NOW + timedelta(hours=2))
     holding = Holding((DOMAIN,), None, FAILED, full)
-    assert told(replace(WELL, holding=holding)).endswith("no room for an order until 2026-11-21 14:00 UTC.")
+    assert sentence(replace(WELL, holding=holding)).endswith("no room for an order until 2026-11-21 14:00 UTC.")
 
 
 def test_a_renewal_that_fails_is_told_while_the_old_certificate_serves() -> None:
     failing_renewal = replace(WELL, holding=Holding((DOMAIN,), CERTIFICATE, FAILED, None))
-    assert "The last attempt at a certificate failed" in told(failing_renewal)
+    assert "The last attempt at a certificate failed" in sentence(failing_renewal)

@@ -200,7 +200,7 @@ def _host_and_target(request: Request) -> tuple[bytes, bytes]:
 def _mapped(host: bytes, target: bytes) -> bytes:
     name = re.sub(rb":[0-9]*\Z", b"", host).removesuffix(b".").lower()
     if name not in _BASES:
-        raise Disagreement(f"{host!r} is nobody's, and was forwarded")
+        raise Disagreement(f"{host!r} is not enrolled, and was forwarded")
     base = _BASES[name]
     if target == b"*" or not base:
         return target
@@ -269,7 +269,7 @@ def check_same_request(sent: Request, arrived: Request) -> None:
 
 
 class AskingOrigin:
-    """Answers what h11 says is a request, and marks the answer with the request's number on this connection."""
+    """Answers each request that h11 finds, and marks the answer with the request's number on this connection."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -407,11 +407,13 @@ NUMBER = b"x-number"  # on every scripted answer: which request it was written f
 
 
 class Script(NamedTuple):
-    """What an origin says to one request. `ending`: nothing more, None for an orderly end, or an error for a reset."""
+    """The bytes that an origin sends for one request.
+
+    `ending`: nothing more, None for an orderly end, or an error for a reset."""
 
     pieces: Sequence[bytes]
     ending: type[BaseException] | bool | None = False
-    is_early: bool = False  # said before the request's body was read
+    is_early: bool = False  # sent before the request's body was read
     is_plain: bool = False  # valid in everybody's eyes: it must be delivered
 
 

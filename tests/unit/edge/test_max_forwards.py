@@ -14,7 +14,7 @@ def asked(fields: bytes) -> RequestHead:
 
 
 @pytest.mark.parametrize(
-    ("said", "left"),
+    ("received", "left"),
     [
         (b"1", b"0"),
         (b"\t 10 ", b"9"),
@@ -23,15 +23,15 @@ def asked(fields: bytes) -> RequestHead:
         (b"9" * 5000, b"255"),
     ],
 )
-def test_each_hop_counts_one_down_from_what_we_support_at_most(said: bytes, left: bytes) -> None:
-    further = count_down(asked(b"A: b\r\nmax-forwards:%b\r\nC: d\r\n" % said))
+def test_each_hop_counts_one_down_from_what_we_support_at_most(received: bytes, left: bytes) -> None:
+    further = count_down(asked(b"A: b\r\nmax-forwards:%b\r\nC: d\r\n" % received))
     assert further is not None
     assert further.kept == b"\r\nA: b\r\nC: d\r\nMax-Forwards: " + left
 
 
-@pytest.mark.parametrize("said", [b"0", b"000"])
-def test_none_left_ends_here(said: bytes) -> None:
-    assert count_down(asked(b"Max-Forwards: %b\r\n" % said)) is None
+@pytest.mark.parametrize("received", [b"0", b"000"])
+def test_none_left_ends_here(received: bytes) -> None:
+    assert count_down(asked(b"Max-Forwards: %b\r\n" % received)) is None
 
 
 def test_who_sets_no_bound_has_none() -> None:
@@ -39,7 +39,7 @@ def test_who_sets_no_bound_has_none() -> None:
     assert count_down(head) is head
 
 
-@pytest.mark.parametrize("said", [b"", b"-1", b"1, 2", b"1\r\nMax-Forwards: 1", b"\xb2"])
-def test_what_is_no_single_number_is_refused(said: bytes) -> None:
+@pytest.mark.parametrize("received", [b"", b"-1", b"1, 2", b"1\r\nMax-Forwards: 1", b"\xb2"])
+def test_what_is_no_single_number_is_refused(received: bytes) -> None:
     with pytest.raises(Refused):
-        count_down(asked(b"Max-Forwards: %b\r\n" % said))
+        count_down(asked(b"Max-Forwards: %b\r\n" % received))

@@ -1,4 +1,4 @@
-"""What partners were told: the events as they come to be, and whether they are true."""
+"""Reads the events sent to partners while they are written, and counts which are true."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.monitor_faults.world import World
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 
-_TOLD_SECONDS = 90.0  # within which a loss or a return has to be told, faults and all
+_NOTIFIED_SECONDS = 90.0  # within which a loss or a return must be notified, in spite of the faults
 _CHECK_SECONDS = 30.0  # longer than any check takes: what it saw may be so old
 _SETTLE_SECONDS = 60.0
 _READ_SECONDS = 0.2
@@ -29,7 +29,7 @@ class Event:
     created_at: datetime
 
 
-class Told:
+class Notifications:
     """Mutable state: all events so far, by domain, and how many of them were waited for."""
 
     def __init__(self, database: Database) -> None:
@@ -66,7 +66,7 @@ class Told:
             return len(self.events.get(domain, ())) > self._taken.get(domain, 0)
 
         try:
-            async with asyncio.timeout(_TOLD_SECONDS), self._changed:
+            async with asyncio.timeout(_NOTIFIED_SECONDS), self._changed:
                 await self._changed.wait_for(is_there)
         except TimeoutError:
             return False
@@ -79,7 +79,7 @@ async def settle(database: Database) -> None:
     """Until every delivery is settled; retries that would wait for minutes are hurried."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_SETTLE_SECONDS):
-            while await _hurry(database):  # noqa: ASYNC110 - Postgres says so only when asked
+            while await _hurry(database):  # noqa: ASYNC110 - only Postgres knows, and it must be asked
                 await asyncio.sleep(0.5)
 
 
@@ -95,11 +95,11 @@ async def _hurry(database: Database) -> bool:
     return bool(pending)
 
 
-async def audit(world: World, told: Told) -> None:
-    """Count what was told, what of it is false, and what never arrived."""
+async def audit(world: World, sent: Notifications) -> None:
+    """Count the events sent, the false ones, and those that never arrived."""
     counts = world.counts
-    await told.read()
-    for event in (event for events in told.events.values() for event in events):
+    await sent.read()
+    for event in (event for events in sent.events.values() for event in events):
         counts.events += 1
         if _is_false(world, event):
             counts.false_alarms += 1
