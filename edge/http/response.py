@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,7 @@ class ResponseHead:
     status_line: Final[bytes]  # re-stated as HTTP/1.1
     body: Final[int]  # bytes, framing.CHUNKED or framing.UNTIL_CLOSE
     stated_length: Final[bytes]  # the length a HEAD or 304 answer states for the body it does not carry, else b""
-    keep_alive: Final[bool]
+    keep_alive: Final[bool]  # and no body can follow that must not
     upgrade: Final[bytes]
     kept: Final[bytes]  # \r\nName: value …
 
@@ -49,8 +50,9 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
         cut.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
     lengths = cut.get(b"content-length", ())
+    codings = cut.get(b"transfer-encoding", ())
     try:
-        body = framing.response_body(status, method, minor, lengths, cut.get(b"transfer-encoding", ()))
+        body = framing.response_body(status, method, minor, lengths, codings)
         is_told = method == b"HEAD" or status == 304  # … and not of a 204 (RFC 9110 §8.6), to whatever it answers
         stated = framing.content_length(lengths) if lengths and is_told and status != 204 else None
     except Refused as error:
@@ -59,12 +61,22 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
     kept = b"".join(parts[::3])
     if not _HOP_TOKENS.issuperset(connection):  # RFC 9110 §7.6.1: it nominates others
         kept = fields.without(kept, {name for name in connection if name not in _HOP_TOKENS})
+    keep_alive = body != framing.UNTIL_CLOSE and b"close" not in connection
     return ResponseHead(
         status,
         b"HTTP/1.1 %b %b" % (code, reason or b""),
         body,
         b"" if stated is None else b"%d" % stated,
-        body != framing.UNTIL_CLOSE and b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
+        keep_alive
+        and (minor == 1 or b"keep-alive" in connection)
+        and not (body == 0 and _may_send_body(method, lengths, codings)),
         protocols(cut.get(b"upgrade", ())) if b"upgrade" in connection else b"",
         kept,
     )
+
+
+def _may_send_body(method: bytes, lengths: Sequence[bytes], codings: Sequence[bytes]) -> bool:
+    """Whether a broken origin may send the body that is described, at any time behind a head that has none: it would be
+    read as the response to the next request. That is so for HEAD, unless the length is 0, and for a 204 or 304 that
+    describes a body."""
+    return bool(codings) or (framing.content_length(lengths) > 0 if lengths else method == b"HEAD")

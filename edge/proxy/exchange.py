@@ -590,7 +590,8 @@ class Exchange:
         elif reusable and not (self.head.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
-            self._context.dispatcher.give_back(upstream, answered_head=self.head.method == b"HEAD")
+            assert self._response is not None
+            self._context.dispatcher.give_back(upstream, answered_with_body=self._response.body != 0)
         else:
             self._context.dispatcher.drop(upstream)
 

@@ -45,7 +45,7 @@ class UpstreamConnection(asyncio.Protocol):
     __slots__ = (
         "_on_lost",
         "_socket",
-        "answered_head",
+        "answered_with_body",
         "has_ended",
         "holder",
         "idle_since",
@@ -64,7 +64,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.holder: LeaseHolder | None = None
         self.served = 0
-        self.answered_head = False  # the last request's method was HEAD
+        self.answered_with_body = True  # at last
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
         self._on_lost = on_lost

@@ -7,7 +7,7 @@ A lease is taken at once when an idle connection is there (`take`), else asked f
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol
+from typing import Protocol
 
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
@@ -19,10 +19,6 @@ from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
 from edge.upstream.pool import Decision, Pool
 
 _log = get_logger("edge.upstream")
-
-# Some origins answer HEAD with a body, which would be read as the response to the next request. A body comes right
-# behind its head, or never: a connection that was silent for so long after HEAD is used again, any other is closed.
-HEAD_SILENCE_SECONDS: Final = 1.0
 
 
 class LeaseRequester(LeaseHolder, Protocol):
@@ -70,18 +66,12 @@ class UpstreamDispatcher:
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
         while (connection := self._pool.take(origin)) is not None:
             # Looking costs a system call: who was given back since the last tick is left to the loop.
-            is_fresh = connection.idle_since == self.now and not connection.answered_head
-            if is_fresh or self._is_safe_to_reuse(connection):
+            is_fresh = connection.idle_since == self.now and connection.answered_with_body
+            if is_fresh or connection.is_silent():
                 connection.holder = holder
                 return connection
             connection.transport.abort()
         return None
-
-    def _is_safe_to_reuse(self, connection: UpstreamConnection) -> bool:
-        """Whether the origin sent nothing since its last response, and will not."""
-        if connection.answered_head and self.now - connection.idle_since < HEAD_SILENCE_SECONDS:
-            return False
-        return connection.is_silent()
 
     def request(self, origin: Origin, requester: LeaseRequester) -> None:
         decision = self._pool.request(origin, requester)
@@ -99,12 +89,13 @@ class UpstreamDispatcher:
             task.cancel()  # it may not even have begun: the place is given up here, not there
             self._forget(origin)
 
-    def give_back(self, connection: UpstreamConnection, *, answered_head: bool = False) -> None:
-        """The exchange is over and the connection can serve another. `answered_head`: its request's method was HEAD."""
-        if answered_head and self._pool.has_waiters(connection.origin):
-            self.drop(connection)  # the first waiter gets a new one in its place
+    def give_back(self, connection: UpstreamConnection, *, answered_with_body: bool = True) -> None:
+        """The exchange is over and the connection can serve another. Behind a response without a body a broken origin
+        may send one: `answered_with_body` saves looking for it."""
+        if not (answered_with_body or connection.is_silent()):
+            self.drop(connection)
             return
-        connection.answered_head = answered_head
+        connection.answered_with_body = answered_with_body
         connection.holder = None
         connection.served += 1
         if not connection.is_usable:

@@ -93,10 +93,6 @@ class Pool(Generic[C, W]):
         if state is not None and waiter in state.waiters:
             state.waiters.remove(waiter)
 
-    def has_waiters(self, origin: Origin) -> bool:
-        state = self._origins.get(origin)
-        return state is not None and bool(state.waiters)
-
     def give_back(self, origin: Origin, connection: C, now: float) -> W | None:
         """End a lease of a connection that can serve again. Returns the waiter it now belongs to, if any."""
         state = self._origins[origin]

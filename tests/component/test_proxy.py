@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from common.probe import PROBE_PATH, new_nonce, probe_answer
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_limits import TICK_SECONDS
-from edge.upstream.dispatcher import HEAD_SILENCE_SECONDS
 from tests.component.peers import Wire, answer_each, edge, origin
 from tests.waiting import until
 
@@ -267,22 +267,72 @@ async def test_body_behind_an_answer_to_head_is_no_answer_to_the_next_request(tm
             assert (await client.response())[1] == b"right"
 
 
-async def test_connection_that_stayed_silent_after_head_is_used_again(tmp_path: Path) -> None:
-    async with origin(answer_each_head) as there, edge(tmp_path) as proxy:
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        (b"HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 44\r\n\r\n"),
+        (b"HEAD", b"HTTP/1.1 200 OK\r\n\r\n"),
+        (b"GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 44\r\n\r\n"),
+        (b"GET", b"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (b"GET", b"HTTP/1.1 204 No Content\r\nContent-Length: 44\r\n\r\n"),
+    ],
+)
+async def test_body_that_must_not_follow_is_never_read_however_late_it_comes(
+    tmp_path: Path, method: bytes, answer: bytes
+) -> None:
+    """The origin sends the body when the next request has arrived: later than any silence that could be waited for."""
+    next_arrived = asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        if b" /first " in await wire.head():
+            await wire.send(answer)
+            await next_arrived.wait()
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
+        else:
+            next_arrived.set()
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         client = await proxy.connect()
-        dispatcher = proxy.worker._dispatcher
-        for _ in range(2):
+        await client.send(method + b" /first HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
+        await client.head()
+        await client.send(GET)
+        assert (await client.response())[1] == b"right"
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+async def test_body_right_behind_a_head_that_describes_none_is_no_answer(tmp_path: Path, status: bytes) -> None:
+    async def script(wire: Wire) -> None:
+        while True:
+            if b" /first " in await wire.head():
+                await wire.send(b"HTTP/1.1 " + status + b"\r\n\r\n")
+                await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
+            else:
+                await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        for _ in range(20):
+            await client.send(GET.replace(b" / ", b" /first "))
+            await client.head()
+            await client.send(GET)
+            assert (await client.response())[1] == b"right"
+
+
+async def test_connection_is_used_again_after_head_of_an_empty_resource(tmp_path: Path) -> None:
+    script = partial(answer_each, response=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        for _ in range(3):
             await client.send(GET.replace(b"GET", b"HEAD"))
             await client.head()
-            idle_until = dispatcher.now + HEAD_SILENCE_SECONDS
-            await until(lambda: dispatcher.now > idle_until)  # noqa: B023
         assert len(there.connections) == 1
-
-
-async def answer_each_head(wire: Wire) -> None:
-    await answer_each(wire, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
 
 
 async def test_continue_is_asked_of_the_origin(tmp_path: Path) -> None:
