@@ -15,6 +15,10 @@ from api.admission import Admission
 from api.auth import Authenticator
 from api.counters import Counters
 from api.cross_origin import Preflight, allow_origins, is_connect_route
+from api.dashboard.app import build_dashboard
+from api.dashboard.browser import ROOT
+from api.dashboard.context import DashboardContext
+from api.handlers.audit import AuditHandler
 from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
@@ -112,17 +116,21 @@ def build_app(
     app.on_shutdown.append(lambda _: watch.close())
     sharing = SharingService(database, settings.base_url)
     connect = ConnectService(database, settings, sharing, clock)
+    power, secure = PowerService(enrolment, origins), SecureService(enrolment, probe_origin)
+    diagnosis = DiagnosisService(enrolment, probe, origins, settings)
+    monitor, webhooks = MonitorService(database), WebhookService(database)
     routes = (
         *_domain_routes(
-            PowerHandlers(PowerService(enrolment, origins)),
-            SecureHandlers(SecureService(enrolment, probe_origin)),
-            DiagnosisHandler(DiagnosisService(enrolment, probe, origins, settings), clock),
+            PowerHandlers(power),
+            SecureHandlers(secure),
+            DiagnosisHandler(diagnosis, clock),
         ),
         *_check_routes(DomainCheckHandlers(checks, record_checks)),
-        *_monitor_routes(MonitorHandlers(MonitorService(database)), BatchHandlers(BatchService(database))),
-        *_webhook_routes(WebhookHandlers(WebhookService(database))),
+        *_monitor_routes(MonitorHandlers(monitor), BatchHandlers(BatchService(database))),
+        *_webhook_routes(WebhookHandlers(webhooks)),
         *_connect_routes(ConnectHandlers(connect, watch), SharingHandlers(sharing, connect)),
         *_sdk_routes(SdkHandler()),
+        ("GET", "/audit", AuditHandler(database).get),
         ("GET", "/share/{id}", ShareHandler(database).get),
         ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
         *_docs_routes(DocsHandlers()),
@@ -136,6 +144,10 @@ def build_app(
     for path in {path for _, path, _ in routes if is_connect_route(path)}:
         methods = [method for method, each, _ in routes if each == path]
         app.router.add_route("OPTIONS", path, Preflight(methods).options)
+    dashboard = DashboardContext.of(
+        settings, database, keyring, clock, enrolment, power, secure, diagnosis, monitor, webhooks, probe_origin
+    )
+    app.add_subapp(ROOT, build_dashboard(dashboard))
     return app
 
 

@@ -32,6 +32,7 @@ from api.errors import (
 from api.rate_limits import RateLimits
 from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, RATE_LIMIT, REQUEST_ID
 from api.schemas import answers
+from common.actors import Actor, acting
 from common.clock import Clock
 from common.dns.resolvers import PASS_SECONDS
 from common.errors import DatabaseUnavailable
@@ -51,6 +52,7 @@ OPEN_ROUTES = frozenset(
         "/sdk/{version}/words/{file}",
     }
 )
+_DASHBOARD = "/dashboard"  # its users sign in by themselves: `api.dashboard.middlewares`
 _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
 _DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkrecords"})
@@ -144,7 +146,7 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
     @web.middleware
     async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        is_open = resource is None or resource.canonical in OPEN_ROUTES or is_preflight(request, resource.canonical)
+        is_open = resource is None or _is_open(resource.canonical) or is_preflight(request, resource.canonical)
         if not is_open:
             named = request.headers.get("applicationId", "")
             try:
@@ -158,6 +160,8 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
             if wait:
                 raise too_many_requests(wait, "too many requests of this application")
             _refuse_beyond_scope(access, _route_of(request))
+            with acting(Actor("api", access.application.id, request[REQUEST_ID])):
+                return await handler(request)
         return await handler(request)
 
     return authenticate_request
@@ -168,6 +172,10 @@ def _refuse_beyond_scope(access: Access, route: str) -> None:
     if access.scope is None or (access.scope == CONNECT_SCOPE and is_connect_route(route)):
         return
     raise Refused(FORBIDDEN, code="scope", hint="the scope of this token does not open this endpoint")
+
+
+def _is_open(route: str) -> bool:
+    return route in OPEN_ROUTES or route == _DASHBOARD or route.startswith(f"{_DASHBOARD}/")
 
 
 def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware:

@@ -29,6 +29,7 @@ CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Domains": ("ownership", "troubleshooting", "origins", "applications"),
         "Operation": (
             "running",
+            "dashboard",
             "going-live",
             "certificates",
             "observing",

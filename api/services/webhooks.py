@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import DeliveriesQuery, EventsQuery, is_event_id
-from common.db import deliveries, events, webhook_endpoints
+from common.db import audit, deliveries, events, webhook_endpoints
 from common.db.applications import Application
 from common.db.deliveries import Delivery
 from common.db.events import Event, NewEvent
@@ -48,11 +50,20 @@ class WebhookService:
             await _require_open(connection, application)
             await deliveries.replay(connection, event_id, application.id)
 
+    async def replay_failed(self, application: Application, within: timedelta, *, most: int) -> int:
+        """Send again what failed, of the events `within` that time. Returns how many. Raises: `Refused`."""
+        async with self._database.transaction() as connection:
+            await _require_open(connection, application)
+            since = datetime.now(UTC) - within
+            return await deliveries.replay_failed(connection, application.id, since, most=most)
+
     async def send_test(self, application: Application) -> str:
         """The test event's id. Raises: `Refused`."""
         async with self._database.transaction() as connection:
             await _require_open(connection, application)
-            return await events.record(connection, NewEvent(application.id, events.TEST, None, None, {}))
+            event_id = await events.record(connection, NewEvent(application.id, events.TEST, None, None, {}))
+            await audit.record(connection, "webhook.test", event_id, application_id=application.id)
+            return event_id
 
     async def get_endpoint(self, application: Application) -> Endpoint:
         async with self._database.connection() as connection:
@@ -64,6 +75,7 @@ class WebhookService:
             raise Refused(NO_WEBHOOK)
         async with self._database.transaction() as connection:
             await webhook_endpoints.begin_anew(connection, application.id)
+            await audit.record(connection, "webhook.enable", application.id, application_id=application.id)
 
 
 async def _require_open(connection: Connection, application: Application) -> None:

@@ -11,7 +11,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from common.cli import alarms, applications, backup, certificates, database, demo, domains, master_key, roles, up
+from common.cli import (
+    alarms,
+    applications,
+    audit,
+    backup,
+    certificates,
+    database,
+    demo,
+    domains,
+    master_key,
+    organisations,
+    roles,
+    status,
+    up,
+    users,
+)
 from common.cli.doctor.command import doctor
 from common.cli.service import command as service
 from common.errors import FrontageError
@@ -44,11 +59,15 @@ app.command("api")(roles.api)
 app.command("monitor")(roles.monitor)
 app.command("migrate")(database.migrate)
 app.command("doctor")(doctor)
+app.command("audit")(audit.audit)
+app.command("status")(status.status)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("token")(applications.token)
 app.add_typer(applications.app, name="app")
 app.add_typer(domains.app, name="domain")
+app.add_typer(users.app, name="user")
+app.add_typer(organisations.app, name="organisation")
 app.add_typer(alarms.app, name="alarms")
 app.add_typer(certificates.app, name="certificate")
 app.add_typer(master_key.app, name="master-key")

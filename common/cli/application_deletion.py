@@ -34,20 +34,14 @@ async def delete_application(database: Database, application_id: str, confirm: C
 
 async def _remove_all(database: Database, application_id: str, extent: Extent, progress: Progress) -> dict[str, int]:
     totals = {"domains": extent.domains, "monitored domains": extent.monitored_domains}
-    removed = {stage.words: 0 for stage in removal.STAGES}
     tasks = {stage.words: progress.add_task(stage.words, total=totals.get(stage.words)) for stage in removal.STAGES}
-    is_gone = False
-    while not is_gone:
-        for words, remove in removal.STAGES:
-            found = 1
-            while found:
-                async with database.transaction() as connection:
-                    found = await remove(connection, application_id)
-                removed[words] += found
-                progress.update(tasks[words], completed=removed[words])
-            progress.update(tasks[words], total=removed[words])
-        async with database.transaction() as connection:
-            is_gone = await removal.finish(connection, application_id)
+
+    def show(stage: removal.Stage, removed: int) -> None:
+        progress.update(tasks[stage.words], completed=removed)
+
+    removed = await removal.remove_all(database, application_id, show)
+    for words, count in removed.items():
+        progress.update(tasks[words], total=count)
     return removed
 
 

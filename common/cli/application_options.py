@@ -7,17 +7,14 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
-
-from common.errors import InvalidName
 
 NONE = "none"
 MAX_BUFFERED_UPLOAD_BYTES = 1 << 40
 _SIZE = re.compile(r"([0-9]{1,13})([KMG]?)", re.IGNORECASE | re.ASCII)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-Parsed = TypeVar("Parsed")
 
 
 class Switch(StrEnum):
@@ -53,61 +50,26 @@ def switched(value: bool) -> Switch:
 # Reading. Where a value takes a setting away, what is read is the empty text. ------------------------------
 
 
-def domain_name(text: str | None) -> str | None:
-    from common.names import parse_domain
-
-    try:
-        return parse_domain(text).text if text is not None else None
-    except InvalidName as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 def cname_target(text: str | None) -> str | None:
-    """A partner's own name. One of ours would make every domain that leads to us theirs."""
+    from common import application_settings as rules
     from common.ownership import OwnNames
     from common.settings import load
 
-    name = domain_name(text)
-    if name is not None and name in OwnNames.of(load(os.environ)):
-        raise typer.BadParameter(f"{name} is our own name: give the partner's, which leads to our target by CNAME")
-    return name
+    return _read(text, lambda given: rules.read_cname_target(given, OwnNames.of(load(os.environ))))
 
 
 def application_url(text: str | None) -> str | None:
-    """As written, if it is one that an edge can ask."""
-    from common.urls import parse_application_url
+    from common import application_settings as rules
 
-    _url(text, parse_application_url)
-    return text
+    return _read(text, rules.read_application_url)
 
 
 def webhook_url(text: str | None) -> str | None:
-    """In canonical form: a delivery asks the very name that is written there. An address that may not be dialled is
-    refused; a name is looked at when it is dialled."""
+    from common import application_settings as rules
     from common.addresses import own_policy
-    from common.errors import AddressRefused
     from common.settings import load
-    from common.urls import parse_application_url, parse_webhook_url
 
-    canonical = _url(text, parse_webhook_url)
-    if canonical is None:
-        return None
-    url = parse_application_url(canonical.partition("?")[0])
-    try:
-        if url.address is not None:
-            own_policy(load(os.environ)).check(url.address, url.port)
-    except AddressRefused as error:
-        raise typer.BadParameter(f"{error}: no event could be delivered there") from None
-    return canonical
-
-
-def _url(text: str | None, parse: Callable[[str], Parsed]) -> Parsed | None:
-    from common.urls import InvalidUrl
-
-    try:
-        return None if text is None else parse(text)
-    except InvalidUrl as error:
-        raise typer.BadParameter(str(error)) from None
+    return _read(text, lambda given: rules.read_webhook_url(given, own_policy(load(os.environ))))
 
 
 def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None], str | None]:
@@ -118,41 +80,33 @@ def or_empty(parse: Callable[[str | None], str | None]) -> Callable[[str | None]
 
 
 def not_empty(text: str | None) -> str | None:
-    if text is not None and not text.strip():
-        raise typer.BadParameter("expected some text")
-    return text
+    from common import application_settings as rules
+
+    return _read(text, rules.read_name)
 
 
 def server_name(text: str | None) -> str | None:
-    from common.names import parse_host_name
+    from common import application_settings as rules
 
     if text is None or text == NONE:
         return text and ""
-    try:
-        return parse_host_name(text)
-    except InvalidName as error:
-        raise typer.BadParameter(str(error)) from None
+    return _read(text, rules.read_server_name)
 
 
 def error_page(file: str | None) -> str | None:
     """The page that the file holds."""
+    from common import application_settings as rules
     from common.db.error_pages import MAX_PAGE_BYTES
 
     if file is None or file == NONE:
         return file and ""
     try:
         with Path(file).open("rb") as opened:
-            content = opened.read(MAX_PAGE_BYTES + 1)
-        html = content.decode()
+            return rules.read_error_page(opened.read(MAX_PAGE_BYTES + 1))
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise typer.BadParameter(f"{file} is not UTF-8") from None
-    if len(content) > MAX_PAGE_BYTES:
-        raise typer.BadParameter(f"{file} has more than {MAX_PAGE_BYTES} bytes")
-    if not html.strip() or "\0" in html:
-        raise typer.BadParameter(f"{file} is no page")
-    return html
+    except rules.InvalidSetting as error:
+        raise typer.BadParameter(f"{file}: {error}") from None
 
 
 def upload_size(text: str | None) -> str | None:
@@ -167,11 +121,23 @@ def upload_size(text: str | None) -> str | None:
 
 
 def root_paths(paths: list[str] | None) -> list[str] | None:
-    for path in paths or ():
-        is_plain = path.isascii() and path.isprintable() and not set(path) & set(" ?#\\")
-        if path and not (path.startswith("/") and is_plain):
-            raise typer.BadParameter(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")
+    """With empty ones, which say that a path was given at all."""
+    from common import application_settings as rules
+
+    try:
+        rules.read_root_paths(paths or ())
+    except rules.InvalidSetting as error:
+        raise typer.BadParameter(str(error)) from None
     return paths
+
+
+def _read(text: str | None, read: Callable[[str], str]) -> str | None:
+    from common.application_settings import InvalidSetting
+
+    try:
+        return None if text is None else read(text)
+    except InvalidSetting as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 # Arguments and options --------------------------------------------------------------------------------------
@@ -180,6 +146,7 @@ _NAME_HELP = "A display name."
 _SECURE_HELP = "A target of its own for Secure; without one, the cname target serves both products."
 _ORIGIN_HELP = "The origin of Secure's domains that name none."
 _WEBHOOK_HELP = "Where events are delivered to."
+_ORGANISATION_HELP = "The organisation, by name or id, whose members see it in the dashboard."
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The applicationId.")]
 Name = Annotated[str, typer.Option(help=_NAME_HELP, callback=not_empty)]
@@ -251,3 +218,5 @@ BufferUploads = Annotated[
     ),
 ]
 NewTier = Annotated[Tier | None, typer.Option(help="What it has subscribed to.")]
+Organisation = Annotated[str | None, typer.Option(help=_ORGANISATION_HELP)]
+NewOrganisation = Annotated[str | None, typer.Option(help=f'{_ORGANISATION_HELP} "" leaves it to operators.')]

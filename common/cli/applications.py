@@ -18,6 +18,7 @@ from common.cli.application_options import SecretSwitch, Switch, switched
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
+    from common.application_secrets import SecretChange
     from common.db.applications import Application, ApplicationChanges
     from common.db.session import Connection
     from common.db.webhook_endpoints import Endpoint
@@ -35,34 +36,25 @@ def create(
     secure_cname_target: options.SecureCnameTarget = None,
     application_url: options.ApplicationUrl = None,
     webhook_url: options.WebhookUrl = None,
+    organisation: options.Organisation = None,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
-    from common import applications as minting
-    from common.db import applications as db
+    from common.application_secrets import MadeApplication, make_application
 
-    new_id, client_secret, webhook_secret = (
-        minting.mint_id(),
-        minting.mint_client_secret(),
-        minting.mint_webhook_secret(),
-    )
-
-    async def work(connection: Connection, keyring: Keyring) -> None:
-        await db.create_application(
+    async def work(connection: Connection, keyring: Keyring) -> MadeApplication:
+        return await make_application(
             connection,
-            db.NewApplication(
-                id=new_id,
-                name=name,
-                cname_target=cname_target,
-                client_secret=keyring.seal(client_secret.encode(), db.client_secret_identity(new_id)),
-                webhook_secret=keyring.seal(webhook_secret.encode(), db.webhook_secret_identity(new_id)),
-                secure_cname_target=secure_cname_target,
-                application_url=application_url,
-                webhook_url=webhook_url,
-            ),
+            keyring,
+            name=name,
+            cname_target=cname_target,
+            secure_cname_target=secure_cname_target,
+            application_url=application_url,
+            webhook_url=webhook_url,
+            organisation_id=await _organisation_id(connection, organisation),
         )
 
-    _in_database(work)
-    _print({"applicationId": new_id, "clientSecret": client_secret, "webhookSecret": webhook_secret})
+    made = _in_database(work)
+    _print({"applicationId": made.id, "clientSecret": made.client_secret, "webhookSecret": made.webhook_secret})
 
 
 @app.command("list")
@@ -111,6 +103,7 @@ def set_(
     connect: options.Connect = None,
     buffer_uploads: options.BufferUploads = None,
     tier: options.NewTier = None,
+    organisation: options.NewOrganisation = None,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
     changes = _given(
@@ -130,6 +123,8 @@ def set_(
     )
 
     async def work(connection: Connection, keyring: Keyring) -> dict[str, Any]:
+        if organisation is not None:
+            changes["organisation_id"] = await _organisation_id(connection, organisation)
         secrets = SecretChanges(service_auth, signature)
         return await _change(connection, keyring, application_id, changes, error_page, secrets)
 
@@ -152,24 +147,40 @@ async def _change(
     wanted: SecretChanges,
 ) -> dict[str, Any]:
     """Return the application afterwards, with the secrets that were made."""
-    from common.cli import application_secrets as secrets
+    from common import application_secrets as secrets
     from common.db.applications import update_application
 
     before = await _get(connection, application_id)
     await update_application(connection, application_id, **changes)
     await _set_error_page(connection, application_id, error_page)
     minted = {
-        "serviceAuthToken": await secrets.switch_service_auth(connection, keyring, before, wanted.service_auth),
-        "signatureKey": await secrets.switch_signature(connection, keyring, before, wanted.signature),
+        "serviceAuthToken": await secrets.switch_service_auth(connection, keyring, before, _value(wanted.service_auth)),
+        "signatureKey": await secrets.switch_signature(connection, keyring, before, _value(wanted.signature)),
     }
     shown = await _show(connection, application_id)
     return shown | {name: secret for name, secret in minted.items() if secret is not None}
+
+
+def _value(switch: SecretSwitch | None) -> SecretChange | None:
+    return cast("SecretChange | None", switch and switch.value)
 
 
 def _given(**values: object) -> ApplicationChanges:
     """Only what was given; an empty text takes a setting away."""
     given = {name: None if value == "" else value for name, value in values.items() if value is not None}
     return cast("ApplicationChanges", given)
+
+
+async def _organisation_id(connection: Connection, text: str | None) -> str | None:
+    """Raises: `OperatorError`."""
+    from common.db.users import find_organisation
+
+    if not text:
+        return None
+    organisation = await find_organisation(connection, text)
+    if organisation is None:
+        raise OperatorError(f"there is no organisation {text}: `frontage organisation list` prints them")
+    return organisation.id
 
 
 async def _set_error_page(connection: Connection, application_id: str, html: str | None) -> None:
@@ -184,17 +195,10 @@ async def _set_error_page(connection: Connection, application_id: str, html: str
 @app.command("rotate-secret")
 def rotate_secret(application_id: options.Id) -> None:
     """Print a new client secret. The old one works for another 24 hours; rotate twice to end it at once."""
+    from common import application_secrets as secrets
     from common import applications as minting
-    from common.db import applications as db
 
-    client_secret = minting.mint_client_secret()
-
-    async def work(connection: Connection, keyring: Keyring) -> None:
-        sealed = keyring.seal(client_secret.encode(), db.client_secret_identity(application_id))
-        if not await db.rotate_client_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME):
-            raise _unknown(application_id)
-
-    _in_database(work)
+    client_secret = _rotated(application_id, secrets.rotate_client_secret)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
     _print(
         {
@@ -208,17 +212,10 @@ def rotate_secret(application_id: options.Id) -> None:
 @app.command("rotate-webhook-secret")
 def rotate_webhook_secret(application_id: options.Id) -> None:
     """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
+    from common import application_secrets as secrets
     from common import applications as minting
-    from common.db import applications as db
 
-    webhook_secret = minting.mint_webhook_secret()
-
-    async def work(connection: Connection, keyring: Keyring) -> None:
-        sealed = keyring.seal(webhook_secret.encode(), db.webhook_secret_identity(application_id))
-        if not await db.rotate_webhook_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME):
-            raise _unknown(application_id)
-
-    _in_database(work)
+    webhook_secret = _rotated(application_id, secrets.rotate_webhook_secret)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
     _print(
         {
@@ -267,6 +264,18 @@ def _in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
     from common.cli.database import run_in_database
 
     return run_in_database(work)
+
+
+def _rotated(application_id: str, rotate: Callable[[Connection, Keyring, str], Awaitable[str | None]]) -> str:
+    """The new secret. Raises: `OperatorError`."""
+
+    async def work(connection: Connection, keyring: Keyring) -> str:
+        secret = await rotate(connection, keyring, application_id)
+        if secret is None:
+            raise _unknown(application_id)
+        return secret
+
+    return _in_database(work)
 
 
 async def _get(connection: Connection, application_id: str) -> Application:
@@ -319,6 +328,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "bufferUploadsBytes": application.buffer_uploads_bytes,
         "errorPageBytes": error_page_bytes,
         "tier": application.tier,
+        "organisationId": application.organisation_id,
         "previousSecretWorks": application.previous_client_secret is not None,
         "createdAt": _time(application.created_at),
         "deletingSince": _time(application.deleting_at),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+
+from common.actors import Actor, acting
 
 if TYPE_CHECKING:
     from common.db.pool import Database
@@ -99,7 +102,8 @@ async def _run_with_database(settings: Settings, work: Callable[[Database], Awai
     async with open_pool(resolve_dsn(settings), size=1, application_name="frontage") as database:
         async with database.connection() as connection:
             await check_schema(connection)
-        return await work(database)
+        with acting(Actor("command", _login_name())):
+            return await work(database)
 
 
 async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
@@ -114,4 +118,13 @@ async def _run(settings: Settings, keyring: Keyring, work: Callable[[Connection,
     ):
         await check_schema(connection)
         await ensure_canary(connection, keyring)
-        return await work(connection, keyring)
+        with acting(Actor("command", _login_name())):
+            return await work(connection, keyring)
+
+
+def _login_name() -> str:
+    """Names the operator in the audit log: the login that `sudo` was called from, else our own."""
+    try:
+        return os.environ.get("SUDO_USER") or getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return f"uid {os.getuid()}"

@@ -146,6 +146,7 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
         ("Try it", curl_line(stage.edge_https_host, settings.edge_https.port, domain, stage.ca_file)),
         ("In a browser", url),
         ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
+        ("The dashboard, signed in once by this link", stage.sign_in_link),
         ("The API", f"{settings.base_url}  applicationId: {stage.application_id}"),
         ("A token for it", f"{here} {_command('frontage') or 'frontage'} token {stage.application_id}"),
         ("The customers' DNS zone, to change with PUT and DELETE", f"curl {stage.lab.zone}/"),

@@ -25,6 +25,7 @@ from common.settings import PREFIX, Settings, load
 CNAME_TARGET = "apps.partner.localhost"
 CUSTOMER = "customer.localhost"  # every name beneath it leads to the application
 APPLICATION_NAME = "Demo"
+USER = "demo@frontage.localhost"
 LOG_NAME = "demo.log"
 _LAB_SECONDS = 20
 
@@ -47,6 +48,7 @@ class Stage:
     lab: LabAddresses
     application_id: str
     client_secret: str
+    sign_in_link: str
     pass_output_on: Callable[[], None]
     """From now on, copy what the roles write to standard output, such as an access log, to ours."""
 
@@ -105,7 +107,8 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
         try:
             async with everything(settings, child_environ) as group:
                 application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
-                yield Stage(settings, lab, application_id, client_secret, group.pass_output_on)
+                link = await _sign_in_link(settings)
+                yield Stage(settings, lab, application_id, client_secret, link, group.pass_output_on)
         except ChildFailed as error:
             raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
 
@@ -200,6 +203,23 @@ async def _ensure_application(settings: Settings, webhook_url: str) -> tuple[str
             ),
         )
     return new_id, client_secret
+
+
+async def _sign_in_link(settings: Settings) -> str:
+    """A link that signs the demo's operator in to the dashboard, once."""
+    from common import accounts
+    from common.db import sessions, users
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
+
+    token = accounts.mint_token()
+    async with (
+        open_pool(resolve_dsn(settings), size=1, application_name="frontage demo") as database,
+        database.transaction() as connection,
+    ):
+        user = await users.find_user(connection, USER) or await users.create_user(connection, USER, is_operator=True)
+        await sessions.create_link(connection, accounts.hash_token(token), user.id, sessions.LINK_LIFETIME)
+    return accounts.link_of(settings.base_url, token)
 
 
 # Output of children ------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import asyncpg
 
-from common.db import domains, ownership
+from common.db import audit, domains, ownership
+from common.db.pool import Database
 from common.db.session import Connection
 
 _MOST_COUNTED = 1_000_000
@@ -66,7 +67,10 @@ async def begin(connection: Connection, application_id: str) -> bool:
     )
     if row is None:
         return False
-    await ownership.remember(connection, [target for target in row.values() if target], application_id)
+    targets = [target for target in row.values() if target]
+    await ownership.remember(connection, targets, application_id)
+    before = {"cname_targets": targets}
+    await audit.record(connection, "application.delete", application_id, application_id=application_id, before=before)
     return True
 
 
@@ -151,3 +155,25 @@ STAGES: Final = (
     Stage("event numbers", _remove_sequences),
     Stage("sharing links", _remove_shares),
 )
+
+
+Progress: TypeAlias = Callable[[Stage, int], None]
+"""Called after each batch with how many rows of the stage are removed so far, and at the stage's end."""
+
+
+async def remove_all(database: Database, application_id: str, progress: Progress | None = None) -> dict[str, int]:
+    """Everything after `begin`, in short transactions. Returns how many rows were removed, by the stages' words."""
+    removed = {stage.words: 0 for stage in STAGES}
+    is_gone = False
+    while not is_gone:
+        for stage in STAGES:
+            found = 1
+            while found:
+                async with database.transaction() as connection:
+                    found = await stage.remove(connection, application_id)
+                removed[stage.words] += found
+                if progress is not None:
+                    progress(stage, removed[stage.words])
+        async with database.transaction() as connection:
+            is_gone = await finish(connection, application_id)
+    return removed

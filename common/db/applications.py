@@ -15,13 +15,15 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
-from common.db import locks, ownership, webhook_endpoints
+from common.db import audit, locks, ownership, webhook_endpoints
 from common.errors import FrontageError
 from common.ownership import REMEMBERED_DAYS
 
@@ -31,7 +33,7 @@ SendHost: TypeAlias = Literal["origin", "customer"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes,
+    buffer_uploads_bytes, organisation_id,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until"""
@@ -55,6 +57,7 @@ class NewApplication:
     webhook_url: str | None = None
     root_path_access: tuple[str, ...] = ()
     tier: str = "premium"
+    organisation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Application:
     are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
     `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; none: streamed.
     `connect`: it has subscribed to the connect modal. `deleting_at`: it is being deleted since then, and no token of
-    it works."""
+    it works. Without an organisation, only operators see it in the dashboard."""
 
     id: str
     name: str
@@ -88,6 +91,7 @@ class Application:
     buffer_uploads_bytes: int | None
     created_at: datetime
     deleting_at: datetime | None
+    organisation_id: str | None = None
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -108,6 +112,7 @@ class ApplicationChanges(TypedDict, total=False):
     maintenance: bool
     connect: bool
     buffer_uploads_bytes: int | None
+    organisation_id: str | None
 
 
 def client_secret_identity(application_id: str) -> str:
@@ -133,8 +138,8 @@ async def create_application(connection: Connection[Record], new: NewApplication
     await _refuse_unusable_targets(connection, new.id, new.cname_target, new.secure_cname_target)
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
-        " secure_cname_target, application_url, webhook_url, root_path_access, tier)"
-        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning {_COLUMNS}",
+        " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id)"
+        f" values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning {_COLUMNS}",
         new.id,
         new.name,
         new.cname_target,
@@ -145,15 +150,53 @@ async def create_application(connection: Connection[Record], new: NewApplication
         new.webhook_url,
         new.root_path_access,
         new.tier,
+        new.organisation_id,
     )
     assert row is not None
-    return _application(row)
+    created = _application(row)
+    await audit.record(connection, "application.create", new.id, application_id=new.id, after=settings_of(created))
+    return created
 
 
 async def list_applications(connection: Connection[Record]) -> list[Application]:
     """All of them, oldest first."""
     rows = await connection.fetch(f"select {_COLUMNS} from applications order by created_at, id")
     return [_application(row) for row in rows]
+
+
+async def list_visible(
+    connection: Connection[Record],
+    organisation_ids: Sequence[str] | None,
+    *,
+    text: str = "",
+    after: tuple[str, str] = ("", ""),
+    most: int,
+) -> list[Application]:
+    """The organisations' applications, or all; by name, those after the name and id `after`. With `text` in lower case,
+    those that have it in their name, id or cname target."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS} from applications where ($1::text[] is null or organisation_id = any($1))"
+        " and (lower(name), id) > ($2, $3)"
+        " and ($4 = '' or strpos(lower(name), $4) > 0 or id = $4 or strpos(cname_target, $4) > 0)"
+        " order by lower(name), id limit $5",
+        organisation_ids,
+        *after,
+        text,
+        most,
+    )
+    return [_application(row) for row in rows]
+
+
+async def list_visible_ids(
+    connection: Connection[Record], organisation_ids: Sequence[str], *, most: int = 1000
+) -> list[str]:
+    """The ids of the organisations' applications."""
+    rows = await connection.fetch(
+        "select id from applications where organisation_id = any($1) order by organisation_id, id limit $2",
+        organisation_ids,
+        most,
+    )
+    return [row["id"] for row in rows]
 
 
 async def get_application(connection: Connection[Record], application_id: str) -> Application | None:
@@ -175,6 +218,9 @@ async def update_application(
         raise TypeError(f"an application has no {', '.join(sorted(unknown))} to set")
     if not changes:
         return await get_application(connection, application_id)
+    before = await get_application(connection, application_id)
+    if before is None:
+        return None
     await _refuse_unusable_targets(
         connection, application_id, changes.get("cname_target"), changes.get("secure_cname_target")
     )
@@ -187,7 +233,13 @@ async def update_application(
     )
     if "webhook_url" in changes:
         await webhook_endpoints.begin_anew(connection, application_id)
-    return _application(row) if row else None
+    if row is None:
+        return None
+    after = _application(row)
+    await audit.record_difference(
+        connection, "application.set", application_id, settings_of(before), settings_of(after), application_id
+    )
+    return after
 
 
 async def rotate_client_secret(
@@ -204,7 +256,7 @@ async def rotate_client_secret(
         sealed,
         keep_previous_for,
     )
-    return status == "UPDATE 1"
+    return await _is_recorded(connection, status, "application.rotate_client_secret", application_id)
 
 
 async def rotate_webhook_secret(
@@ -221,7 +273,7 @@ async def rotate_webhook_secret(
         sealed,
         keep_previous_for,
     )
-    return status == "UPDATE 1"
+    return await _is_recorded(connection, status, "application.rotate_webhook_secret", application_id)
 
 
 async def set_signature_key(
@@ -240,7 +292,38 @@ async def set_signature_key(
         sealed,
         keep_previous_for,
     )
-    return status == "UPDATE 1"
+    action = "application.end_signature" if sealed is None else "application.rotate_signature_key"
+    return await _is_recorded(connection, status, action, application_id)
+
+
+def settings_of(application: Application) -> dict[str, Any]:
+    """What the audit log keeps: every setting, and of X-Service-Auth only a mark that changes with its value."""
+    auth = application.service_auth
+    return {
+        "name": application.name,
+        "cname_target": application.cname_target,
+        "secure_cname_target": application.secure_cname_target,
+        "application_url": application.application_url,
+        "webhook_url": application.webhook_url,
+        "root_path_access": application.root_path_access,
+        "tier": application.tier,
+        "service_auth": "off" if auth is None else f"on ({hashlib.sha256(auth).hexdigest()[:6]})",
+        "send_host": application.send_host,
+        "origin_server_name": application.origin_server_name,
+        "origin_verify": application.origin_verify,
+        "maintenance": application.maintenance,
+        "connect": application.connect,
+        "buffer_uploads_bytes": application.buffer_uploads_bytes,
+        "organisation_id": application.organisation_id,
+    }
+
+
+async def _is_recorded(connection: Connection[Record], status: str, action: str, application_id: str) -> bool:
+    """Whether a row was changed; if so, it is in the audit log."""
+    if status != "UPDATE 1":
+        return False
+    await audit.record(connection, action, application_id, application_id=application_id)
+    return True
 
 
 async def _refuse_unusable_targets(connection: Connection[Record], application_id: str, *targets: str | None) -> None:

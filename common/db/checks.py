@@ -27,6 +27,7 @@ from typing import Any
 import orjson
 from asyncpg import Record as Row
 
+from common.db import audit
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -292,6 +293,7 @@ async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
         """
     )
     await connection.execute("select pg_notify($1, '')", CHANNEL)
+    await audit.record(connection, "alarms.release", "alarms", after={"domains": len(released)})
     return len(released)
 
 

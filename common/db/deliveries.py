@@ -30,7 +30,7 @@ from typing import Any, Literal, TypeAlias
 
 from asyncpg import Record
 
-from common.db import webhook_endpoints
+from common.db import audit, webhook_endpoints
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.paging import find_page
 from common.db.session import Connection
@@ -114,6 +114,27 @@ async def replay(connection: Connection, event_id: str, application_id: str) -> 
         event_id,
         application_id,
     )
+    await audit.record(connection, "webhook.replay", event_id, application_id=application_id)
+
+
+async def replay_failed(connection: Connection, application_id: str, since: datetime, *, most: int) -> int:
+    """Send once more what failed and happened since then, the oldest first, at most `most`. Returns how many."""
+    await webhook_endpoints.wake(connection, application_id)
+    rows = await connection.fetch(
+        """
+        update deliveries set status = 'pending', due_at = now(), settled_at = null, superseded_by = null,
+            failures = 0, last_error = null
+        where event_id = any(array(
+            select event_id from deliveries where application_id = $1 and status = 'failed' and event_id >= $2
+            order by event_id limit $3 for update)) returning event_id
+        """,
+        application_id,
+        f"evt_{int(since.timestamp() * 1_000_000):014x}",
+        most,
+    )
+    after = {"deliveries": len(rows), "since": since}
+    await audit.record(connection, "webhook.replay_failed", application_id, application_id=application_id, after=after)
+    return len(rows)
 
 
 async def supersede(

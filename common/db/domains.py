@@ -17,14 +17,15 @@ Functions that write need a transaction; the caller opens it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from asyncpg import Connection, Record
 
-from common.db import certificates, enrolments, locks, orders, outcomes, ownership
+from common.db import audit, certificates, enrolments, locks, orders, outcomes, ownership
 from common.errors import FrontageError
 from common.ownership import Claim
 
@@ -171,6 +172,8 @@ async def power(
         claim,
     )
     await _see_to_certificate(connection, domain, application_id, "power")
+    after = {"application_url": application_url, "root_path_access": root_path_access, "claim": claim}
+    await audit.record(connection, "power.enrol", domain, application_id=application_id, after=after)
 
 
 async def update_power(
@@ -181,15 +184,16 @@ async def update_power(
     root_path_access: Sequence[str] | None,
 ) -> bool:
     """Change what is given; None keeps what is there. Returns whether the application has this domain."""
-    status = await connection.execute(
-        "update domains set application_url = coalesce($3, application_url),"
-        " root_path_access = coalesce($4, root_path_access)"
-        " where domain = $1 and product = 'power' and application_id = $2",
-        domain,
-        application_id,
-        application_url,
-        root_path_access,
-    )
+    async with _audited(connection, domain, "power", application_id):
+        status = await connection.execute(
+            "update domains set application_url = coalesce($3, application_url),"
+            " root_path_access = coalesce($4, root_path_access)"
+            " where domain = $1 and product = 'power' and application_id = $2",
+            domain,
+            application_id,
+            application_url,
+            root_path_access,
+        )
     return status == "UPDATE 1"
 
 
@@ -219,6 +223,8 @@ async def secure(
         claim,
     )
     await _see_to_certificate(connection, domain, application_id, "secure")
+    after = {"application_url": application_url, "redirect_to": redirect_to, "claim": claim}
+    await audit.record(connection, "secure.enrol", domain, application_id=application_id, after=after)
 
 
 async def update_secure(
@@ -231,16 +237,37 @@ async def update_secure(
     """Change what is given; None keeps what is there, and the empty redirect ends it. Whether a redirect closes
     a loop is for the caller to find out, under `lock_redirects` (`common.redirect_loops`).
     Returns whether the application has this domain."""
-    status = await connection.execute(
-        "update domains set application_url = coalesce($3, application_url),"
-        " redirect_to = nullif(coalesce($4, redirect_to), '')"
-        " where domain = $1 and product = 'secure' and application_id = $2",
-        domain,
-        application_id,
-        application_url,
-        redirect_to,
-    )
+    async with _audited(connection, domain, "secure", application_id):
+        status = await connection.execute(
+            "update domains set application_url = coalesce($3, application_url),"
+            " redirect_to = nullif(coalesce($4, redirect_to), '')"
+            " where domain = $1 and product = 'secure' and application_id = $2",
+            domain,
+            application_id,
+            application_url,
+            redirect_to,
+        )
     return status == "UPDATE 1"
+
+
+@asynccontextmanager
+async def _audited(
+    connection: Connection[Record], domain: str, product: Product, application_id: str
+) -> AsyncIterator[None]:
+    """Record how the block changes the domain's settings."""
+
+    async def look() -> dict[str, Any]:
+        row = await connection.fetchrow(
+            "select application_url, root_path_access, redirect_to from domains"
+            " where domain = $1 and product = $2 and application_id = $3",
+            domain,
+            product,
+            application_id,
+        )
+        return dict(row) if row else {}
+
+    async with audit.recorded(connection, f"{product}.update", domain, look, application_id=application_id):
+        yield
 
 
 async def lock_redirects(connection: Connection[Record]) -> None:
@@ -275,14 +302,16 @@ async def remove(connection: Connection[Record], domain: str, product: Product, 
     Returns whether the application had this domain.
     """
     await certificates.lock_domain(connection, domain)
-    status = await connection.execute(
-        "delete from domains where domain = $1 and product = $2 and application_id = $3",
+    row = await connection.fetchrow(
+        "delete from domains where domain = $1 and product = $2 and application_id = $3"
+        " returning application_url, root_path_access, redirect_to",
         domain,
         product,
         application_id,
     )
-    if status != "DELETE 1":
+    if row is None:
         return False
+    await audit.record(connection, f"{product}.remove", domain, application_id=application_id, before=dict(row))
     await certificates.release(connection, domain)
     if not await connection.fetchval("select exists (select from domains where domain = $1)", domain):
         await ownership.remember(connection, [domain], application_id)
@@ -312,6 +341,8 @@ async def enrol_by_hand(
         application_url,
     )
     await _see_to_certificate(connection, domain, application_id, product)
+    after = {"application_url": application_url, "claim": "operator"}
+    await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
 
 
 async def list_page(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from asyncpg import Connection, Record
 
+from common.db import audit
+
 MAX_PAGE_BYTES = 65_536
 
 
@@ -18,10 +20,23 @@ async def put_error_page(connection: Connection[Record], application_id: str, ht
         application_id,
         html,
     )
+    after = {"bytes": len(html.encode())}
+    await audit.record(connection, "application.error_page", application_id, application_id=application_id, after=after)
 
 
 async def remove_error_page(connection: Connection[Record], application_id: str) -> None:
-    await connection.execute("delete from error_pages where application_id = $1", application_id)
+    status = await connection.execute("delete from error_pages where application_id = $1", application_id)
+    if status == "DELETE 1":
+        await audit.record(
+            connection, "application.error_page", application_id, application_id=application_id, after={"bytes": 0}
+        )
+
+
+async def get_error_page(connection: Connection[Record], application_id: str) -> str | None:
+    html: str | None = await connection.fetchval(
+        "select html from error_pages where application_id = $1", application_id
+    )
+    return html
 
 
 async def error_page_sizes(connection: Connection[Record]) -> dict[str, int]:

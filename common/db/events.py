@@ -141,6 +141,17 @@ async def list_events(
     return [_event(row) for row in rows]
 
 
+async def get_event(connection: Connection, application_id: str, event_id: str) -> Event | None:
+    row = await connection.fetchrow(
+        "select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery"
+        " from events left join deliveries on event_id = events.id"
+        " where events.id = $1 and events.application_id = $2",
+        event_id,
+        application_id,
+    )
+    return _event(row) if row else None
+
+
 async def has_event(connection: Connection, application_id: str, event_id: str) -> bool:
     return bool(
         await connection.fetchval(

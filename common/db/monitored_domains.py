@@ -25,6 +25,7 @@ import orjson
 from asyncpg import Connection, Record
 
 from common import records as dns
+from common.db import audit
 from common.record_sets import Records, Seen, State, carry_over, distinct
 
 CHANNEL = "frontage_monitoring"
@@ -134,6 +135,14 @@ async def change(connection: Connection[Record], key: Key, edit: Edit, labels: L
     if after != before:
         seen = Seen(row["state"], _maybe_records(row["records_present"]), _maybe_records(row["records_missing"]))
         await _rewrite(connection, row["id"], after, carry_over(seen, after))
+        await audit.record(
+            connection,
+            "monitor.update",
+            _name(key),
+            application_id=key.application_id,
+            before={"dns_records": row["dns_records"]},
+            after={"dns_records": _as_json(after)},
+        )
     return True
 
 
@@ -150,6 +159,13 @@ async def remove(
     if only_if_empty and row["records"]:
         return "not empty"
     await connection.execute("delete from monitored_domains where id = $1", row["id"])
+    await audit.record(
+        connection,
+        "monitor.remove",
+        _name(key),
+        application_id=key.application_id,
+        before={"records": row["records"]},
+    )
     return "removed"
 
 
@@ -201,6 +217,8 @@ async def _insert(connection: Connection[Record], key: Key, records: Records, la
     )
     if inserted:
         await _wake(connection)
+        after = {"dns_records": _as_json(records), "user_id": labels.user_id}
+        await audit.record(connection, "monitor.add", _name(key), application_id=key.application_id, after=after)
     return bool(inserted)
 
 
@@ -239,6 +257,10 @@ async def _rewrite(connection: Connection[Record], row_id: str, records: Records
 
 async def _wake(connection: Connection[Record]) -> None:
     await connection.execute("select pg_notify($1, '')", CHANNEL)
+
+
+def _name(key: Key) -> str:
+    return f"{key.subdomain}.{key.domain}" if key.subdomain else key.domain
 
 
 def _values(key: Key) -> tuple[str, str, str | None]:

@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias
 
 from asyncpg import Record
 
-from common.db import certificates, enrolments, outcomes, revocations
+from common.db import audit, certificates, enrolments, outcomes, revocations
 from common.db.certificates import Certificate
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
@@ -180,6 +180,7 @@ async def request_renewal(
         await _run_again(connection, domain, "new" if row["is_live"] is None else "manual")
     else:
         await connection.execute("update orders set due_at = now() where domain = $1", domain)
+    await audit.record(connection, "certificate.renew", domain, application_id=application_id)
 
 
 async def request_replacement(connection: Connection, domain: str, application_id: str, reason: int) -> bool:
@@ -195,6 +196,8 @@ async def request_replacement(connection: Connection, domain: str, application_i
     await revocations.request(connection, domain, application_id, revoked, reason)
     if revoked.is_in_service:
         await _run_again(connection, domain, "replacement")
+    after = {"reason": reason}
+    await audit.record(connection, "certificate.revoke", domain, application_id=application_id, after=after)
     return True
 
 
@@ -236,7 +239,7 @@ async def request_recheck(
     Returns whether there was anything to check.
     """
     await certificates.lock_domain(connection, domain)
-    status = await connection.execute(
+    holder = await connection.fetchval(
         f"""
         update orders set recheck_requested_at = clock_timestamp(),
             due_at = case when {IS_FREE} then least(due_at,
@@ -244,14 +247,17 @@ async def request_recheck(
             attempts = case when {IS_FREE} then 0 else attempts end
         where domain = $1 and application_id = coalesce($2, application_id)
             and (not $3 or exists (select from domains d where d.domain = $1 and departed_at is not null))
+        returning application_id
         """,
         domain,
         application_id,
         only_moved_away,
         pause_seconds,
     )
-    if status == "UPDATE 0":
+    if holder is None:
         return False
+    if not only_moved_away:  # else another request's consequence, or a diagnosis
+        await audit.record(connection, "domain.recheck", domain, application_id=holder)
     await connection.execute("select pg_notify($1, '')", CHANNEL)
     return True
 

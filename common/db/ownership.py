@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from common.db import certificates, locks, outcomes
+from common.db import audit, certificates, locks, outcomes
 from common.db.session import Connection
 from common.names import DomainName
 from common.ownership import REMEMBERED_DAYS, Standing
@@ -103,4 +103,5 @@ async def take_away(connection: Connection, domain: str, holder: str, reason: En
         return False
     await certificates.release(connection, domain)
     await remember(connection, [domain], holder)
+    await audit.record(connection, f"domain.{reason}", domain, application_id=holder)
     return True

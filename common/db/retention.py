@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from common.db import ca_ledger, connect_flows, edge_nodes, feed, locks, monitor_nodes
+from common.db import audit, ca_ledger, connect_flows, edge_nodes, feed, locks, monitor_nodes
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
@@ -110,6 +110,9 @@ STEPS = (
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
     _by_age("connect_flows", "erase_at", 0, where="due_at is null"),
+    _by_age("audit", "at", audit.KEPT_DAYS),
+    _by_age("sessions", "expires_at", 0),
+    _by_age("sign_in_links", "expires_at", 0),
     _by_age("ca_ledger", "taken_at", ca_ledger.KEPT_DAYS),
     _by_age("revocations", "revoked_at", REVOCATION_DAYS),
     _by_age("edge_nodes", "lease_until", edge_nodes.DEPARTED_DAYS),
@@ -123,6 +126,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "acme_key": "one row",
         "alembic_version": "one row",
         "applications": "made and deleted by the operator",
+        "audit": f"erased after {audit.KEPT_DAYS} days",
         "batch_items": "erased with their batch",
         "batches": f"erased {BATCH_DAYS} days after they were submitted, once they are done",
         "ca_ledger": f"erased after {ca_ledger.KEPT_DAYS} days",
@@ -145,14 +149,19 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
         "lock_slots": f"{sum(locks.SLOTS.values())} rows",
         "mass_guard": "one row",
+        "memberships": "one row for each organisation of a user",
         "monitor_health": "one row",
         "monitor_nodes": f"erased {monitor_nodes.DEPARTED_DAYS} day after the lease has lapsed",
         "monitored_domains": "one row for each monitored name",
         "monitored_tallies": "three rows at most for each monitored name",
         "orders": "one row for each enrolled name",
+        "organisations": "made by the operator",
         "rdap_bootstrap": "one row",
         "revocations": f"erased {REVOCATION_DAYS} days after they were done",
+        "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",
+        "sign_in_links": "one at most of each user; erased when they expire",
+        "users": "made by the operator and by owners of organisations, who have at most 500 members",
         "webhook_endpoints": "one row for each application",
     }
 )

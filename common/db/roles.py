@@ -34,7 +34,6 @@ _ALL = "select, insert, update, delete"
 
 _BOTH: Mapping[str, str] = {
     "alembic_version": _READ,
-    "applications": "select, update",
     "batch_items": _ALL,
     "batches": _ALL,
     "canary": _KEEP,
@@ -75,22 +74,33 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             **_BOTH,
             "acme_accounts": _READ,
             "acme_key": _READ,
+            "applications": _ALL,  # the dashboard makes and deletes them
+            "audit": _ADD,  # what is written there stays
             "ca_ledger": _READ,
             "edge_nodes": _READ,
-            "error_pages": _READ,
+            "error_pages": _ALL,
+            "memberships": _ALL,
+            "organisations": "select, insert, update",
             "rdap_bootstrap": _READ,
             "revocations": _READ,
+            "sessions": _ALL,
+            "sign_in_links": _ALL,
+            "users": _KEEP,
         },
         "monitor": {
             **_BOTH,
             "acme_accounts": _ALL,
             "acme_key": _ADD,
+            "applications": "select, update",
+            "audit": "select, insert, update, delete",  # retention erases them
             "ca_ledger": _ALL,
             "changes": "select, update, delete",  # retention purges tombstones
             "feed_shards": "select, update",
             "mass_guard": "select, update",
             "rdap_bootstrap": "select, update",
             "revocations": _ALL,
+            "sessions": "select, update, delete",  # retention erases them
+            "sign_in_links": "select, update, delete",
         },
     }
 )

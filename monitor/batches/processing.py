@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from common.actors import Actor, acting
 from common.claims import retry_until_available
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, Unwatch, Watch
@@ -48,7 +49,8 @@ class Processing:
             if item is None:
                 await batches.record_over(connection, batch)
                 return False
-            failure = _GIVEN_UP if gives_up else await self._do(connection, batch, item.request)
+            with acting(Actor("api", batch.application_id, batch.id)):
+                failure = _GIVEN_UP if gives_up else await self._do(connection, batch, item.request)
             await batches.record_outcome(connection, batch, item, failure=failure)
             return True
 

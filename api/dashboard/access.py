@@ -1,0 +1,39 @@
+"""Finds what a request is about, and refuses what its visitor may not see or change, before anything else is read."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+
+from api.dashboard.context import DashboardContext
+from api.dashboard.visitors import visitor_of
+from common.accounts import Permission
+from common.db.applications import Application, get_application
+from common.errors import InvalidName
+from common.names import DomainName, parse_domain
+
+_APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+async def find_application(
+    context: DashboardContext, request: web.Request, permission: Permission = Permission.VIEW
+) -> Application:
+    """The application in the path. Raises: HTTPNotFound, HTTPForbidden, `DatabaseUnavailable`."""
+    application_id = request.match_info["application"]
+    if not _APPLICATION_ID.fullmatch(application_id):
+        raise web.HTTPNotFound
+    async with context.database.connection() as connection:
+        application = await get_application(connection, application_id)
+    if application is None:
+        raise web.HTTPNotFound
+    visitor_of(request).require(permission, application.organisation_id)
+    return application
+
+
+def name_of(request: web.Request) -> DomainName:
+    """The domain in the path. Raises: HTTPNotFound."""
+    try:
+        return parse_domain(request.match_info["name"])
+    except InvalidName as error:
+        raise web.HTTPNotFound from error

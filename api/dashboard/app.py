@@ -1,0 +1,109 @@
+"""The dashboard as an aiohttp application, mounted by `api.app` under ``/dashboard``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypeAlias
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from api.dashboard.context import DashboardContext
+from api.dashboard.handlers.account import AccountHandlers
+from api.dashboard.handlers.applications import ApplicationHandlers
+from api.dashboard.handlers.audit import AuditPages
+from api.dashboard.handlers.domains import DomainHandlers
+from api.dashboard.handlers.files import FileHandler
+from api.dashboard.handlers.home import HomeHandler
+from api.dashboard.handlers.operations import OperationsPages
+from api.dashboard.handlers.organisations import OrganisationHandlers
+from api.dashboard.handlers.signing_in import SigningInHandlers
+from api.dashboard.handlers.webhooks import WebhookPages
+from api.dashboard.live import STREAMS
+from api.dashboard.middlewares import framed, protected, signed_in
+from api.dashboard.removals import Removals
+
+Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
+
+
+def build_dashboard(context: DashboardContext) -> web.Application:
+    app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
+    signing_in, account = SigningInHandlers(context), AccountHandlers(context)
+    organisations = OrganisationHandlers(context)
+    removals = Removals(context.database)
+    app.on_cleanup.append(lambda _: removals.close())
+    app[STREAMS] = Counter()
+    routes = (
+        ("GET", "", HomeHandler(context).get),
+        ("GET", "/static/{digest}/{name}", FileHandler(context).get),
+        ("GET", "/sign-in", signing_in.get),
+        ("POST", "/sign-in", signing_in.post),
+        ("GET", "/link/{token}", signing_in.get_link),
+        ("POST", "/link/{token}", signing_in.post_link),
+        ("POST", "/sign-out", signing_in.sign_out),
+        ("GET", "/account", account.get),
+        ("POST", "/account/password", account.set_password),
+        ("POST", "/account/sessions/end", account.end_session),
+        ("GET", "/organisations", organisations.list_all),
+        ("POST", "/organisations", organisations.create),
+        ("GET", "/organisations/{organisation}", organisations.get),
+        ("POST", "/organisations/{organisation}/members", organisations.put_member),
+        ("POST", "/organisations/{organisation}/members/remove", organisations.remove_member),
+        ("POST", "/organisations/{organisation}/members/link", organisations.make_link),
+        *_application_routes(ApplicationHandlers(context, removals)),
+        *_domain_routes(DomainHandlers(context), WebhookPages(context)),
+        *_audit_routes(AuditPages(context)),
+        *_operations_routes(OperationsPages(context)),
+    )
+    for method, path, handler in routes:
+        app.router.add_route(method, path, handler)
+    return app
+
+
+def _application_routes(pages: ApplicationHandlers) -> Routes:
+    one = "/applications/{application}"
+    return (
+        ("GET", "/applications", pages.list_all),
+        ("GET", "/applications/new", pages.get_new),
+        ("POST", "/applications/new", pages.post_new),
+        ("GET", one, pages.get),
+        ("GET", f"{one}/checks", pages.get_checks),
+        ("GET", f"{one}/settings", pages.get_settings),
+        ("POST", f"{one}/settings", pages.post_settings),
+        ("GET", f"{one}/secrets", pages.get_secrets),
+        ("POST", f"{one}/secrets", pages.post_secrets),
+        ("GET", f"{one}/delete", pages.get_delete),
+        ("POST", f"{one}/delete", pages.post_delete),
+    )
+
+
+def _domain_routes(pages: DomainHandlers, webhooks: WebhookPages) -> Routes:
+    one = "/applications/{application}"
+    return (
+        ("GET", "/domains", pages.list_all),
+        ("GET", f"{one}/domains/new", pages.get_new),
+        ("POST", f"{one}/domains/new", pages.post_new),
+        ("GET", f"{one}/domains/{{name}}", pages.get),
+        ("POST", f"{one}/domains/{{name}}", pages.post),
+        ("GET", f"{one}/domains/{{name}}/diagnosis", pages.get_diagnosis),
+        ("GET", f"{one}/domains/{{name}}/live", pages.get_live),
+        ("GET", f"{one}/monitored/{{name}}", pages.get_monitored),
+        ("POST", f"{one}/monitored/{{name}}", pages.post_monitored),
+        ("GET", f"{one}/webhooks", webhooks.list_all),
+        ("POST", f"{one}/webhooks", webhooks.post),
+        ("GET", f"{one}/webhooks/{{event}}", webhooks.get),
+    )
+
+
+def _audit_routes(pages: AuditPages) -> Routes:
+    return (
+        ("GET", "/audit", pages.list_all),
+        ("GET", "/applications/{application}/audit", pages.list_of_application),
+    )
+
+
+def _operations_routes(pages: OperationsPages) -> Routes:
+    return (
+        ("GET", "/operations", pages.get),
+        ("GET", "/operations/live", pages.get_live),
+    )

@@ -1,0 +1,67 @@
+"""Charts as SVG, made here: no script draws them, and no style is written into them. Pure.
+
+Colours are classes of the stylesheet. Each chart states its figures in its title, for readers who do not see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from common.db.status import Expiry
+
+_BAR = Markup(
+    '<rect class="bar {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="{}"><title>{}</title></rect>'
+)
+
+
+class Bar(NamedTuple):
+    """`tone`: good, warn, bad, none, or empty for the accent colour."""
+
+    label: str
+    value: float
+    tone: str = ""
+
+
+def columns(bars: Sequence[Bar], title: str, *, width: int = 640, height: int = 160) -> Markup:
+    """One column for each bar; labels beneath, values above."""
+    highest = max((bar.value for bar in bars), default=0) or 1
+    step = width / max(1, len(bars))
+    parts = [Markup('<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>').format(width, height - 22, height - 22)]
+    for place, bar in enumerate(bars):
+        tall = max((height - 44) * bar.value / highest, 2 if bar.value else 0)
+        left, thick = place * step + step * 0.16, step * 0.68
+        middle = left + thick / 2
+        parts.append(_BAR.format(bar.tone, left, height - 22 - tall, thick, tall, 3, f"{bar.label}: {bar.value:,.0f}"))
+        text = Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>')
+        parts.append(text.format("label", middle, height - 6, bar.label))
+        if bar.value:
+            parts.append(text.format("value", middle, height - 28 - tall, f"{bar.value:,.0f}"))
+    return _svg(width, height, title, parts)
+
+
+def expiry(spans: Sequence[Expiry]) -> Markup:
+    """Certificates by days left."""
+    tones = {None: "bad", 0: "bad", 1: "warn", 3: "warn"}
+    bars = [Bar(span.label, span.count, tones.get(span.from_days, "")) for span in spans]
+    title = "Certificates by days left: " + ", ".join(f"{bar.label} {bar.value:,.0f}" for bar in bars)
+    return columns(bars, title, width=880, height=200)
+
+
+def level(used: float, most: float, title: str, *, width: int = 240, height: int = 8) -> Markup:
+    """How much of a limit is used."""
+    part = min(1.0, used / most) if most else 0.0
+    tone = "bad" if part >= 0.9 else "warn" if part >= 0.7 else ""
+    parts = [
+        Markup('<rect class="track" width="{}" height="{}" rx="4"/>').format(width, height),
+        _BAR.format(tone, 0, 0, width * part, height, 4, f"{used:,.0f} of {most:,.0f}"),
+    ]
+    return _svg(width, height, title, parts)
+
+
+def _svg(width: int, height: int, title: str, parts: Sequence[Markup]) -> Markup:
+    return Markup('<svg class="chart" role="img" viewBox="0 0 {} {}" aria-label="{}">{}</svg>').format(
+        width, height, title, Markup("").join(parts)
+    )

@@ -1,0 +1,73 @@
+"""What the dashboard's handlers share: services of the API, the database, and how pages are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.dashboard.browser import Cookies
+from api.dashboard.rendering import Renderer
+from api.dashboard.throttle import Throttle
+from api.services.diagnosis import DiagnosisService
+from api.services.enrolment import Enrolment
+from api.services.monitor import MonitorService
+from api.services.power import PowerService
+from api.services.reachability import OriginProbe
+from api.services.secure import SecureService
+from api.services.webhooks import WebhookService
+from common.clock import Clock
+from common.db.pool import Database
+from common.secrets import Keyring
+from common.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardContext:
+    """One a process; created by `api.app`."""
+
+    settings: Settings
+    database: Database
+    keyring: Keyring
+    clock: Clock
+    enrolment: Enrolment
+    power: PowerService
+    secure: SecureService
+    diagnosis: DiagnosisService
+    monitor: MonitorService
+    webhooks: WebhookService
+    probe_origin: OriginProbe
+    cookies: Cookies
+    renderer: Renderer
+    throttle: Throttle
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        database: Database,
+        keyring: Keyring,
+        clock: Clock,
+        enrolment: Enrolment,
+        power: PowerService,
+        secure: SecureService,
+        diagnosis: DiagnosisService,
+        monitor: MonitorService,
+        webhooks: WebhookService,
+        probe_origin: OriginProbe,
+    ) -> DashboardContext:
+        cookies = Cookies(is_secure=settings.base_url.startswith("https://"))
+        return cls(
+            settings,
+            database,
+            keyring,
+            clock,
+            enrolment,
+            power,
+            secure,
+            diagnosis,
+            monitor,
+            webhooks,
+            probe_origin,
+            cookies,
+            Renderer(clock, cookies),
+            Throttle.of(clock, keyring),
+        )

@@ -1,0 +1,71 @@
+"""The audit log: of all that the visitor may see, or of one application."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+
+from api.dashboard.access import find_application
+from api.dashboard.context import DashboardContext
+from api.dashboard.visitors import visitor_of
+from common.db import audit
+
+_LISTED = 50
+_ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
+
+
+class AuditPages:
+    """One a process."""
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+
+    async def list_all(self, request: web.Request) -> web.StreamResponse:
+        visitor = visitor_of(request)
+        organisations = None if visitor.is_operator else visitor.organisation_ids
+        subject, before = _subject(request), _before(request)
+        async with self._context.database.connection() as connection:
+            found = await audit.list_entries(
+                connection, before=before, limit=_LISTED, organisation_ids=organisations, subject=subject
+            )
+        return self._context.renderer.page(
+            request,
+            "audit.html",
+            entries=found,
+            subject=subject or "",
+            last=found[-1].id if len(found) == _LISTED else None,
+            is_first=before is None,
+            application=None,
+        )
+
+    async def list_of_application(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request)
+        subject, before = _subject(request), _before(request)
+        async with self._context.database.connection() as connection:
+            found = await audit.list_entries(
+                connection, before=before, limit=_LISTED, application_id=application.id, subject=subject
+            )
+        visitor = visitor_of(request)
+        return self._context.renderer.page(
+            request,
+            "audit.html",
+            entries=found,
+            subject=subject or "",
+            last=found[-1].id if len(found) == _LISTED else None,
+            is_first=before is None,
+            application=application,
+            may_change=visitor.may_change(application),
+            may_own=visitor.may_own(application),
+        )
+
+
+def _subject(request: web.Request) -> str | None:
+    return request.query.get("subject", "").strip().lower().replace("\0", "")[:300] or None
+
+
+def _before(request: web.Request) -> str | None:
+    before = request.query.get("before") or None
+    if before is not None and not _ENTRY_ID.fullmatch(before):
+        raise web.HTTPNotFound
+    return before

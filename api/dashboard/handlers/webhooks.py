@@ -1,0 +1,109 @@
+"""Webhooks of an application: deliveries with what was sent and answered, sending again, and tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, get_args
+
+from aiohttp import web
+
+from api.dashboard.access import find_application
+from api.dashboard.browser import ROOT
+from api.dashboard.context import DashboardContext
+from api.dashboard.middlewares import text_of
+from api.dashboard.rendering import Flash
+from api.dashboard.visitors import visitor_of
+from api.errors import Refused
+from api.schemas.webhooks import is_event_id
+from common.accounts import Permission
+from common.db import deliveries, events, webhook_endpoints
+from common.db.applications import Application
+from common.db.deliveries import Status
+from common.endpoint_health import disables_at
+
+_LISTED = 50
+_STATUSES: tuple[Status, ...] = get_args(Status)
+_REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
+MOST_REPLAYED = 1000
+
+
+class WebhookPages:
+    """One a process."""
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+
+    async def list_all(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request)
+        status = next((each for each in _STATUSES if each == request.query.get("status")), None)
+        before = request.query.get("before") or None
+        if before is not None and not is_event_id(before):
+            raise web.HTTPNotFound
+        async with self._context.database.connection() as connection:
+            found = await deliveries.list_deliveries(
+                connection, application.id, before=before, limit=_LISTED, status=status
+            )
+            endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
+        return self._page(
+            request,
+            "webhooks.html",
+            application,
+            deliveries=found,
+            endpoint=endpoint,
+            disables_at=disables_at(endpoint),
+            status=status,
+            statuses=_STATUSES,
+            last=found[-1].event_id if len(found) == _LISTED else None,
+            is_first=before is None,
+        )
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request)
+        event_id = request.match_info["event"]
+        if not is_event_id(event_id):
+            raise web.HTTPNotFound
+        async with self._context.database.connection() as connection:
+            event = await events.get_event(connection, application.id, event_id)
+            found = await deliveries.list_deliveries(
+                connection, application.id, before=None, limit=1, event_id=event_id
+            )
+        if event is None:
+            raise web.HTTPNotFound
+        return self._page(request, "delivery.html", application, event=event, delivery=found[0] if found else None)
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request, Permission.CHANGE)
+        base = f"{ROOT}/applications/{application.id}/webhooks"
+        try:
+            location, flash = await self._act(request, application, base)
+        except Refused as error:
+            location, flash = base, Flash(error.refusal.message, "bad")
+        return self._context.renderer.redirect(location, flash)
+
+    async def _act(self, request: web.Request, application: Application, base: str) -> tuple[str, Flash]:
+        """Raises: `Refused`."""
+        webhooks = self._context.webhooks
+        match text_of(request, "action"):
+            case "test":
+                event_id = await webhooks.send_test(application)
+                return f"{base}/{event_id}", Flash("A test event is on its way. Reload to see its answer.")
+            case "enable":
+                await webhooks.enable(application)
+                return base, Flash("Enabled. What is pending is sent first.")
+            case "replay":
+                event_id = text_of(request, "event")
+                await webhooks.replay(application, event_id)
+                return f"{base}/{event_id}", Flash("It is sent again now.")
+            case "replay_failed" if (hours := _REPLAY_HOURS.get(text_of(request, "hours"))) is not None:
+                count = await webhooks.replay_failed(application, timedelta(hours=hours), most=MOST_REPLAYED)
+                return base, Flash(f"{count} failed deliveries are sent again.")
+            case _:
+                raise web.HTTPBadRequest
+
+    def _page(self, request: web.Request, template: str, application: Application, **values: Any) -> web.Response:
+        visitor = visitor_of(request)
+        shown = {"may_change": visitor.may_change(application), "may_own": visitor.may_own(application)}
+        status = values.pop("status", None)
+        return self._context.renderer.page(
+            request, template, application=application, wanted_status=status, **shown, **values
+        )

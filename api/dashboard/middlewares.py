@@ -1,0 +1,145 @@
+"""What every request of the dashboard goes through, from the outside in.
+
+framed (security headers; failures as pages) → signed_in (the session's user) → protected (a POST is from our own page)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from multidict import MultiDictProxy
+
+from api.dashboard.browser import ROOT, csrf_token, is_same_origin, is_same_token
+from api.dashboard.context import DashboardContext
+from api.dashboard.rendering import HEADERS
+from api.dashboard.visitors import VISITOR, Visitor
+from api.errors import Refused
+from api.requests import REQUEST_ID
+from common.accounts import hash_token
+from common.actors import Actor, acting
+from common.db import sessions, users
+from common.errors import DatabaseUnavailable
+from common.logs import get_logger
+
+FORM: web.RequestKey[MultiDictProxy[str | bytes | bytearray | web.FileField]] = web.RequestKey("form", MultiDictProxy)
+OPEN_ROUTES = frozenset({f"{ROOT}/sign-in", f"{ROOT}/link/{{token}}", f"{ROOT}/static/{{digest}}/{{name}}"})
+_FORM_SECONDS = 10.0
+_STATUSES = {
+    400: ("That did not work", "The request could not be understood. Go back, reload the page, and try again."),
+    403: ("You may not do this", "Your role in this organisation lets you look, and not change this. Ask an owner."),
+    404: ("There is nothing here", "The page does not exist, or belongs to an organisation that you are no member of."),
+    405: ("There is nothing here", "This address does not answer requests of this kind."),
+    413: ("That is too large", "What was sent has more bytes than are accepted."),
+    429: ("Too many requests", "Wait a moment, then try again."),
+    503: ("The database cannot be reached", "Domains are served on meanwhile. Reload this page in a moment."),
+}
+_ELSE = ("Something went wrong", "The failure is in the log under the id below. Try again in a moment.")
+
+_log = get_logger("api.dashboard")
+
+
+def framed(context: DashboardContext) -> Middleware:
+    @web.middleware
+    async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = _failed(context, request, error.status)
+        except Refused as error:
+            response = _failed(context, request, error.refusal.status, error)
+        except DatabaseUnavailable as error:
+            _log.warning("database unavailable", request_id=request[REQUEST_ID], error=str(error))
+            response = _failed(context, request, 503)
+        except Exception:  # noqa: BLE001 - the root of a page
+            _log.error("page failed", request_id=request[REQUEST_ID], exc_info=True)
+            response = _failed(context, request, 500)
+        if not response.prepared:
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+            if context.cookies.is_secure:
+                response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+        return response
+
+    return frame
+
+
+def _failed(
+    context: DashboardContext, request: web.Request, status: int, error: Refused | None = None
+) -> web.StreamResponse:
+    title, words = _STATUSES.get(status, _ELSE)
+    if error is not None:
+        title, words = error.refusal.message, error.hint or words
+    return context.renderer.page(request, "error.html", status=status, title=title, words=words)
+
+
+def signed_in(context: DashboardContext) -> Middleware:
+    @web.middleware
+    async def sign_in(request: web.Request, handler: Handler) -> web.StreamResponse:
+        visitor = await find_visitor(context, request)
+        resource = request.match_info.route.resource
+        if visitor is not None:
+            request[VISITOR] = visitor
+            with acting(Actor("dashboard", visitor.user.email, request[REQUEST_ID])):
+                return await handler(request)
+        if resource is None or resource.canonical in OPEN_ROUTES:
+            return await handler(request)
+        wanted = ""
+        if request.method == "GET" and request.path != ROOT:
+            wanted = f"?next={quote(request.rel_url.raw_path_qs, safe='/')}"
+        return context.renderer.redirect(f"{ROOT}/sign-in{wanted}")
+
+    return sign_in
+
+
+async def find_visitor(context: DashboardContext, request: web.Request) -> Visitor | None:
+    """Raises: `DatabaseUnavailable`."""
+    token = context.cookies.read(request, "session")
+    if token is None or (request.match_info.route.resource is not None and _is_static(request)):
+        return None
+    async with context.database.connection() as connection:
+        user = await sessions.find_user(connection, hash_token(token))
+        if user is None:
+            return None
+        memberships = await users.list_memberships(connection, user.id)
+    return Visitor(user, tuple(memberships), hash_token(token), csrf_token(token))
+
+
+def _is_static(request: web.Request) -> bool:
+    return request.path.startswith(f"{ROOT}/static/")
+
+
+def protected(context: DashboardContext) -> Middleware:
+    @web.middleware
+    async def protect(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method in ("GET", "HEAD"):
+            return await handler(request)
+        if not is_same_origin(request, context.settings.base_url):
+            raise web.HTTPForbidden
+        request[FORM] = form = await _read_form(request)
+        visitor = request.get(VISITOR)
+        guest = context.cookies.read(request, "guest")
+        expected = visitor.csrf_token if visitor is not None else csrf_token(guest) if guest else None
+        if expected is None or not is_same_token(form.get("csrf"), expected):
+            raise web.HTTPForbidden
+        return await handler(request)
+
+    return protect
+
+
+async def _read_form(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:
+    if request.content_type not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        raise web.HTTPBadRequest
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            return await request.post()
+    except (TimeoutError, ConnectionError, ValueError, web.RequestPayloadError) as error:
+        raise web.HTTPBadRequest from error
+
+
+def text_of(request: web.Request, name: str) -> str:
+    """A field of the form; empty where there is none."""
+    value = request[FORM].get(name, "")
+    return value if isinstance(value, str) else ""

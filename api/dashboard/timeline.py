@@ -1,0 +1,70 @@
+"""The life of a domain's certificate as steps of a timeline. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+from api.dashboard import words
+from common.db.certificates import InService
+from common.db.orders import OrderState
+
+State: TypeAlias = Literal["done", "now", "failed", "later"]
+
+_PHASES = {
+    "wait": "Waited for a monitor",
+    "checks": "DNS and CAA checked",
+    "order": "Order placed at the CA",
+    "challenge": "Challenge accepted",
+    "validation": "Validated by the CA",
+    "key": "Key made",
+    "finalize": "Finalised",
+    "sign": "Signed",
+    "download": "Downloaded",
+    "store": "Stored",
+    "live": "Taken over by every edge",
+}
+_KINDS = {
+    "new": "Ordered",
+    "renewal": "Renewal",
+    "manual": "Renewal, asked for",
+    "replacement": "Replacement of a revoked certificate",
+}
+
+
+class Step(NamedTuple):
+    title: str
+    state: State
+    when: str = ""
+    more: str = ""
+
+
+def steps(certificate: InService | None, order: OrderState | None, now: datetime) -> list[Step]:
+    """Oldest first: asked for, each phase with the time it took, live, and what comes next."""
+    found: list[Step] = []
+    if order is not None:
+        kind = "new" if order.state == "issued" else order.kind  # an order that is done waits for its renewal
+        found.append(Step(_KINDS[kind], "done", words.ago(order.requested_at, now)))
+        ordered = sorted(order.phases.items(), key=lambda phase: _place(phase[0]))
+        found += [Step(_PHASES.get(name, name), "done", words.seconds(taken)) for name, taken in ordered]
+        if order.state == "running":
+            found.append(Step("Being issued", "now", f"attempt {max(1, order.attempts)}", order.last_error or ""))
+        if order.state == "failed":
+            again = f"tried again {words.ago(order.due_at, now)}" if order.due_at else ""
+            found.append(Step("Issuance fails", "failed", again, order.last_error or ""))
+    if certificate is not None:
+        found.append(Step("Issued", "done", words.ago(certificate.issued_at, now)))
+        if certificate.live_at is None:
+            found.append(Step("Waiting for the edges to serve it", "now"))
+        elif certificate.live_at >= certificate.issued_at:
+            found.append(Step("Live on every edge", "done", words.ago(certificate.live_at, now)))
+        if order is not None and order.renew_at is not None and order.state == "issued":
+            found.append(Step("Renews by itself", "later", words.ago(order.renew_at, now)))
+        expired = certificate.not_after <= now
+        title = "Expired" if expired else "Expires"
+        found.append(Step(title, "failed" if expired else "later", words.ago(certificate.not_after, now)))
+    return found
+
+
+def _place(phase: str) -> int:
+    return [*_PHASES, phase].index(phase)

@@ -1,0 +1,68 @@
+"""Times and numbers as people read them. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+_STEPS = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"))
+
+
+def moment(at: datetime | None) -> str:
+    return "–" if at is None else at.strftime("%-d %b %Y, %H:%M:%S UTC")
+
+
+def day(at: datetime | None) -> str:
+    return "–" if at is None else at.strftime("%-d %b %Y")
+
+
+def ago(at: datetime | None, now: datetime) -> str:
+    """``3 minutes ago``, ``in 2 days``."""
+    if at is None:
+        return "never"
+    distance = (now - at).total_seconds()
+    text = _span(abs(distance))
+    if text is None:
+        return "just now" if distance >= 0 else "in a moment"
+    return f"{text} ago" if distance > 0 else f"in {text}"
+
+
+def until(at: datetime | None, now: datetime) -> str:
+    """``62 days left``; ``expired`` when it is over."""
+    if at is None:
+        return "–"
+    left = (at - now).total_seconds()
+    if left <= 0:
+        return "expired"
+    days = int(left // 86_400)
+    return f"{days} days left" if days >= 2 else f"{_span(left) or 'a moment'} left"
+
+
+def count(number: int, noun: str = "", plural: str | None = None) -> str:
+    """``1,204 domains``."""
+    if not noun:
+        return f"{number:,}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 120:
+        return f"{value:.1f} s"
+    return _span(value) or "a moment"
+
+
+def _span(distance: float) -> str | None:
+    """None below five seconds."""
+    if distance < 5:
+        return None
+    value = distance
+    for size, unit in _STEPS:
+        if value < size:
+            whole = int(value)
+            return f"{whole} {unit}{'' if whole == 1 else 's'}"
+        value /= size
+    years = int(value) or 1
+    return f"{years} year{'' if years == 1 else 's'}"

@@ -1,0 +1,56 @@
+"""The audit log's query and answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from multidict import MultiMapping
+
+from api.errors import Refused, invalid_parameter
+from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
+from common.db.audit import Entry
+
+_ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
+
+
+class AuditQuery(NamedTuple):
+    """`before`: only entries older than this one. `subject`: what was changed, in full."""
+
+    before: str | None
+    limit: int
+    subject: str | None
+
+
+def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
+    """Raises: `Refused`."""
+    before = parse_optional_text(query, "before")
+    if before is not None and not _ENTRY_ID.fullmatch(before):
+        raise Refused(invalid_parameter("before"), hint="expected the id of an entry")
+    limit = parse_integer(query, "limit", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
+    subject = parse_optional_text(query, "subject")
+    if subject is not None and "\0" in subject:
+        raise Refused(invalid_parameter("subject"))
+    return AuditQuery(before, limit, subject)
+
+
+def audit_page(entries: Sequence[Entry], query: AuditQuery) -> dict[str, Any]:
+    return {
+        "entries": [entry_as_json(entry) for entry in entries],
+        "next": entries[-1].id if len(entries) == query.limit else None,
+    }
+
+
+def entry_as_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "at": entry.at,
+        "way": entry.way,
+        "actor": entry.actor,
+        "request_id": entry.request_id,
+        "action": entry.action,
+        "subject": entry.subject,
+        "before": entry.before,
+        "after": entry.after,
+    }

@@ -1,0 +1,67 @@
+"""What users of the dashboard may do, and the tokens that their sessions and links are made of. Pure.
+
+Rules
+    a viewer sees the applications of the organisation, never a secret
+    a developer also changes domains, settings and secrets, and has webhooks sent again
+    an owner also creates and deletes applications and decides who is a member
+    an operator may do all of it with every application, and sees the installation itself
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
+
+from common.errors import FrontageError
+
+Role: TypeAlias = Literal["owner", "developer", "viewer"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+_EMAIL = re.compile(r"[^@\s\x00-\x1f<>\"]{1,64}@[^@\s\x00-\x1f<>\"]{1,189}")
+
+
+class Permission(StrEnum):
+    VIEW = "view"
+    CHANGE = "change"
+    OWN = "own"
+
+
+PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
+    {
+        "viewer": frozenset({Permission.VIEW}),
+        "developer": frozenset({Permission.VIEW, Permission.CHANGE}),
+        "owner": frozenset(Permission),
+    }
+)
+
+
+class InvalidEmail(FrontageError):
+    """Text that is no address of a user."""
+
+
+def parse_email(text: str) -> str:
+    """In lower case, without blanks around it. Raises: `InvalidEmail`."""
+    email = text.strip().lower()
+    if not _EMAIL.fullmatch(email):
+        raise InvalidEmail(f"{text[:100]!r} is no e-mail address")
+    return email
+
+
+def mint_token() -> str:
+    """256 bits: the value of a session's cookie, or of a link that signs in once."""
+    return secrets.token_urlsafe(32)
+
+
+def hash_token(token: str) -> bytes:
+    """What is stored of it. A plain digest will do, because the token has enough entropy by itself."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def link_of(base_url: str, token: str) -> str:
+    """The address that signs in once."""
+    return f"{base_url}/dashboard/link/{token}"

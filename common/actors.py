@@ -1,0 +1,43 @@
+"""Who makes a change, and by which way: what the audit log states beside each change (`common.db.audit`).
+
+The actor belongs to the request, command or batch that is being worked on. It is kept in a context variable, which each
+task inherits and none shares, because every function that writes would otherwise hand it on without using it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Way: TypeAlias = Literal["api", "dashboard", "command", "monitor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """`name` is an application's id, a user's address, or the login name of the operator. `request_id` is found in the
+    answer's ``X-Request-Id`` and in the log."""
+
+    way: Way
+    name: str
+    request_id: str | None = None
+
+
+_current: ContextVar[Actor | None] = ContextVar("frontage_actor", default=None)
+
+
+def current_actor() -> Actor | None:
+    """None outside a request, command or batch: what a process does by itself is no change to record."""
+    return _current.get()
+
+
+@contextmanager
+def acting(actor: Actor) -> Iterator[None]:
+    """Changes within the block are this actor's."""
+    token = _current.set(actor)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,105 @@
+"""Creates and rotates what an application works by in secret. The caller gets each secret once, to show it.
+
+Used by the command line and the dashboard alike. Functions need a transaction; the caller opens it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from common import applications as minting
+from common import signatures
+from common.db import applications as db
+from common.db.session import Connection
+from common.secrets import Keyring
+
+SecretChange: TypeAlias = Literal["on", "off", "rotate"]
+"""``rotate`` makes a new secret; ``on`` does where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeApplication:
+    """The only time that the secrets are readable."""
+
+    id: str
+    client_secret: str
+    webhook_secret: str
+
+
+async def make_application(
+    connection: Connection,
+    keyring: Keyring,
+    *,
+    name: str,
+    cname_target: str,
+    secure_cname_target: str | None = None,
+    application_url: str | None = None,
+    webhook_url: str | None = None,
+    organisation_id: str | None = None,
+) -> MadeApplication:
+    """Settings as `common.application_settings` reads them. Raises: `CnameTargetTaken`."""
+    made = MadeApplication(minting.mint_id(), minting.mint_client_secret(), minting.mint_webhook_secret())
+    await db.create_application(
+        connection,
+        db.NewApplication(
+            id=made.id,
+            name=name,
+            cname_target=cname_target,
+            client_secret=keyring.seal(made.client_secret.encode(), db.client_secret_identity(made.id)),
+            webhook_secret=keyring.seal(made.webhook_secret.encode(), db.webhook_secret_identity(made.id)),
+            secure_cname_target=secure_cname_target,
+            application_url=application_url,
+            webhook_url=webhook_url,
+            organisation_id=organisation_id,
+        ),
+    )
+    return made
+
+
+async def rotate_client_secret(connection: Connection, keyring: Keyring, application_id: str) -> str | None:
+    """The new secret; the one so far works for another `PREVIOUS_SECRET_LIFETIME`. None: no such application."""
+    secret = minting.mint_client_secret()
+    sealed = keyring.seal(secret.encode(), db.client_secret_identity(application_id))
+    rotated = await db.rotate_client_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME)
+    return secret if rotated else None
+
+
+async def rotate_webhook_secret(connection: Connection, keyring: Keyring, application_id: str) -> str | None:
+    """The new secret; the one so far signs beside it for `PREVIOUS_SECRET_LIFETIME`. None: no such application."""
+    secret = minting.mint_webhook_secret()
+    sealed = keyring.seal(secret.encode(), db.webhook_secret_identity(application_id))
+    rotated = await db.rotate_webhook_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME)
+    return secret if rotated else None
+
+
+async def switch_service_auth(
+    connection: Connection, keyring: Keyring, before: db.Application, wanted: SecretChange | None
+) -> str | None:
+    """The new token, where one was made."""
+    if wanted == "off":
+        await db.update_application(connection, before.id, service_auth=None)
+    if not _mints(wanted, is_on=before.service_auth is not None):
+        return None
+    token = minting.mint_service_auth()
+    sealed = keyring.seal(token.encode(), db.service_auth_identity(before.id))
+    await db.update_application(connection, before.id, service_auth=sealed)
+    return token
+
+
+async def switch_signature(
+    connection: Connection, keyring: Keyring, before: db.Application, wanted: SecretChange | None
+) -> str | None:
+    """The new key, where one was made; one that it replaces signs beside it for a while."""
+    if wanted == "off":
+        await db.set_signature_key(connection, before.id, None, signatures.PREVIOUS_KEY_LIFETIME)
+    if not _mints(wanted, is_on=before.signature_key is not None):
+        return None
+    key = signatures.mint_key()
+    sealed = keyring.seal(key.encode(), db.signature_key_identity(before.id))
+    await db.set_signature_key(connection, before.id, sealed, signatures.PREVIOUS_KEY_LIFETIME)
+    return key
+
+
+def _mints(wanted: SecretChange | None, *, is_on: bool) -> bool:
+    return wanted == "rotate" or (wanted == "on" and not is_on)

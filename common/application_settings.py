@@ -1,0 +1,101 @@
+"""Reads an application's settings as people type them: one rule for each, for the command line and the dashboard.
+
+Pure. Each function returns the value to store, or raises `InvalidSetting` in words for the person who typed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from common.addresses import AddressPolicy
+from common.db.error_pages import MAX_PAGE_BYTES
+from common.errors import AddressRefused, FrontageError, InvalidName
+from common.names import parse_domain, parse_host_name
+from common.ownership import OwnNames
+from common.urls import InvalidUrl, parse_application_url, parse_webhook_url
+
+LONGEST_NAME = 100
+
+
+class InvalidSetting(FrontageError):
+    """A value that is not stored; the text says why."""
+
+
+def read_name(text: str) -> str:
+    """What people call it, without blanks around it."""
+    name = text.strip()
+    if not name:
+        raise InvalidSetting("expected some text")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise InvalidSetting(f"expected at most {LONGEST_NAME} printable characters")
+    return name
+
+
+def read_domain_name(text: str) -> str:
+    """As an A-label."""
+    try:
+        return parse_domain(text).text
+    except InvalidName as error:
+        raise InvalidSetting(str(error)) from error
+
+
+def read_cname_target(text: str, own_names: OwnNames) -> str:
+    """A partner's own name. One of ours would make every domain that leads to us theirs."""
+    name = read_domain_name(text)
+    if name in own_names:
+        raise InvalidSetting(f"{name} is our own name: give the partner's, which leads to our target by CNAME")
+    return name
+
+
+def read_application_url(text: str) -> str:
+    """As written, if it is one that an edge can ask."""
+    try:
+        parse_application_url(text)
+    except InvalidUrl as error:
+        raise InvalidSetting(str(error)) from error
+    return text
+
+
+def read_webhook_url(text: str, policy: AddressPolicy) -> str:
+    """In canonical form: a delivery asks the very name that is written there. An address that may not be dialled is
+    refused; a name is looked at when it is dialled."""
+    try:
+        canonical = parse_webhook_url(text)
+        url = parse_application_url(canonical.partition("?")[0])
+        if url.address is not None:
+            policy.check(url.address, url.port)
+    except InvalidUrl as error:
+        raise InvalidSetting(str(error)) from error
+    except AddressRefused as error:
+        raise InvalidSetting(f"{error}: no event could be delivered there") from error
+    return canonical
+
+
+def read_server_name(text: str) -> str:
+    """The name asked for in TLS with the origin."""
+    try:
+        return parse_host_name(text)
+    except InvalidName as error:
+        raise InvalidSetting(str(error)) from error
+
+
+def read_root_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """Without empty ones."""
+    for path in paths:
+        is_plain = path.isascii() and path.isprintable() and not set(path) & set(" ?#\\")
+        if path and not (path.startswith("/") and is_plain):
+            raise InvalidSetting(f"{path!r}: a path begins with / and has neither blanks, query nor fragment")
+    return tuple(filter(None, paths))
+
+
+def read_error_page(content: bytes) -> str:
+    """HTML for browsers, at most `MAX_PAGE_BYTES` in UTF-8."""
+    if len(content) > MAX_PAGE_BYTES:
+        raise InvalidSetting(f"it has more than {MAX_PAGE_BYTES} bytes")
+    try:
+        html = content.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidSetting("it is not UTF-8") from error
+    if not html.strip() or "\0" in html:
+        raise InvalidSetting("it is no page")
+    return html

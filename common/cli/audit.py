@@ -1,0 +1,65 @@
+"""`frontage audit`: every change that the API, the dashboard and commands made, newest first."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from common.db.audit import Entry
+    from common.db.session import Connection
+    from common.secrets import Keyring
+
+_MOST = 1000
+
+
+def audit(
+    application: Annotated[str | None, typer.Option(metavar="ID", help="Of this application only.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Of this subject only: a domain, an id, a user's address, in full.")
+    ] = None,
+    before: Annotated[str | None, typer.Option(metavar="ENTRY", help="Older than this entry: the next page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Print who changed what, when and by which way."""
+    from common.cli.database import run_in_database
+    from common.db.audit import list_entries
+
+    async def work(connection: Connection, _: Keyring) -> list[Entry]:
+        return await list_entries(connection, before=before, limit=limit, application_id=application, subject=subject)
+
+    found = run_in_database(work)
+    if as_json:
+        next_page = found[-1].id if len(found) == limit else None
+        typer.echo(json.dumps({"entries": [_shown(each) for each in found], "next": next_page}, indent=2, default=str))
+        return
+    for each in found:
+        typer.echo(
+            f"{each.at:%Y-%m-%d %H:%M:%S}  {each.way}  {each.actor}  {each.action}  {each.subject}{_change(each)}"
+        )
+    if len(found) == limit:
+        typer.echo(f"there may be more: --before {found[-1].id}", err=True)
+
+
+def _change(entry: Entry) -> str:
+    before, after = entry.before or {}, entry.after or {}
+    parts = [f"{name}: {before.get(name)} → {after.get(name)}" for name in {**before, **after}]
+    return f"  ({', '.join(parts)})" if parts else ""
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "at": entry.at.isoformat(),
+        "way": entry.way,
+        "actor": entry.actor,
+        "requestId": entry.request_id,
+        "applicationId": entry.application_id,
+        "action": entry.action,
+        "subject": entry.subject,
+        "before": entry.before,
+        "after": entry.after,
+    }

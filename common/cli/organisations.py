@@ -1,0 +1,119 @@
+"""`frontage organisation …`: organisations, whose members see their applications in the dashboard."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from common.cli.users import RoleOption, get_user, parse_address
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.db.session import Connection
+    from common.db.users import Organisation, User
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Organisations: whose members see which applications.", no_args_is_help=True)
+
+_LIST_AT_ONCE = 1000
+
+Name = Annotated[str, typer.Argument(metavar="ORGANISATION", help="Its name or id.")]
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's e-mail address.")]
+
+
+@app.command()
+def create(name: Annotated[str, typer.Argument(metavar="NAME", help="What people call it.")]) -> None:
+    """Make an organisation, and print its id."""
+    from common.cli.database import run_in_database
+    from common.db import audit, users
+
+    if not name.strip():
+        raise OperatorError("an organisation has a name")
+
+    async def work(connection: Connection, _: Keyring) -> Organisation:
+        try:
+            made = await users.create_organisation(connection, name.strip())
+        except users.AlreadyExists as error:
+            raise OperatorError(str(error)) from error
+        await audit.record(connection, "organisation.create", made.name, organisation_id=made.id)
+        return made
+
+    made = run_in_database(work)
+    _print({"organisationId": made.id, "name": made.name})
+
+
+@app.command("list")
+def list_() -> None:
+    """Print all organisations with their members."""
+    from common.cli.database import run_in_database
+    from common.db import users
+
+    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
+        shown: list[dict[str, Any]] = []
+        after = ""
+        while page := await users.list_organisations(connection, after=after, most=_LIST_AT_ONCE):
+            for each in page:
+                members = {member.user.email: member.role for member in await users.list_members(connection, each.id)}
+                shown.append({"organisationId": each.id, "name": each.name, "members": members})
+            after = page[-1].name
+        return shown
+
+    _print(run_in_database(work))
+
+
+@app.command("add-member")
+def add_member(
+    name: Name,
+    email: Email,
+    role: Annotated[RoleOption, typer.Option(help="What the user may do.")] = RoleOption.DEVELOPER,
+) -> None:
+    """Let a user see the organisation's applications, or change the user's role."""
+    from common.cli.database import run_in_database
+    from common.db import audit, users
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        organisation, user = await _find(connection, name), await _user(connection, email)
+        await users.put_membership(connection, user.id, organisation.id, role.value)
+        after = {"role": role.value}
+        await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
+
+    run_in_database(work)
+    typer.echo(f"{email} is {role.value} of {name}")
+
+
+@app.command("remove-member")
+def remove_member(name: Name, email: Email) -> None:
+    """End a user's membership."""
+    from common.cli.database import run_in_database
+    from common.db import audit, users
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        organisation, user = await _find(connection, name), await _user(connection, email)
+        if not await users.remove_membership(connection, user.id, organisation.id):
+            raise OperatorError(f"{user.email} is no member of {organisation.name}")
+        await audit.record(connection, "member.remove", user.email, organisation_id=organisation.id)
+
+    run_in_database(work)
+    typer.echo(f"{email} is no longer a member of {name}")
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+async def _find(connection: Connection, name: str) -> Organisation:
+    from common.db.users import find_organisation
+
+    found = await find_organisation(connection, name)
+    if found is None:
+        raise OperatorError(f"there is no organisation {name}: `frontage organisation list` prints them")
+    return found
+
+
+async def _user(connection: Connection, email: str) -> User:
+    return await get_user(connection, parse_address(email))
+
+
+def _print(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

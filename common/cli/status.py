@@ -1,0 +1,80 @@
+"""`frontage status`: what runs, what is due, and what needs a hand, as the dashboard shows it to operators."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from common.db.session import Connection
+    from common.db.status import Status
+    from common.secrets import Keyring
+
+
+def status(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
+    """Print what runs, what is due, and what needs a hand."""
+    from common.cli.database import run_in_database
+    from common.db.ca_ledger import Limits
+    from common.db.status import read_status
+    from common.settings import load
+
+    async def work(connection: Connection, _: Keyring) -> Status:
+        return await read_status(connection, Limits.of(load(os.environ)))
+
+    found = run_in_database(work)
+    if as_json:
+        typer.echo(json.dumps({"problems": found.problems} | _shown(asdict(found)), indent=2, default=str))
+        return
+    from rich.console import Console
+
+    _print(Console(soft_wrap=True, highlight=False), found)
+
+
+def _shown(value: Any) -> Any:
+    """With names as the other commands print them."""
+    if isinstance(value, dict):
+        return {_camel(name): _shown(each) for name, each in value.items()}
+    return [_shown(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _print(console: Console, found: Status) -> None:
+    for words in found.problems:
+        console.print(f"✗ {words}", style="red", markup=False)
+    if not found.problems:
+        console.print("✓ all is well", style="green", markup=False)
+    sections = {
+        "edges": [
+            f"{each.node.label}  {each.node.host}  {each.node.condition.state if each.is_alive else 'ended'}"
+            f"  version {each.node.version}, {each.behind} behind"
+            for each in found.edges
+        ],
+        "monitors": [
+            f"{each.node_id[:8]}  {each.host}  {'running' if each.is_alive else 'ended'}  {each.issuer}"
+            for each in found.monitors
+        ],
+        "due now": [
+            f"{each.name}  {each.count}" + (f"  oldest {each.oldest_seconds:.1f} s" if each.oldest_seconds else "")
+            for each in found.queues
+        ],
+        "certificates by days left": [f"{each.label}  {each.count}" for each in found.certificates if each.count],
+        "limits of the CA": [
+            f"{each.issuer}  {each.limit.replace('_', ' ')}  {each.subject}  {each.used} of {each.most}"
+            for each in found.ledger
+        ],
+        "orders that fail": [f"{each.count}  {each.reason}  ({each.example})" for each in found.failing_orders],
+    }
+    for title, lines in sections.items():
+        console.print(f"\n{title}", style="bold", markup=False)
+        for line in lines or ["none"]:
+            console.print(f"  {line}", markup=False)

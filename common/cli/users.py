@@ -1,0 +1,250 @@
+"""`frontage user …`: the people who sign in to the dashboard."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.db.session import Connection
+    from common.db.users import User
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Users of the dashboard.", no_args_is_help=True)
+
+_LIST_AT_ONCE = 1000
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's e-mail address.")]
+
+
+class RoleOption(StrEnum):
+    OWNER = "owner"
+    DEVELOPER = "developer"
+    VIEWER = "viewer"
+
+
+@app.command()
+def create(
+    email: Email,
+    operator: Annotated[bool, typer.Option("--operator", help="Sees and changes every application.")] = False,
+    organisation: Annotated[
+        str | None, typer.Option(help="The organisation, by name or id; one that is missing is made.")
+    ] = None,
+    role: Annotated[RoleOption, typer.Option(help="The role in the organisation.")] = RoleOption.OWNER,
+    password_stdin: Annotated[
+        bool,
+        typer.Option("--password-stdin", help="Read a password from standard input; without one, a link signs in."),
+    ] = False,
+) -> None:
+    """Make a user, and print a link that signs in once."""
+    from common.cli.database import run_in_database
+    from common.db import audit, users
+
+    address, password_hash = parse_address(email), _hash_of_stdin() if password_stdin else None
+    if not operator and organisation is None:
+        raise OperatorError("give the organisation that the user belongs to (--organisation), or --operator")
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        try:
+            user = await users.create_user(connection, address, password_hash=password_hash, is_operator=operator)
+        except users.AlreadyExists as error:
+            raise OperatorError(str(error)) from error
+        await audit.record(connection, "user.create", address, after={"operator": operator})
+        if organisation is not None:
+            await _join(connection, user, organisation, role)
+        return await _mint_link(connection, user)
+
+    link = run_in_database(work)
+    _print({"email": address, "operator": operator, "signInOnce": link})
+
+
+@app.command("list")
+def list_() -> None:
+    """Print all users, with their organisations and roles."""
+    from common.cli.database import run_in_database
+    from common.db import users
+
+    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
+        shown: list[dict[str, Any]] = []
+        after = ""
+        while page := await users.list_users(connection, after=after, most=_LIST_AT_ONCE):
+            shown += [await _shown(connection, user) for user in page]
+            after = page[-1].email
+        return shown
+
+    _print(run_in_database(work))
+
+
+@app.command("set-password")
+def set_password(
+    email: Email,
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read it from standard input.")] = False,
+) -> None:
+    """Set a user's password, and end the user's sessions."""
+    from common.cli.database import run_in_database
+    from common.db import audit, sessions, users
+
+    address = parse_address(email)
+    password_hash = _hash_of_stdin() if password_stdin else _hash(typer.prompt("Password", hide_input=True, err=True))
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        user = await get_user(connection, address)
+        await users.set_password_hash(connection, user.id, password_hash)
+        await sessions.end_all(connection, user.id)
+        await audit.record(connection, "user.set_password", address)
+
+    run_in_database(work)
+    typer.echo(f"the password of {address} is set; the user's sessions have ended")
+
+
+@app.command()
+def link(email: Email) -> None:
+    """Print a link that signs the user in once, within a day. It replaces the user's link so far."""
+    from common.cli.database import run_in_database
+    from common.db import audit
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        await audit.record(connection, "user.link", address)
+        return await _mint_link(connection, await get_user(connection, address))
+
+    typer.echo(run_in_database(work))
+
+
+@app.command()
+def operator(
+    email: Email,
+    off: Annotated[bool, typer.Option("--off", help="Take the right away.")] = False,
+) -> None:
+    """Let a user see and change every application."""
+    from common.cli.database import run_in_database
+    from common.db import audit, users
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        user = await get_user(connection, address)
+        await users.set_operator(connection, user.id, is_operator=not off)
+        await audit.record(connection, "user.operator", address, after={"operator": not off})
+
+    run_in_database(work)
+    typer.echo(f"{address} is {'no longer an' if off else 'an'} operator")
+
+
+@app.command("sign-out")
+def sign_out(email: Email) -> None:
+    """End all sessions and links of a user."""
+    from common.cli.database import run_in_database
+    from common.db import audit, sessions
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> int:
+        await audit.record(connection, "user.sign_out", address)
+        return await sessions.end_all(connection, (await get_user(connection, address)).id)
+
+    typer.echo(f"{run_in_database(work)} sessions of {address} have ended")
+
+
+@app.command()
+def delete(email: Email) -> None:
+    """Delete a user, with all sessions."""
+    from common.cli.database import run_in_database
+    from common.db import audit, users
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        await users.delete_user(connection, (await get_user(connection, address)).id)
+        await audit.record(connection, "user.delete", address)
+
+    run_in_database(work)
+    typer.echo(f"{address} is deleted")
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+async def get_user(connection: Connection, email: str) -> User:
+    from common.db.users import find_user
+
+    user = await find_user(connection, email)
+    if user is None:
+        raise OperatorError(f"there is no user {email}: `frontage user list` prints them")
+    return user
+
+
+async def _join(connection: Connection, user: User, name: str, role: RoleOption) -> None:
+    from common.db import audit, users
+
+    organisation = await users.find_organisation(connection, name)
+    if organisation is None:
+        organisation = await users.create_organisation(connection, name)
+        await audit.record(connection, "organisation.create", name, organisation_id=organisation.id)
+    await users.put_membership(connection, user.id, organisation.id, role.value)
+    after = {"role": role.value}
+    await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
+
+
+async def _mint_link(connection: Connection, user: User) -> str:
+    import os
+
+    from common import accounts
+    from common.db import sessions
+    from common.settings import load
+
+    token = accounts.mint_token()
+    await sessions.create_link(connection, accounts.hash_token(token), user.id, sessions.LINK_LIFETIME)
+    return accounts.link_of(load(os.environ).base_url, token)
+
+
+async def _shown(connection: Connection, user: User) -> dict[str, Any]:
+    from common.db.users import list_memberships
+
+    return {
+        "email": user.email,
+        "operator": user.is_operator,
+        "hasPassword": user.has_password,
+        "organisations": {each.organisation.name: each.role for each in await list_memberships(connection, user.id)},
+        "createdAt": _time(user.created_at),
+        "lastSignInAt": _time(user.last_sign_in_at),
+    }
+
+
+def parse_address(email: str) -> str:
+    from common.accounts import InvalidEmail, parse_email
+
+    try:
+        return parse_email(email)
+    except InvalidEmail as error:
+        raise OperatorError(str(error)) from error
+
+
+def _hash_of_stdin() -> str:
+    import sys
+
+    return _hash(sys.stdin.readline().rstrip("\r\n"))
+
+
+def _hash(password: str) -> str:
+    from common.passwords import PasswordRefused, hash_password
+
+    try:
+        return hash_password(password)
+    except PasswordRefused as error:
+        raise OperatorError(str(error)) from error
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None
+
+
+def _print(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

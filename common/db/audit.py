@@ -1,0 +1,163 @@
+"""The audit log as rows: every change that a request, a command or a user of the dashboard made.
+
+Owns the SQL of ``audit``. The functions of `common.db` that change something record it, in the transaction of the
+change, so that neither is there without the other. The actor is `common.actors.current_actor`; without one nothing is
+recorded.
+
+Rules
+    `before` and `after` hold only what differs; a change that changes nothing is not recorded
+    no secret is recorded: a rotation is an action without values
+    rows are never changed, and erased by age alone (`common.db.retention`)
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from common.actors import current_actor
+from common.db.session import Connection
+
+KEPT_DAYS = 90
+
+_LONGEST_TEXT = 300
+_COLUMNS = "id, at, way, actor, request_id, application_id, action, subject, before, after"
+_AFTER_ALL = "aud_g"  # ids go on in hexadecimal
+
+Look = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A change. `subject` is what was changed: a domain, an application's or a user's id."""
+
+    id: str
+    at: datetime
+    way: str
+    actor: str
+    request_id: str | None
+    application_id: str | None
+    action: str
+    subject: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+async def record(
+    connection: Connection,
+    action: str,
+    subject: str,
+    *,
+    application_id: str | None = None,
+    organisation_id: str | None = None,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """The organisation is the application's, where one is given."""
+    actor = current_actor()
+    if actor is None:
+        return
+    await connection.execute(
+        "insert into audit (way, actor, request_id, organisation_id, application_id, action, subject, before, after)"
+        " values ($1, $2, $3, coalesce($4, (select organisation_id from applications where id = $5)), $5, $6, $7, $8,"
+        " $9)",
+        actor.way,
+        actor.name,
+        actor.request_id,
+        organisation_id,
+        application_id,
+        action,
+        subject,
+        _bounded(before),
+        _bounded(after),
+    )
+
+
+@asynccontextmanager
+async def recorded(
+    connection: Connection, action: str, subject: str, look: Look, *, application_id: str
+) -> AsyncIterator[None]:
+    """Record how the block changes what `look` sees; nothing if it sees no difference."""
+    if current_actor() is None:
+        yield
+        return
+    before = await look()
+    yield
+    await record_difference(connection, action, subject, before, await look(), application_id)
+
+
+async def record_difference(
+    connection: Connection,
+    action: str,
+    subject: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    application_id: str,
+) -> None:
+    """Record what differs, if anything does."""
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    if changed:
+        await record(
+            connection,
+            action,
+            subject,
+            application_id=application_id,
+            before={name: before[name] for name in changed if name in before} or None,
+            after={name: after[name] for name in changed if name in after} or None,
+        )
+
+
+async def list_entries(
+    connection: Connection,
+    *,
+    before: str | None,
+    limit: int,
+    application_id: str | None = None,
+    organisation_ids: list[str] | None = None,
+    subject: str | None = None,
+) -> list[Entry]:
+    """Newest first; those older than the entry `before`. Of one application, of some organisations, or all."""
+    conditions, values = ["id < $1"], [before or _AFTER_ALL]
+    sources = "audit"
+    for column, value in (("application_id", application_id), ("subject", subject)):
+        if value is not None:
+            values.append(value)
+            conditions.append(f"{column} = ${len(values)}")
+    where = " and ".join(conditions)
+    if organisation_ids is not None:  # each one's newest, found in its index
+        sources = (
+            f"unnest(${len(values) + 1}::text[]) organisation cross join lateral (select * from audit"  # noqa: S608
+            f" where organisation_id = organisation and {where} order by id desc limit ${len(values) + 2}) each_one"
+        )
+        values.append(organisation_ids)  # type: ignore[arg-type]
+        where = "true"
+    rows = await connection.fetch(
+        f"select {_COLUMNS} from {sources} where {where} order by id desc limit ${len(values) + 1}",  # noqa: S608
+        *values,
+        limit,
+    )
+    return [Entry(**row) for row in rows]
+
+
+def _bounded(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Long texts are cut: the log states what changed, and keeps no copy of it."""
+    if values is None:
+        return None
+    return {name: _cut(value) for name, value in values.items()}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]}… ({len(value)} characters)"
+    if isinstance(value, list | tuple) and len(value) > 50:
+        return [*(_cut(each) for each in value[:50]), f"… ({len(value)} in all)"]
+    if isinstance(value, list | tuple):
+        return [_cut(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value

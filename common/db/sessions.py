@@ -1,0 +1,139 @@
+"""Sessions of the dashboard, and links that sign in once, as rows. Owns the SQL of ``sessions`` and ``sign_in_links``.
+
+Rules
+    only hashes of tokens are stored (`common.accounts.hash_token`)
+    a session ends `LONGEST_DAYS` after sign-in, and `IDLE_HOURS` after the last request
+    a link works once, within its time; using it ends the user's other links
+    whoever changes a password ends the user's other sessions and links in the same transaction
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from common.db.session import Connection
+from common.db.users import User
+
+LONGEST_DAYS = 7
+IDLE_HOURS = 12
+LINK_LIFETIME = timedelta(hours=24)
+MOST_SESSIONS = 50
+"""Of one user; a further sign-in ends the oldest."""
+
+_SEEN_EVERY = "1 minute"
+_VALID = f"sessions.expires_at > now() and seen_at > now() - interval '{IDLE_HOURS} hours'"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """For its user to look at. `id` is the beginning of the stored hash, which opens nothing."""
+
+    id: str
+    address: str
+    user_agent: str
+    created_at: datetime
+    seen_at: datetime
+    is_current: bool
+
+
+async def start(connection: Connection, token_hash: bytes, user_id: str, address: str, user_agent: str) -> None:
+    """Sign the user in. Needs a transaction."""
+    await connection.execute("update users set last_sign_in_at = now() where id = $1", user_id)
+    await connection.execute(
+        "insert into sessions (token_hash, user_id, address, user_agent, expires_at)"
+        " values ($1, $2, $3, $4, now() + make_interval(days => $5))",
+        token_hash,
+        user_id,
+        address[:64],
+        user_agent[:200],
+        LONGEST_DAYS,
+    )
+    await connection.execute(
+        "delete from sessions where token_hash in ("
+        " select token_hash from sessions where user_id = $1 order by created_at desc, token_hash offset $2)",
+        user_id,
+        MOST_SESSIONS,
+    )
+
+
+async def find_user(connection: Connection, token_hash: bytes) -> User | None:
+    """The user that the session belongs to; None when it has ended."""
+    row = await connection.fetchrow(
+        f"""
+        with seen as (
+            update sessions set seen_at = now()
+            where token_hash = $1 and {_VALID} and seen_at < now() - interval '{_SEEN_EVERY}'
+        )
+        select users.id, email, is_operator, password_hash is not null as has_password, users.created_at,
+            last_sign_in_at
+        from sessions join users on users.id = user_id where token_hash = $1 and {_VALID}
+        """,
+        token_hash,
+    )
+    return User(**row) if row else None
+
+
+async def end(connection: Connection, token_hash: bytes) -> None:
+    await connection.execute("delete from sessions where token_hash = $1", token_hash)
+
+
+async def end_one(connection: Connection, user_id: str, session_id: str) -> bool:
+    """End the user's session with this `Session.id`."""
+    status = await connection.execute(
+        "delete from sessions where user_id = $1 and left(encode(token_hash, 'hex'), 16) = $2", user_id, session_id
+    )
+    return status != "DELETE 0"
+
+
+async def end_all(connection: Connection, user_id: str, *, but: bytes | None = None) -> int:
+    """End the user's sessions, except the one with the hash `but`, and the user's links. Returns how many sessions."""
+    await connection.execute("delete from sign_in_links where user_id = $1", user_id)
+    status = await connection.execute(
+        "delete from sessions where user_id = $1 and token_hash is distinct from $2", user_id, but
+    )
+    return int(status.removeprefix("DELETE "))
+
+
+async def list_sessions(connection: Connection, user_id: str, current: bytes) -> list[Session]:
+    """The user's, the latest first."""
+    rows = await connection.fetch(
+        "select left(encode(token_hash, 'hex'), 16) as id, address, user_agent, created_at, seen_at,"
+        f" token_hash = $2 as is_current from sessions where user_id = $1 and {_VALID}"
+        " order by created_at desc, token_hash limit $3",
+        user_id,
+        current,
+        MOST_SESSIONS,
+    )
+    return [Session(**row) for row in rows]
+
+
+async def create_link(connection: Connection, token_hash: bytes, user_id: str, lifetime: timedelta) -> None:
+    """In place of the user's links so far."""
+    await connection.execute("delete from sign_in_links where user_id = $1", user_id)
+    await connection.execute(
+        "insert into sign_in_links (token_hash, user_id, expires_at) values ($1, $2, now() + $3)",
+        token_hash,
+        user_id,
+        lifetime,
+    )
+
+
+async def find_link(connection: Connection, token_hash: bytes) -> str | None:
+    """The address of the user that the link would sign in."""
+    email: str | None = await connection.fetchval(
+        "select email from sign_in_links join users on users.id = user_id"
+        " where token_hash = $1 and sign_in_links.expires_at > now()",
+        token_hash,
+    )
+    return email
+
+
+async def use_link(connection: Connection, token_hash: bytes) -> str | None:
+    """The id of the user that the link signs in, now and never again."""
+    user_id: str | None = await connection.fetchval(
+        "delete from sign_in_links where token_hash = $1 and expires_at > now() returning user_id", token_hash
+    )
+    return user_id

@@ -1,0 +1,201 @@
+"""The state of the installation at one moment: what `frontage status` prints and the operators' page shows.
+
+Owns no table. Each figure is found by an index, and counts stop at `MOST_COUNTED`, so that reading it costs little
+whatever the tables hold. `read_status` is one statement after another on one connection, not a snapshot.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes
+from common.db.ca_ledger import Limits
+from common.db.edge_nodes import EdgeNode
+from common.db.monitor_health import Health
+from common.db.monitor_nodes import MonitorNode
+from common.db.session import Connection
+
+MOST_COUNTED = 100_000
+_REASONS = 10
+_MOST_STANDINGS = 3
+
+_QUEUES = {
+    "certificate orders": "select due_at from orders where due_at <= now()",
+    "DNS checks": "select due_at from checks where due_at <= now()",
+    "webhook endpoints": "select due_at from webhook_endpoints where due_at <= now()",
+    "batches": "select due_at from batches where due_at <= now()",
+}
+"""Due work by its name: the rows that are due now."""
+
+_SPANS = ((None, 0), (0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, 60), (60, None))
+"""Days left of a certificate: from, and up to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`behind`: how many changes of the feed it has not applied yet."""
+
+    node: EdgeNode
+    is_alive: bool
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Work that is due. `count` stops at `MOST_COUNTED`; `oldest_seconds` is how long the first of it has been due."""
+
+    name: str
+    count: int
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """Certificates in service with so many days left; None is without bound."""
+
+    from_days: int | None
+    to_days: int | None
+    count: int
+
+    @property
+    def label(self) -> str:
+        if self.from_days is None:
+            return "expired"
+        return f"> {self.from_days} days" if self.to_days is None else f"{self.from_days}–{self.to_days} days"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How much of a CA's limit is used. `subject`: the name it is about, empty for the account."""
+
+    issuer: str
+    limit: str
+    subject: str
+    used: int
+    most: int
+    frees_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailingOrders:
+    """Orders whose last attempt failed for one reason."""
+
+    reason: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    at: datetime
+    feed_version: int
+    edges: Sequence[Edge]
+    monitors: Sequence[MonitorNode]
+    checks: Health
+    alarms_held: int
+    queues: Sequence[Queue]
+    certificates: Sequence[Expiry]
+    ledger: Sequence[Standing]
+    failing_orders: Sequence[FailingOrders]
+    endpoints_failing: int
+    endpoints_disabled: int
+
+    @property
+    def problems(self) -> list[str]:
+        """What an operator should look at now, in sentences."""
+        found = []
+        alive = [edge for edge in self.edges if edge.is_alive]
+        if not alive:
+            found.append("No edge runs: no domain is served.")
+        found += [
+            f"Edge {edge.node.label} on {edge.node.host or 'an unknown host'} is {edge.node.condition.state}:"
+            f" {edge.node.condition.reason or 'no reason given'}."
+            for edge in alive
+            if edge.node.condition.state != "serving"
+        ]
+        monitors = [monitor for monitor in self.monitors if monitor.is_alive]
+        if not monitors:
+            found.append("No monitor runs: no certificate is issued, no record is checked, no webhook is sent.")
+        found += [
+            f"Monitor on {monitor.host} has stopped: {', '.join(monitor.stopped)}."
+            for monitor in monitors
+            if monitor.stopped
+        ]
+        if not self.checks.is_healthy and monitors:
+            found.append(f"DNS checks are not well: {self.checks.reason or 'no reason given'}.")
+        if self.alarms_held:
+            found.append(f"Alarms of {self.alarms_held} domains are held: `frontage alarms release` sends them.")
+        expired = next(span.count for span in self.certificates if span.from_days is None)
+        if expired:
+            found.append(f"{expired} certificates in service have expired.")
+        return found
+
+
+async def read_status(connection: Connection, limits: Limits) -> Status:
+    head = await feed.read_head(connection)
+    nodes = await edge_nodes.list_nodes(connection)
+    backlog = await checks.measure_backlog(connection)
+    row = await connection.fetchrow(
+        "select clock_timestamp() as at,"
+        " (select count(*) from webhook_endpoints where failing_since is not null and disabled_at is null) as failing,"
+        " (select count(*) from webhook_endpoints where disabled_at is not null) as disabled"
+    )
+    assert row is not None, "a select without a table has one row"
+    return Status(
+        at=row["at"],
+        feed_version=head.version,
+        edges=[Edge(node, alive, max(0, head.version - node.version)) for node, alive in nodes],
+        monitors=await monitor_nodes.list_nodes(connection),
+        checks=await monitor_health.read(connection),
+        alarms_held=backlog.held,
+        queues=[await _measure_queue(connection, name, due) for name, due in _QUEUES.items()],
+        certificates=[await _count_expiring(connection, start, end) for start, end in _SPANS],
+        ledger=await _standings(connection, limits),
+        failing_orders=await _failing_orders(connection),
+        endpoints_failing=row["failing"],
+        endpoints_disabled=row["disabled"],
+    )
+
+
+async def _measure_queue(connection: Connection, name: str, due: str) -> Queue:
+    row = await connection.fetchrow(
+        "select count(*) as count, extract(epoch from clock_timestamp() - min(due_at))::float8 as oldest"
+        f" from ({due} order by due_at limit $1) due",
+        MOST_COUNTED,
+    )
+    assert row is not None, "an aggregate has one row"
+    return Queue(name, row["count"], row["oldest"])
+
+
+async def _count_expiring(connection: Connection, start: int | None, end: int | None) -> Expiry:
+    count: int = await connection.fetchval(
+        "select count(*) from (select from certificates where released_at is null"
+        " and not_after > coalesce(now() + make_interval(days => $1), '-infinity')"
+        " and not_after <= coalesce(now() + make_interval(days => $2), 'infinity') limit $3) span",
+        start,
+        end,
+        MOST_COUNTED,
+    )
+    return Expiry(start, end, count)
+
+
+async def _standings(connection: Connection, limits: Limits) -> list[Standing]:
+    return [
+        Standing(each.issuer, each.limit, each.subject, each.used, int(getattr(limits, each.limit)), each.frees_at)
+        for each in await ca_ledger.standings(connection, most=_MOST_STANDINGS)
+    ]
+
+
+async def _failing_orders(connection: Connection) -> list[FailingOrders]:
+    rows = await connection.fetch(
+        "select last_error as reason, count(*) as count, min(domain) as example"
+        " from (select domain, last_error from orders where last_error is not null limit $1) failing"
+        " group by last_error order by count desc, last_error limit $2",
+        MOST_COUNTED,
+        _REASONS,
+    )
+    return [FailingOrders(**row) for row in rows]

@@ -1,0 +1,190 @@
+"""Users, organisations and memberships as rows: who may sign in to the dashboard, and what they may see there.
+
+Owns the SQL of ``users``, ``organisations`` and ``memberships``. What a role permits is `common.accounts`' to say.
+Functions that write need a transaction; the caller opens it.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+
+from common.accounts import Role
+from common.db.session import Connection
+from common.errors import FrontageError
+
+
+class AlreadyExists(FrontageError):
+    """A user with this address, or an organisation with this name, is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """`email` is in lower case. `has_password`: else only a link signs in."""
+
+    id: str
+    email: str
+    is_operator: bool
+    has_password: bool
+    created_at: datetime
+    last_sign_in_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Organisation:
+    id: str
+    name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    organisation: Organisation
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    user: User
+    role: Role
+
+
+_USER = "users.id, email, is_operator, password_hash is not null as has_password, users.created_at, last_sign_in_at"
+
+
+async def create_user(
+    connection: Connection, email: str, *, password_hash: str | None = None, is_operator: bool = False
+) -> User:
+    """`email` as `common.accounts.parse_email` returns it. Raises: `AlreadyExists`."""
+    row = await connection.fetchrow(
+        "insert into users (id, email, password_hash, is_operator) values ($1, $2, $3, $4)"
+        f" on conflict (email) do nothing returning {_USER}",
+        f"usr_{secrets.token_hex(8)}",
+        email,
+        password_hash,
+        is_operator,
+    )
+    if row is None:
+        raise AlreadyExists(f"there is a user {email} already")
+    return User(**row)
+
+
+async def find_user(connection: Connection, email: str) -> User | None:
+    row = await connection.fetchrow(f"select {_USER} from users where email = $1", email)
+    return User(**row) if row else None
+
+
+async def get_user(connection: Connection, user_id: str) -> User | None:
+    row = await connection.fetchrow(f"select {_USER} from users where id = $1", user_id)
+    return User(**row) if row else None
+
+
+async def get_password_hash(connection: Connection, user_id: str) -> str | None:
+    stored: str | None = await connection.fetchval("select password_hash from users where id = $1", user_id)
+    return stored
+
+
+async def set_password_hash(connection: Connection, user_id: str, password_hash: str) -> None:
+    await connection.execute("update users set password_hash = $2 where id = $1", user_id, password_hash)
+
+
+async def set_operator(connection: Connection, user_id: str, *, is_operator: bool) -> None:
+    await connection.execute("update users set is_operator = $2 where id = $1", user_id, is_operator)
+
+
+async def delete_user(connection: Connection, user_id: str) -> None:
+    """With memberships, sessions and links."""
+    await connection.execute("delete from users where id = $1", user_id)
+
+
+async def list_users(connection: Connection, *, after: str = "", most: int) -> list[User]:
+    """By address, those after `after`."""
+    rows = await connection.fetch(
+        f"select {_USER} from users where email > $1 order by email limit $2",
+        after,
+        most,
+    )
+    return [User(**row) for row in rows]
+
+
+async def create_organisation(connection: Connection, name: str) -> Organisation:
+    """Raises: `AlreadyExists`."""
+    try:
+        async with connection.transaction():
+            row = await connection.fetchrow(
+                "insert into organisations (id, name) values ($1, $2) returning id, name, created_at",
+                f"org_{secrets.token_hex(8)}",
+                name,
+            )
+    except asyncpg.UniqueViolationError as error:
+        raise AlreadyExists(f"there is an organisation {name} already") from error
+    assert row is not None, "an insert returns its row"
+    return Organisation(**row)
+
+
+async def find_organisation(connection: Connection, text: str) -> Organisation | None:
+    """By its id or its name."""
+    row = await connection.fetchrow("select id, name, created_at from organisations where id = $1 or name = $1", text)
+    return Organisation(**row) if row else None
+
+
+async def list_organisations(connection: Connection, *, after: str = "", most: int) -> list[Organisation]:
+    """By name, those after `after`."""
+    rows = await connection.fetch(
+        "select id, name, created_at from organisations where name > $1 order by name limit $2", after, most
+    )
+    return [Organisation(**row) for row in rows]
+
+
+async def list_memberships(connection: Connection, user_id: str) -> list[Membership]:
+    """The user's, by the organisation's name."""
+    rows = await connection.fetch(
+        "select organisations.id, name, organisations.created_at, role from memberships"
+        " join organisations on organisations.id = organisation_id where user_id = $1 order by name",
+        user_id,
+    )
+    return [Membership(Organisation(row["id"], row["name"], row["created_at"]), row["role"]) for row in rows]
+
+
+async def list_members(connection: Connection, organisation_id: str, *, most: int = 500) -> list[Member]:
+    """By address."""
+    rows = await connection.fetch(
+        f"select {_USER}, role from memberships join users on users.id = user_id"
+        " where organisation_id = $1 order by email limit $2",
+        organisation_id,
+        most,
+    )
+    return [Member(User(**{key: row[key] for key in row.keys() if key != "role"}), row["role"]) for row in rows]  # noqa: SIM118
+
+
+async def put_membership(connection: Connection, user_id: str, organisation_id: str, role: Role) -> None:
+    await connection.execute(
+        "insert into memberships (user_id, organisation_id, role) values ($1, $2, $3)"
+        " on conflict (user_id, organisation_id) do update set role = excluded.role",
+        user_id,
+        organisation_id,
+        role,
+    )
+
+
+async def remove_membership(connection: Connection, user_id: str, organisation_id: str) -> bool:
+    status = await connection.execute(
+        "delete from memberships where user_id = $1 and organisation_id = $2", user_id, organisation_id
+    )
+    return status == "DELETE 1"
+
+
+async def count_other_owners(connection: Connection, organisation_id: str, user_id: str) -> int:
+    """Owners beside this user; the organisation is locked, so that two owners do not leave at the same time."""
+    await connection.execute("select from organisations where id = $1 for update", organisation_id)
+    count: int = await connection.fetchval(
+        "select count(*) from memberships where organisation_id = $1 and role = 'owner' and user_id <> $2",
+        organisation_id,
+        user_id,
+    )
+    return count

@@ -1,0 +1,208 @@
+"""Signing in and out, sessions, CSRF protection, and throttling."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.dashboard.conftest import PASSWORD, Dashboard
+
+EMAIL = "ada@acme.example"
+
+
+async def test_password_signs_in_and_sign_out_ends_the_session(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), "owner", password=True)
+    browser = await dashboard.browser()
+    refused = await browser.get("/dashboard/applications")
+    assert (refused.status, refused.location) == (303, "/dashboard/sign-in?next=/dashboard/applications")
+
+    page = await browser.sign_in(EMAIL.upper())
+
+    assert (page.status, page.location) == (303, "/dashboard")
+    cookie = next(value for value in page.headers.getall("Set-Cookie") if "frontage-session" in value)
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    home = await browser.get()
+    assert home.status == 200
+    assert EMAIL in home.words
+    stolen = {each.key: each.value for each in browser.session.cookie_jar}["frontage-session"]
+    assert (await browser.post("/dashboard/sign-out", of="/dashboard")).status == 303
+    assert (await browser.get()).status == 303
+    browser.session.cookie_jar.update_cookies({"frontage-session": stolen})
+    assert (await browser.get()).status == 303  # not only forgotten by the browser
+
+
+async def test_wrong_password_and_unknown_address_answer_alike(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    browser = await dashboard.browser()
+    wrong = await browser.sign_in(EMAIL, "something else entirely")
+    unknown = await browser.sign_in("nobody@acme.example")
+    assert wrong.status == unknown.status == 422
+    assert "do not belong together" in wrong.words
+    assert wrong.words.replace(EMAIL, "") == unknown.words.replace("nobody@acme.example", "")
+
+
+async def test_guessing_is_slowed_for_strangers_and_not_for_the_owner(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    owner, stranger = await dashboard.browser(), await dashboard.browser()
+    assert (await owner.sign_in(EMAIL)).status == 303
+    csrf = (await stranger.get("/dashboard/sign-in")).csrf
+    statuses = []
+    for _ in range(11):
+        page = await stranger.post("/dashboard/sign-in", csrf=csrf, email=EMAIL, password="wrong wrong wrong", next="")
+        statuses.append(page.status)
+    assert statuses[0] == 422
+    assert statuses[-1] == 429
+    await owner.post("/dashboard/sign-out", of="/dashboard")
+    assert (await owner.sign_in(EMAIL)).status == 303  # the browser is known
+
+
+async def test_link_signs_in_once_and_looking_at_it_does_not_use_it(dashboard: Dashboard) -> None:
+    from common.accounts import hash_token, mint_token
+    from common.db import sessions
+
+    user_id, token = await dashboard.user(EMAIL, await dashboard.organisation()), mint_token()
+    async with dashboard.service.database.transaction() as connection:
+        await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
+    preview, browser, late = await dashboard.browser(), await dashboard.browser(), await dashboard.browser()
+    path = f"/dashboard/link/{token}"
+    assert (await preview.get(path)).status == 200
+    waiting = (await late.get(path)).csrf
+    assert (await browser.post(path)).status == 303
+    assert (await browser.get()).status == 200
+    assert (await late.post(path, csrf=waiting)).status == 410
+    assert (await late.get(path)).status == 410
+
+
+async def test_a_session_of_the_attackers_choice_is_not_taken_over(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    browser = await dashboard.browser()
+    browser.session.cookie_jar.update_cookies({"frontage-session": "planted"})
+    await browser.sign_in(EMAIL)
+    values = {each.key: each.value for each in browser.session.cookie_jar}
+    assert values["frontage-session"] != "planted"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+    ids=str,
+)
+async def test_a_form_from_elsewhere_is_refused_even_with_the_token(
+    dashboard: Dashboard, headers: dict[str, str]
+) -> None:
+    browser = await dashboard.signed_in(EMAIL, await dashboard.organisation())
+    csrf = (await browser.get()).csrf
+    page = await browser.send("POST", "/dashboard/sign-out", data={"csrf": csrf}, headers=headers)
+    assert page.status == 403
+    assert (await browser.get()).status == 200
+
+
+async def test_a_form_without_the_sessions_own_token_is_refused(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    browser, other = (
+        await dashboard.signed_in(EMAIL, organisation),
+        await dashboard.signed_in("bob@x.test", organisation),
+    )
+    for token in ("", "0" * 64, (await other.get()).csrf):
+        assert (await browser.post("/dashboard/sign-out", csrf=token)).status == 403
+    assert (await browser.get()).status == 200
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "/dashboard/../token",
+        "/dashboard//evil.example",
+        "/x",
+    ],
+)
+async def test_signing_in_leads_nowhere_else(dashboard: Dashboard, wanted: str) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    browser = await dashboard.browser()
+    page = await browser.post("/dashboard/sign-in", email=EMAIL, password=PASSWORD, next=wanted)
+    assert page.location == "/dashboard"
+
+
+async def test_signing_in_leads_to_the_page_that_was_wanted(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    browser = await dashboard.browser()
+    wanted = "/dashboard/domains?text=shop&product=power"
+    page = await browser.post("/dashboard/sign-in", email=EMAIL, password=PASSWORD, next=wanted)
+    assert page.location == wanted
+
+
+async def test_every_answer_has_the_headers_that_keep_it_in_place(dashboard: Dashboard) -> None:
+    browser = await dashboard.signed_in(EMAIL, await dashboard.organisation())
+    for path in ("/dashboard", "/dashboard/sign-in", "/dashboard/nothing", "/dashboard/account"):
+        page = await browser.get(path)
+        policy = page.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert page.headers["X-Frame-Options"] == "DENY"
+        assert page.headers["Cache-Control"] == "no-store"
+        assert " style=" not in page.text
+
+
+async def test_the_management_api_does_not_know_the_cookie(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner, browser = await dashboard.partner(organisation), await dashboard.signed_in(EMAIL, organisation)
+    page = await browser.get("/power", headers={"applicationId": partner.id})
+    assert page.status == 401
+
+
+async def test_a_new_password_ends_other_sessions(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    browser, elsewhere = await dashboard.browser(), await dashboard.browser()
+    await browser.sign_in(EMAIL)
+    await elsewhere.sign_in(EMAIL)
+    new = {"password": "quite another sentence", "again": "quite another sentence"}
+    path = "/dashboard/account/password"
+    assert (await browser.post(path, of="/dashboard/account", current="wrong wrong", **new)).status == 422
+    assert (await elsewhere.get()).status == 200
+    assert (await browser.post(path, of="/dashboard/account", current=PASSWORD, **new)).status == 303
+    assert (await elsewhere.get()).status == 303
+    assert (await browser.get()).status == 200
+    assert (await elsewhere.sign_in(EMAIL, new["password"])).status == 303
+
+
+async def test_cookies_over_https_cannot_be_set_by_siblings(dashboard: Dashboard) -> None:
+    from aiohttp import web
+
+    from api.dashboard.browser import Cookies
+
+    response = web.Response()
+    Cookies(is_secure=True).write_session(response, "token", 60)
+    cookie = response.cookies["__Host-frontage-session"].OutputString()
+    assert "Secure" in cookie
+    assert "Path=/" in cookie
+    assert "Domain" not in cookie
+
+
+async def test_a_body_of_another_kind_is_refused(dashboard: Dashboard) -> None:
+    browser = await dashboard.signed_in(EMAIL, await dashboard.organisation())
+    page = await browser.send("POST", "/dashboard/sign-out", json={}, headers={"Origin": browser.url})
+    assert page.status == 400
+
+
+async def test_an_ended_session_is_sent_to_sign_in(dashboard: Dashboard) -> None:
+    browser = await dashboard.signed_in(EMAIL, await dashboard.organisation())
+    async with dashboard.service.database.transaction() as connection:
+        await connection.execute("update sessions set seen_at = now() - interval '13 hours'")
+    assert (await browser.get("/dashboard/account")).status == 303
+
+
+async def test_no_session_is_stored_readably(dashboard: Dashboard) -> None:
+    browser = await dashboard.signed_in(EMAIL, await dashboard.organisation())
+    token = {each.key: each.value for each in browser.session.cookie_jar}["frontage-session"]
+    async with dashboard.service.database.connection() as connection:
+        stored = await connection.fetchval("select token_hash from sessions")
+    assert token.encode() not in stored
