@@ -1,0 +1,153 @@
+"""What a role may see and do: one organisation's pages are closed to another's members, whatever they send."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.db.applications import get_application
+from tests.integration.dashboard.conftest import Browser, Dashboard
+
+PAGES = (
+    "",
+    "/checks",
+    "/settings",
+    "/secrets",
+    "/delete",
+    "/audit",
+    "/webhooks",
+    "/webhooks/evt_" + "0" * 34,
+    "/domains/new",
+    "/domains/shop.customer.test",
+    "/domains/shop.customer.test/diagnosis",
+    "/domains/shop.customer.test/live",
+    "/monitored/www.customer.test",
+)
+FORMS = {
+    "/settings": {"section": "maintenance", "maintenance": "on"},
+    "/secrets": {"kind": "client", "wanted": "rotate"},
+    "/delete": {"typed": "A partner"},
+    "/webhooks": {"action": "test"},
+    "/domains/new": {"domain": "shop.customer.test", "product": "power", "application_url": "https://o.example"},
+    "/domains/shop.customer.test": {"action": "remove_power", "typed": "shop.customer.test"},
+    "/monitored/www.customer.test": {"action": "remove", "typed": "www.customer.test"},
+}
+
+
+async def test_another_organisations_application_is_not_there(dashboard: Dashboard) -> None:
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    partner = await dashboard.partner(theirs)
+    browser = await dashboard.signed_in("eve@ours.example", ours, "owner")
+    csrf = (await browser.get()).csrf
+    base = f"/dashboard/applications/{partner.id}"
+    for path in PAGES:
+        assert (await browser.get(base + path)).status == 404, path
+    for path, form in FORMS.items():
+        assert (await browser.post(base + path, csrf=csrf, **form)).status == 404, path
+    for path in ("/dashboard/applications", "/dashboard/domains", "/dashboard/audit", "/dashboard"):
+        page = await browser.get(path)
+        assert page.status == 200
+        assert partner.id not in page.text
+    assert (await browser.get(f"/dashboard/domains?application={partner.id}")).status == 404
+    assert (await browser.get(f"/dashboard/organisations/{theirs.id}")).status == 404
+
+
+async def test_an_application_of_no_organisation_is_the_operators(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    member = await dashboard.signed_in("ada@acme.example", await dashboard.organisation(), "owner")
+    operator = await dashboard.signed_in("ops@example.com")
+    path = f"/dashboard/applications/{partner.id}"
+    assert (await member.get(path)).status == 404
+    assert (await operator.get(path)).status == 200
+
+
+@pytest.mark.parametrize("path", ["/operations", "/operations/live", "/organisations"])
+async def test_the_installation_is_shown_to_operators_only(dashboard: Dashboard, path: str) -> None:
+    member = await dashboard.signed_in("ada@acme.example", await dashboard.organisation(), "owner")
+    assert (await member.get(f"/dashboard{path}")).status == 404
+
+
+async def test_a_viewer_looks_and_changes_nothing(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    viewer = await dashboard.signed_in("vic@acme.example", organisation, "viewer")
+    csrf, base = (await viewer.get()).csrf, f"/dashboard/applications/{partner.id}"
+    shown = await viewer.get(base)
+    assert shown.status == 200
+    assert f"{base}/settings" not in shown.text
+    for path in ("/settings", "/secrets", "/delete", "/domains/new"):
+        assert (await viewer.get(base + path)).status == 403, path
+    for path, form in FORMS.items():
+        assert (await viewer.post(base + path, csrf=csrf, **form)).status == 403, path
+    form = {"email": "vic@acme.example", "role": "owner"}
+    assert (await viewer.post(f"/dashboard/organisations/{organisation.id}/members", csrf=csrf, **form)).status == 403
+
+
+async def test_a_developer_changes_settings_and_does_not_delete(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    developer = await dashboard.signed_in("dev@acme.example", organisation, "developer")
+    base = f"/dashboard/applications/{partner.id}"
+    page = await developer.post(f"{base}/settings", section="maintenance", maintenance="on")
+    assert page.status == 303
+    async with dashboard.service.database.connection() as connection:
+        application = await get_application(connection, partner.id)
+    assert application is not None
+    assert application.maintenance
+    csrf = (await developer.get()).csrf
+    assert (await developer.post(f"{base}/delete", csrf=csrf, typed="A partner")).status == 403
+    operators = {"section": "operator", "tier": "enterprise", "organisation_id": ""}
+    assert (await developer.post(f"{base}/settings", **operators)).status == 404
+
+
+async def test_an_owner_adds_a_member_who_gets_a_link(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    owner = await dashboard.signed_in("ada@acme.example", organisation, "owner")
+    path = f"/dashboard/organisations/{organisation.id}"
+    page = await owner.post(f"{path}/members", of=path, email="new@acme.example", role="viewer")
+    assert page.status == 200
+    link = page.text.split('id="sign-in-link">')[1].split("<")[0]
+    newcomer = await dashboard.browser()
+    await newcomer.post(link.removeprefix(dashboard.service.url).removeprefix(dashboard.service.settings.base_url))
+    assert "new@acme.example" in (await newcomer.get()).words
+
+
+async def test_an_organisation_keeps_an_owner(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    owner = await dashboard.signed_in("ada@acme.example", organisation, "owner")
+    path = f"/dashboard/organisations/{organisation.id}"
+    page = await owner.post(f"{path}/members", of=path, email="ada@acme.example", role="viewer")
+    assert page.status == 422
+    assert "has an owner" in page.words
+
+
+async def test_an_owner_makes_no_link_for_a_user_of_other_organisations(dashboard: Dashboard) -> None:
+    """Else the owner of one organisation could sign in as a member of another, or as an operator."""
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    user_id = await dashboard.user("bob@theirs.example", theirs, "owner")
+    owner = await dashboard.signed_in("eve@ours.example", ours, "owner")
+    path = f"/dashboard/organisations/{ours.id}"
+    await owner.post(f"{path}/members", of=path, email="bob@theirs.example", role="viewer")
+    page = await owner.post(f"{path}/members/link", of=path, user=user_id)
+    assert page.status == 422
+    assert "/dashboard/link/" not in page.text
+
+
+async def rotated(browser: Browser, application_id: str) -> str:
+    path = f"/dashboard/applications/{application_id}/secrets"
+    page = await browser.post(path, kind="client", wanted="rotate")
+    assert page.status == 200
+    return page.text.split('id="secret-1">')[1].split("<")[0]
+
+
+async def test_a_secret_is_shown_once_and_works_beside_the_one_before(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    browser = await dashboard.signed_in("dev@acme.example", organisation, "developer")
+    secret = await rotated(browser, partner.id)
+    assert (await partner.call("GET", "/power")).status == 200  # signed with the secret before
+    before, partner.secret = partner.secret, secret
+    assert (await partner.call("GET", "/power")).status == 200
+    for path in PAGES[:7]:
+        text = (await browser.get(f"/dashboard/applications/{partner.id}{path}")).text
+        assert secret not in text
+        assert before not in text
