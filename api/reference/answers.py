@@ -205,6 +205,23 @@ class Deliveries(Answer):
     next: str | None
 
 
+class AuditEntry(Answer):
+    id: str
+    at: datetime
+    way: Literal["api", "dashboard", "command", "monitor"]
+    actor: str
+    request_id: str | None
+    action: str
+    subject: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class AuditEntries(Answer):
+    entries: list[AuditEntry]
+    next: str | None
+
+
 class Endpoint(Answer):
     url: str | None
     enabled: bool

@@ -485,6 +485,21 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Say whether the checks themselves are well",
         answers.ServiceStatus,
     ),
+    # Audit
+    Operation(
+        "GET",
+        "/audit",
+        "getAudit",
+        "Audit",
+        "List every change of the application, the newest first: who, by which way, from what to what",
+        answers.AuditEntries,
+        queries=(
+            Query("before", {"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}, "`next` of the page before."),
+            _LIMIT,
+            Query("subject", _TEXT, "Only of what was changed, in full: a domain, an id, a user's address."),
+        ),
+        errors=(400,),
+    ),
     # Webhooks
     Operation(
         "GET",
@@ -575,7 +590,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
 )
 
-UNDOCUMENTED: Final = ("/docs", "/openapi.json", "/sdk/")
+UNDOCUMENTED: Final = ("/dashboard", "/docs", "/openapi.json", "/sdk/")
 """How the paths begin of what browsers alone use."""
 
 WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
