@@ -1,0 +1,188 @@
+"""The dashboard in Debian's Chromium: signing in, an action, the keyboard, and axe-core's rules on every page.
+
+Screenshots of each page, light, dark and on a phone, are left in ``tests/output/dashboard``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import Page, async_playwright
+
+from common.accounts import hash_token, mint_token
+from common.db import domains, events, monitored_domains, sessions, webhook_endpoints
+from common.db.applications import update_application
+from common.db.events import NewEvent
+from common.db.monitored_domains import Key, Labels
+from common.records import parse_record
+from tests.browser import axe, screenshot
+from tests.integration.api.partner import Partner
+from tests.integration.dashboard.conftest import PASSWORD, Dashboard
+
+CHROMIUM = shutil.which("chromium")
+EMAIL = "ops@example.com"
+SLOW_MILLISECONDS = 60_000  # of a busy machine
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
+    pytest.mark.timeout(400),
+]
+
+
+@asynccontextmanager
+async def browsing(dashboard: Dashboard) -> AsyncIterator[Page]:
+    """A page in a browser of its own, which lives in the dashboard's loop. At its end the browser has no complaint: no
+    script failed, and nothing was asked for that the policy forbids."""
+    complaints: list[str] = []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = await browser.new_context(base_url=dashboard.service.url)
+        page = await context.new_page()
+        page.set_default_timeout(SLOW_MILLISECONDS)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda line: complaints.append(line.text) if "Content Security" in line.text else None)
+        yield page
+        await browser.close()
+    assert complaints == []
+
+
+async def sign_in_by_link(dashboard: Dashboard, page: Page, user_id: str) -> None:
+    token = mint_token()
+    async with dashboard.service.database.transaction() as connection:
+        await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
+    await page.goto(f"/dashboard/link/{token}")
+    await page.keyboard.press("Enter")  # the button has the focus
+    await page.get_by_role("heading", name="Overview").wait_for()
+
+
+async def furnish(dashboard: Dashboard, partner: Partner) -> str:
+    """Something of every kind. Returns an event's id."""
+    records = [parse_record({"type": "A", "host": "www", "value": "192.0.2.1", "ttl": 300})]
+    dashboard.service.point("shop.customer.test")
+    async with dashboard.service.database.transaction() as connection:
+        await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/frontage")
+        await domains.power(connection, "shop.customer.test", partner.id, "http://192.0.2.7/a", ["/static"])
+        await monitored_domains.add(connection, Key(partner.id, "watched.test", "www"), tuple(records), Labels("u1"))
+        event_id = await events.record(
+            connection, NewEvent(partner.id, "domain.power", "customer.test", "shop", {"power_status": "success"})
+        )
+        await webhook_endpoints.note_failure(connection, partner.id, "answered 500")
+    return event_id
+
+
+async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, password=True)
+    async with browsing(dashboard) as page:
+        await page.goto("/dashboard/domains")
+        await page.get_by_label("E-mail address").fill(EMAIL)
+        await page.get_by_label("Password").fill("something else")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("alert").wait_for()
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="Domains").wait_for()
+        await page.get_by_role("button", name="Sign out").click()
+        await page.get_by_role("heading", name="Sign in").wait_for()
+        await page.goto("/dashboard")
+        assert "/dashboard/sign-in" in page.url
+
+
+async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    dashboard.service.point("shop.customer.test")
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.goto(f"/dashboard/applications/{partner.id}/domains/new")
+        await page.get_by_label("Domain", exact=True).fill("shop.customer.test")
+        await page.get_by_label("Origin (applicationUrl)").fill("http://192.0.2.7/a")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="shop.customer.test", exact=True).wait_for()
+        await page.locator("[data-load] .note").wait_for()  # the diagnosis has come
+        button = page.get_by_role("button", name="Stop serving")
+        assert await button.is_disabled()
+        await page.get_by_label("Type shop.customer.test to confirm").fill("shop.customer.test")
+        assert await button.is_enabled()
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="Domains", exact=True).wait_for()
+        async with dashboard.service.database.connection() as connection:
+            assert await domains.find(connection, "shop.customer.test") == []
+
+
+async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Dashboard) -> None:
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.goto("/dashboard/applications")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.textContent") == "Skip to the page"
+        await page.keyboard.press("Enter")
+        assert await page.evaluate("document.activeElement.id") == "main"
+
+
+async def test_a_form_of_another_site_changes_nothing(dashboard: Dashboard) -> None:
+    """The browser sends the cookie with a form of the same site; the token and the origin are what it lacks."""
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        html = f'<form method="post" action="{dashboard.service.url}/dashboard/sign-out"><button>Win</button></form>'
+        await page.route("http://evil.test/", lambda route: route.fulfill(body=html, content_type="text/html"))
+        await page.goto("http://evil.test/")
+        async with page.expect_navigation() as navigation:
+            await page.get_by_role("button", name="Win").click()
+        response = await navigation.value
+        assert response is not None
+        assert response.status in (303, 403)  # 303 to sign in: Lax kept the cookie at home
+        await page.goto("/dashboard")
+        await page.get_by_role("heading", name="Overview").wait_for()
+
+
+async def test_every_page_keeps_the_rules_of_accessibility(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    event_id = await furnish(dashboard, partner)
+    base = f"/dashboard/applications/{partner.id}"
+    pages = {
+        "home": "/dashboard",
+        "applications": "/dashboard/applications",
+        "application-new": "/dashboard/applications/new",
+        "application": base,
+        "settings": f"{base}/settings",
+        "secrets": f"{base}/secrets",
+        "delete": f"{base}/delete",
+        "domains": "/dashboard/domains",
+        "domains-none": "/dashboard/domains?text=nothing-like-this",
+        "domain-new": f"{base}/domains/new",
+        "domain": f"{base}/domains/shop.customer.test",
+        "monitored": f"{base}/monitored/www.watched.test",
+        "webhooks": f"{base}/webhooks",
+        "delivery": f"{base}/webhooks/{event_id}",
+        "audit": "/dashboard/audit",
+        "operations": "/dashboard/operations",
+        "account": "/dashboard/account",
+        "organisations": "/dashboard/organisations",
+        "missing": "/dashboard/nothing",
+    }
+    found: dict[str, list[str]] = {}
+    async with browsing(dashboard) as page:
+        await page.goto("/dashboard/sign-in")
+        found |= await broken_rules(page, "sign-in")
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        for name, path in pages.items():
+            await page.goto(path)
+            await page.wait_for_function("!document.querySelector('.loading')")
+            found |= await broken_rules(page, name)
+    assert {name: rules for name, rules in found.items() if rules} == {}
+
+
+async def broken_rules(page: Page, name: str) -> dict[str, list[str]]:
+    """In light and dark; and that nothing is wider than a phone."""
+    found: dict[str, list[str]] = {}
+    for look, scheme, width in (("light", "light", 1280), ("dark", "dark", 1280), ("phone", "light", 390)):
+        await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        await page.set_viewport_size({"width": width, "height": 860})
+        await screenshot(page, f"dashboard/{name}-{look}")
+        wide = await page.evaluate("document.documentElement.scrollWidth")
+        found[f"{name}-{look}"] = [f"{wide} pixels wide"] if wide > width else []
+        if look != "phone":
+            found[f"{name}-{look}"] += await axe(page)
+    return found
