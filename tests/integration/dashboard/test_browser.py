@@ -55,7 +55,7 @@ async def sign_in_by_link(dashboard: Dashboard, page: Page, user_id: str) -> Non
         await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
     await page.goto(f"/dashboard/link/{token}")
     await page.keyboard.press("Enter")  # the button has the focus
-    await page.get_by_role("heading", name="Overview").wait_for()
+    await page.get_by_role("heading", name="Overview", exact=True).wait_for()
 
 
 async def furnish(dashboard: Dashboard, partner: Partner) -> str:
@@ -83,9 +83,9 @@ async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: Dashboard) 
         await page.get_by_role("alert").wait_for()
         await page.get_by_label("Password").fill(PASSWORD)
         await page.keyboard.press("Enter")
-        await page.get_by_role("heading", name="Domains").wait_for()
+        await page.get_by_role("heading", name="Domains", exact=True).wait_for()
         await page.get_by_role("button", name="Sign out").click()
-        await page.get_by_role("heading", name="Sign in").wait_for()
+        await page.get_by_role("heading", name="Sign in", exact=True).wait_for()
         await page.goto("/dashboard")
         assert "/dashboard/sign-in" in page.url
 
@@ -134,7 +134,7 @@ async def test_a_form_of_another_site_changes_nothing(dashboard: Dashboard) -> N
         assert response is not None
         assert response.status in (303, 403)  # 303 to sign in: Lax kept the cookie at home
         await page.goto("/dashboard")
-        await page.get_by_role("heading", name="Overview").wait_for()
+        await page.get_by_role("heading", name="Overview", exact=True).wait_for()
 
 
 async def test_every_page_keeps_the_rules_of_accessibility(dashboard: Dashboard) -> None:
