@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +14,13 @@ from api.schemas.dns_record import ConnectRecord
 from api.schemas.evidence import ServerNames, hide_private
 from api.services.domain_check import Assessed, DomainCheck
 from api.services.record_check import CheckedRecord
+from common.connect.configuration import (
+    InvalidConfiguration,
+    Surroundings,
+    choose_domain,
+    parse_configuration,
+    resolve,
+)
 from common.dns.evidence import Statement
 from common.domain_check.conflicts import Conflict
 from common.domain_check.reading import MOST_RECORDS
@@ -84,22 +92,37 @@ RequestedRecords = Annotated[
 ]
 
 
-class DomainCheckBody(Strict):
-    """POST /checkdomain: the configuration of the connect modal, whose other keys say nothing here, and a domain."""
+class CheckedBody(Strict):
+    """The configuration of the connect modal, of which only these keys count here, and a domain. With `Surroundings` as
+    the context, placeholders in ``dnsRecords`` are filled in as a flow does it."""
 
     domain: CheckedDomain
-    power: bool | None = None
+    host_required: bool | None = Field(None, alias="hostRequired")
+    default_subdomain: str | None = Field(None, alias="defaultSubdomain")
     requested: RequestedRecords = Field(default_factory=list)
-    check_conflicts: bool | None = Field(None, alias="checkConflicts")
 
     @field_validator("requested", mode="before")
     @classmethod
-    def _null_is_absent(cls, given: Any) -> Any:
-        return [] if given is None else given
+    def _filled_in(cls, given: Any, info: ValidationInfo) -> Any:
+        if given is None:
+            return []
+        if not isinstance(info.context, Surroundings) or "domain" not in info.data or not _has_placeholder(given):
+            return given
+        try:
+            return _fill_in(given, info.data, info.context)
+        except InvalidConfiguration as error:
+            raise ValueError(f"{error.key}: expected {error}") from error
 
     @property
     def records(self) -> list[Record]:
         return [each.record for each in self.requested]
+
+
+class DomainCheckBody(CheckedBody):
+    """POST /checkdomain."""
+
+    power: bool | None = None
+    check_conflicts: bool | None = Field(None, alias="checkConflicts")
 
     @property
     def certificate_hosts(self) -> frozenset[str]:
@@ -111,15 +134,39 @@ class DomainCheckBody(Strict):
         )
 
 
-class RecordCheckBody(Strict):
+class RecordCheckBody(CheckedBody):
     """POST /checkrecords."""
 
-    domain: CheckedDomain
-    requested: Annotated[RequestedRecords, Field(min_length=1)]
+    @field_validator("requested")
+    @classmethod
+    def _at_least_one(cls, requested: list[RequestedRecord]) -> list[RequestedRecord]:
+        if not requested:
+            raise ValueError("at least one record")
+        return requested
 
-    @property
-    def records(self) -> list[Record]:
-        return [each.record for each in self.requested]
+    requested: RequestedRecords
+
+
+def _has_placeholder(given: Any) -> bool:
+    """Also for ``dnsRecords`` as an object, which a configuration may have."""
+    if not isinstance(given, list):
+        return isinstance(given, dict)
+    texts = [entry.get(name) for entry in given if isinstance(entry, dict) for name in ("host", "value")]
+    return any(isinstance(text, str) and "{" in text for text in texts)
+
+
+def _fill_in(given: Any, keys: Mapping[str, Any], around: Surroundings) -> list[dict[str, Any]]:
+    """Raises: `InvalidConfiguration`."""
+    configuration = parse_configuration(
+        {
+            "dnsRecords": given,
+            "hostRequired": keys.get("host_required"),
+            "defaultSubdomain": keys.get("default_subdomain"),
+        }
+    )
+    chosen = choose_domain(configuration, keys["domain"], None)
+    filled = resolve(configuration, chosen, around)
+    return [as_json(each.record) | {"ssl": each.purpose.product is not None} for each in filled]
 
 
 # Answers ----------------------------------------------------------------------------------------------------------

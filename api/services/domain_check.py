@@ -13,6 +13,7 @@ from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
 from api.services.caa_identities import find_identities
 from common.clock import Clock
+from common.connect.configuration import Surroundings
 from common.db.applications import Application
 from common.db.pool import Database
 from common.dns import Resolver
@@ -60,6 +61,14 @@ class DomainCheckService:
     service_targets: ServiceTargets
     clock: Clock
     open_ways: Callable[[Application], OpenWays]
+
+    def surroundings(self, application: Application) -> Surroundings:
+        """What placeholders in the application's configuration stand for."""
+        return Surroundings(
+            application.cname_target,
+            application.secure_cname_target or application.cname_target,
+            tuple(map(str, self.settings.service_servers)),
+        )
 
     async def check(
         self,

@@ -10,7 +10,7 @@ import pytest
 
 from bench.lab.zone import Behaviour
 from common.db.applications import update_application
-from tests.integration.api.conftest import Service, open_service
+from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.patience import UNHURRIED
 
@@ -235,3 +235,20 @@ async def test_a_host_whose_records_could_not_be_asked_is_never_free_of_conflict
     answer = await check(await service.partner(), dnsRecords=[record("A", "www", "192.0.2.1")], checkConflicts=True)
 
     assert (answer.status, answer.body["code"]) == (400, "servfail")
+
+
+async def test_placeholders_are_filled_in_as_a_flow_does_it(service: Service) -> None:
+    partner = await service.partner()
+    service.zone.add(f"www.{APEX}", "CNAME", "old.elsewhere.test")
+    service.zone.add(APEX, "A", SERVER)
+    wanted = [record("CNAME", "{SUBDOMAIN}", "{CNAME_TARGET}", ssl=True), record("A", "@", "{SERVICE_SERVERS}")]
+
+    answer = await check(partner, dnsRecords=wanted, checkConflicts=True, hostRequired=True)
+
+    assert [(each["host"], each["type"]) for each in answer.body["recordConflicts"]] == [("www", "CNAME")]
+    service.zone.replace(f"www.{APEX}", "CNAME", "target-1.partner.test")
+    assert (await check(partner, dnsRecords=wanted, checkConflicts=True, hostRequired=True)).body[
+        "recordConflicts"
+    ] is None
+    bad = await check(partner, dnsRecords=[record("TXT", "@", "{SERVICE_SERVERS}")], checkConflicts=True)
+    assert (bad.status, bad.message) == (400, "Invalid 'dnsRecords' parameter")
