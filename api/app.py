@@ -54,6 +54,10 @@ from api.services.webhooks import WebhookService
 from api.serving import SOFTWARE
 from common.addresses import own_policy
 from common.clock import Clock
+from common.connect.looker import Looker
+from common.connect.settlement import Settlement
+from common.connect.ways.dynamic_update import DynamicUpdate
+from common.connect.ways.provider_api import ProviderApis
 from common.db.pool import Database
 from common.dns import Resolver
 from common.dns.authority import DNS_PORT
@@ -115,7 +119,16 @@ def build_app(
     watch = FlowWatch(database)
     app.on_shutdown.append(lambda _: watch.close())
     sharing = SharingService(database, settings.base_url)
-    connect = ConnectService(database, settings, sharing, clock)
+    connect = ConnectService(
+        database,
+        settings,
+        sharing,
+        clock,
+        Looker(resolver),
+        Settlement(database, clock),
+        DynamicUpdate(resolver, policy),
+        ProviderApis(settings),
+    )
     power, secure = PowerService(enrolment, origins), SecureService(enrolment, probe_origin)
     diagnosis = DiagnosisService(enrolment, probe, origins, settings)
     monitor, webhooks = MonitorService(database), WebhookService(database)

@@ -6,8 +6,9 @@ services raise `Refused` with a row of this table and never choose a status them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -22,7 +23,7 @@ class Refusal:
 
 class Refused(FrontageError):
     """A request that is answered with an error. `code` is for programs, `hint` for people; after
-    `retry_after_seconds` the same request may succeed."""
+    `retry_after_seconds` the same request may succeed. `details` stand beside the message."""
 
     def __init__(
         self,
@@ -31,12 +32,14 @@ class Refused(FrontageError):
         code: str | None = None,
         hint: str | None = None,
         retry_after_seconds: float | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
         self.code = code
         self.hint = hint
         self.retry_after_seconds = retry_after_seconds
+        self.details = details or {}
 
 
 # Everywhere
@@ -85,6 +88,8 @@ FLOW_NOT_FOUND: Final = Refusal(404, "No such flow")
 FLOW_STATE: Final = Refusal(409, "The flow is not in a state for this")
 FLOW_BUSY: Final = Refusal(409, "The flow is changing")
 PLAN_CHANGED: Final = Refusal(409, "The plan has changed")
+ZONE_CHANGED: Final = Refusal(409, "The zone has changed")
+ZONE_UNKNOWN: Final = Refusal(409, "The zone could not be read")
 
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
 _PRODUCT_PATHS: Final = frozenset({"/power", "/ssl"})

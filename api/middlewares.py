@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
@@ -119,7 +120,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _render(request: web.Request, error: Refused) -> web.Response:
-    content = {"message": error.refusal.message, "request_id": request[REQUEST_ID]}
+    content: dict[str, Any] = {"message": error.refusal.message, "request_id": request[REQUEST_ID], **error.details}
     content |= {name: text for name, text in (("code", error.code), ("hint", error.hint)) if text}
     response = answers.respond(content, error.refusal.status)
     if error.refusal.status == UNAUTHORIZED.status:

@@ -31,7 +31,12 @@ def application_of(request: web.Request) -> Application:
 
 def refuse_other_domain(request: web.Request, apex: str) -> None:
     """Raises: `Refused` for another domain than the token is for. `apex` is in canonical form."""
-    claimed = request[ACCESS].domain
+    refuse_beyond(request[ACCESS], apex)
+
+
+def refuse_beyond(access: Access, apex: str) -> None:
+    """As `refuse_other_domain`."""
+    claimed = access.domain
     if claimed is not None and claimed.lower().removesuffix(".") != apex:
         raise Refused(FORBIDDEN, code="domain", hint="the token is for another domain")
 

@@ -13,6 +13,9 @@ from common.addresses import own_policy
 from common.admin_listener import Readiness, check_database, serving_admin
 from common.claims import Runner
 from common.clock import Clock, SystemClock
+from common.concurrency_shares import ConcurrencyShares
+from common.connect.looker import Looker
+from common.connect.settlement import Settlement
 from common.db import batches, monitor_nodes, monitored_domains, orders, revocations
 from common.db.address import resolve_dsn
 from common.db.ca_ledger import Limits
@@ -21,10 +24,12 @@ from common.db.pool import Database, open_pool
 from common.db.start import check_start
 from common.dns import Resolver
 from common.domain_check.registration import fewest_domains
+from common.domain_claims import DomainClaims
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.logs import get_logger
 from common.metrics import Family
+from common.ownership import OwnNames
 from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
 from common.settings import Settings
@@ -37,6 +42,9 @@ from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTIN
 from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
+from monitor.connect.enrolment import FlowEnrolment
+from monitor.connect.steps import Steps
+from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.lease import Lease
 from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.restarts import restart_on_failure
@@ -75,9 +83,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         deliveries = _deliveries(settings, database, keyring, clock, random)
         certificates = _certificates(settings, database, issuer, keyring, clock, random, on_event=deliveries.wake)
         batch_runners = _batches(database, random)
-        runners = certificates | batch_runners | {"deliveries": deliveries}
         checks = _checks(settings, database, clock, random, on_events=deliveries.wake)
-        monitoring: dict[str, Work] = {**batch_runners, "deliveries": deliveries, "checks": checks}
+        flows = _flows(settings, database, keyring, clock, random, checks)
+        runners = certificates | batch_runners | {"deliveries": deliveries, "flows": flows}
+        monitoring: dict[str, Work] = {**batch_runners, "deliveries": deliveries, "checks": checks, "flows": flows}
         awaited = monitoring | {_RECHECKS: certificates[_RECHECKS]}
         listeners = {
             "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
@@ -197,6 +206,31 @@ def _checks(
         base_url=settings.base_url,
         on_events=on_events,
     )
+
+
+def _flows(
+    settings: Settings, database: Database, keyring: Keyring, clock: Clock, random: Random, checks: Checking
+) -> Runner[Any]:
+    """Raises: `OperatorError`."""
+    resolver = Resolver(settings.dns_servers, own_policy(settings))
+    claims = DomainClaims(
+        database,
+        resolver,
+        ServiceTargets.of(settings),
+        OwnNames.of(settings),
+        HttpEdgeProbe(keyring, probing_policy(settings)),
+    )
+    steps = Steps(
+        database,
+        clock,
+        Looker(resolver),
+        Settlement(database, clock),
+        checks.record_checker,
+        FlowEnrolment(database, claims),
+        ConcurrencyShares(),
+        settings.base_url,
+    )
+    return make_flow_runner(database, steps, random)
 
 
 def _measure(runners: Mapping[str, Runner[Any]], retention: Retention) -> list[Family]:

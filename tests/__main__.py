@@ -20,6 +20,8 @@ DEBIAN_PACKAGES = {
     "curl": "curl",
     "knot": "knotd",
     "openssl": "openssl",
+    "pdns-backend-sqlite3": "pdns_server",
+    "pdns-server": "pdns_server",
     "pebble": "pebble",
     "pgbouncer": "pgbouncer",
     "php-cli": "php",

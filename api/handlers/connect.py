@@ -6,9 +6,9 @@ from datetime import datetime
 
 from aiohttp import web
 
-from api.errors import Refused, invalid_parameter
+from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
-from api.requests import application_of, read_body
+from api.requests import ACCESS, application_of, read_body, refuse_other_domain
 from api.schemas import answers, connect
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, FlowShareBody, NoBody, ShareBody, UndoBody
 from api.services.connect import ConnectService
@@ -27,7 +27,7 @@ class ConnectHandlers:
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, ConnectBody)
-        return _answer(await self._service.create(application_of(request), body), 201)
+        return _answer(await self._service.create(request[ACCESS], body), 201)
 
     async def get(self, request: web.Request) -> web.Response:
         return _answer(await self._find(request))
@@ -39,7 +39,7 @@ class ConnectHandlers:
 
     async def choose(self, request: web.Request) -> web.Response:
         body = await read_body(request, DomainBody)
-        return _answer(await self._service.choose(await self._find(request), application_of(request), body))
+        return _answer(await self._service.choose(await self._find(request), request[ACCESS], body))
 
     async def plan(self, request: web.Request) -> web.Response:
         await read_body(request, NoBody)
@@ -47,7 +47,7 @@ class ConnectHandlers:
 
     async def apply(self, request: web.Request) -> web.Response:
         body = await read_body(request, ApplyBody)
-        return _answer(await self._service.apply(await self._find(request), application_of(request), body))
+        return _answer(await self._service.apply(await self._find(request), body))
 
     async def check(self, request: web.Request) -> web.Response:
         await read_body(request, NoBody)
@@ -62,7 +62,18 @@ class ConnectHandlers:
         return _answer(await self._service.close(await self._find(request)))
 
     async def _find(self, request: web.Request) -> Flow:
-        return await self._service.find(application_of(request), request.match_info["id"])
+        return await find_flow(self._service, request)
+
+
+async def find_flow(service: ConnectService, request: web.Request) -> Flow:
+    """The flow of the path, if the token opens it: one with a domain or a user opens only theirs. Raises: `Refused`."""
+    flow = await service.find(application_of(request), request.match_info["id"])
+    if flow.domain is not None:
+        refuse_other_domain(request, flow.domain)
+    user_id = request[ACCESS].user_id
+    if user_id is not None and flow.user_id != user_id:
+        raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
+    return flow
 
 
 class SharingHandlers:
@@ -76,7 +87,7 @@ class SharingHandlers:
 
     async def share_flow(self, request: web.Request) -> web.Response:
         body = await read_body(request, FlowShareBody)
-        flow = await self._service.find(application_of(request), request.match_info["id"])
+        flow = await find_flow(self._service, request)
         return answers.respond(await self._sharing.share_flow(flow, body.expires_in_days), 201)
 
     async def get(self, request: web.Request) -> web.Response:

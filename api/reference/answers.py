@@ -30,6 +30,12 @@ class Problem(Answer):
     """What to do next, in a sentence."""
     request_id: str
     """Names the request in the logs."""
+    flow: dict[str, Any] | None = None
+    """With `zone_changed`: the flow with its new plan."""
+    plan: dict[str, Any] | None = None
+    """With `written_changed`: what undo would do now."""
+    changed: list[dict[str, Any]] | None = None
+    """With `written_changed`: what is no longer as the flow wrote it."""
 
 
 class Message(Answer):
@@ -392,12 +398,34 @@ class RecordEvent(Answer):
     id: str
     type: Literal["domain.record_missing", "domain.record_restored"]
     user_id: str | None
+    job_id: str | None
     domain: str
     subdomain: str | None
     sequence: int
     """Counted per domain and subdomain: which of two is the later."""
     data: RecordsSeen
     connect_link: str
+
+
+class FlowEvent(Answer):
+    """Of a flow: the person's part is done, its records are live, or they were not within 72 hours."""
+
+    id: str
+    type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
+    user_id: str | None
+    job_id: str
+    domain: str
+    subdomain: str | None
+    sequence: int
+    data: RecordsSeen
+    connect_link: str | None
+    """With what is missing, after a time-out."""
+    provider: str | None
+    setup_type: Literal["automatic", "manual"] | None
+    propagation_status: Literal["pending", "success", "timeout"] | None
+    power_status: Literal["pending", "success", "failed", "exempt"]
+    secure_status: Literal["pending", "success", "failed", "exempt"]
+    monitor_status: Literal["pending", "success", "failed", "exempt"]
 
 
 class PowerEvent(Answer):

@@ -598,6 +598,7 @@ WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
         "domain.record_missing": answers.RecordEvent,
         "domain.power": answers.PowerEvent,
         "domain.secure": answers.SecureEvent,
+        "domain.added": answers.FlowEvent,
     }
 )
 """The bodies of deliveries."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from api.schemas.bodies import Strict
+from common.connect import flow_events
 from common.connect.states import State
 from common.db.connect_flows import Flow
 from common.db.shares import Share
@@ -78,9 +79,6 @@ class FlowShareBody(Strict):
     expires_in_days: Annotated[int, Field(ge=1, le=365)] | None = Field(None, alias="expiresInDays")
 
 
-_AUTOMATIC = ("domain_connect", "provider_api", "dynamic_update")
-
-
 def flow(of: Flow) -> dict[str, Any]:
     """A flow, whole: what it shows is the same in every answer and event."""
     looked = of.looked or {}
@@ -103,7 +101,7 @@ def flow(of: Flow) -> dict[str, Any]:
         "records": [_record(requested, of, number) for number, requested in enumerate(of.requested)],
         "plan": of.plan,
         "way": of.way,
-        "setup_type": None if of.way is None else "automatic" if of.way in _AUTOMATIC else "manual",
+        "setup_type": flow_events.setup_type(of.way),
         "written": _written(of),
         "handover": _handover(of),
         "propagation": _propagation(of),
@@ -131,13 +129,9 @@ def _handover(of: Flow) -> dict[str, Any] | None:
 
 
 def _propagation(of: Flow) -> dict[str, Any] | None:
-    if of.since is None:
+    status = flow_events.propagation_status(of)
+    if status is None:
         return None
-    status = "pending"
-    if of.state in (State.ENROLLING, State.FINISHED):
-        status = "success"
-    elif of.state is State.TIMED_OUT:
-        status = "timeout"
     is_looked_for = of.state in (State.WAITING, State.PROPAGATING)
     return {
         "status": status,

@@ -6,23 +6,29 @@ request that brings them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.auth import Access
 from api.errors import (
     FLOW_BUSY,
     FLOW_NOT_FOUND,
     FLOW_STATE,
     FORBIDDEN,
     PLAN_CHANGED,
+    ZONE_CHANGED,
+    ZONE_UNKNOWN,
     Refused,
     invalid_parameter,
     too_many_requests,
 )
+from api.requests import refuse_beyond
+from api.schemas import connect
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
 from api.services.sharing import SharingService
 from common.clock import Clock
+from common.connect import flow_events
 from common.connect.configuration import (
     ChosenDomain,
     Configuration,
@@ -32,7 +38,14 @@ from common.connect.configuration import (
     parse_configuration,
     resolve,
 )
+from common.connect.looker import Looker
+from common.connect.looking import READ_BACK_SECONDS, CouldNotAsk, as_wanted
+from common.connect.plan import IN_ZONE, Change, Entry, Plan, is_changed_since, journal_of, plan_undo
+from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.states import Move, NotPossible, State, after
+from common.connect.ways.dynamic_update import DynamicUpdate
+from common.connect.ways.problems import WayFailed
+from common.connect.ways.provider_api import ProviderApis
 from common.db import connect_flows
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
@@ -41,6 +54,9 @@ from common.settings import Settings
 
 _MOST_TRIES = 3
 _FULL_SECONDS = 60.0
+
+Write = Callable[[Sequence[Change]], Awaitable[None]]
+"""Writes changes into a zone. Raises: `WayFailed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +67,14 @@ class ConnectService:
     settings: Settings
     sharing: SharingService
     clock: Clock
+    looker: Looker
+    settlement: Settlement
+    dynamic_update: DynamicUpdate
+    provider_apis: ProviderApis
 
-    async def create(self, application: Application, body: ConnectBody) -> Flow:
-        """Raises: `Refused`."""
+    async def create(self, access: Access, body: ConnectBody) -> Flow:
+        """A token with a domain or a user makes flows of theirs. Raises: `Refused`."""
+        application = access.application
         config, job_id = dict(body.config), None
         if body.share is not None:
             share = await self.sharing.find(body.share)
@@ -67,7 +88,7 @@ class ConnectService:
                 code="connect_subscription_required",
                 hint="power through the modal needs a subscription to it: frontage app set ID --connect on",
             )
-        chosen = self._chosen(application, configuration, body)
+        chosen = self._chosen(access, configuration, body)
         try:
             async with self.database.transaction() as connection:
                 flow = await connect_flows.create(
@@ -75,7 +96,7 @@ class ConnectService:
                     application_id=application.id,
                     config=configuration.stored,
                     warnings=configuration.warnings,
-                    user_id=configuration.user_id,
+                    user_id=access.user_id or configuration.user_id,
                     job_id=job_id,
                 )
                 if chosen is None:
@@ -92,30 +113,135 @@ class ConnectService:
             raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
         return flow
 
-    async def choose(self, flow: Flow, application: Application, body: DomainBody) -> Flow:
+    async def choose(self, flow: Flow, access: Access, body: DomainBody) -> Flow:
         """Raises: `Refused`."""
         _refuse_written(flow)
         configuration = _understood(parse_configuration, dict(flow.config))
-        changes = self._changes_of(application, configuration, body.domain, body.subdomain)
+        changes = self._changes_of(access, configuration, body.domain, body.subdomain)
         return await self._move(flow, Move.CHOOSE, lambda _: changes)
 
     async def look(self, flow: Flow) -> Flow:
         """Look at the zone again, for a new plan."""
         return await self._move(flow, Move.LOOK, lambda _: {"error": None, "due_at": self.clock.now()})
 
-    async def apply(self, flow: Flow, application: Application, body: ApplyBody) -> Flow:
-        """Raises: `Refused`."""
+    async def apply(self, flow: Flow, body: ApplyBody) -> Flow:
+        """Write exactly the plan that was shown, or nothing. Raises: `Refused`."""
+        _possible(flow, Move.APPLY)
         if flow.plan is None or flow.plan["digest"] != body.digest:
-            raise Refused(
-                PLAN_CHANGED, code="plan_changed", hint="this is not the plan that was shown: read the flow again"
-            )
-        if body.way != "manual":
+            raise Refused(PLAN_CHANGED, code="plan_changed", hint="not the plan that was shown: read the flow again")
+        if not any(way["way"] == body.way for way in (flow.looked or {}).get("ways", ())):
             raise Refused(FLOW_STATE, code="way_not_open", hint="this way is not open to the domain")
-        return await self._move(
-            flow,
-            Move.HAND_OVER,
-            lambda _: {"way": body.way, "since": self.clock.now(), "looks": 0, "due_at": self.clock.now()},
+        plan = Plan.from_json(flow.plan)
+        if body.way == "manual" or not plan.to_write:
+            return await self._wait(flow, body.way, None)
+        if plan.blocked:
+            raise Refused(FLOW_STATE, code="plan_blocked", hint=plan.blocked[0])
+        plan = await self._same_plan(flow, body.digest)
+        journal = journal_of(plan, tuple(map(Entry.from_json, flow.journal)))
+        write = self._writer(flow, body.way, body.credentials)
+        return await self._write(flow, Move.APPLY, body.way, journal, plan, write)
+
+    async def _same_plan(self, flow: Flow, digest: str) -> Plan:
+        """The plan of the zone as it is now. Raises: `Refused` with the flow and its new plan, if it is another."""
+        try:
+            found = await self.looker.look(flow)
+        except CouldNotAsk as error:
+            raise Refused(ZONE_UNKNOWN, code=error.code, hint=f"{error} Nothing is written.") from error
+        if found.plan.digest == digest:
+            return found.plan
+        changes: Changes = {
+            "looked": found.as_json(),
+            "plan": found.plan.as_json(),
+            "requested": [each.as_json() for each in found.requested],
+        }
+        replanned = await self._move(flow, Move.LOOK, lambda _: changes, to=State.PLANNED)
+        raise Refused(
+            ZONE_CHANGED,
+            code="zone_changed",
+            hint="the zone has changed since the plan was made: nothing is written, and this is the new plan",
+            details={"flow": connect.flow(replanned)},
         )
+
+    async def _wait(self, flow: Flow, way: str, handover: Mapping[str, Any] | None) -> Flow:
+        """The person, or the provider, makes the change: look for the records at once, then ever later."""
+        now = self.clock.now()
+        changes: Changes = {"way": way, "handover": handover, "since": now, "looks": 0, "due_at": now, "error": None}
+        return await self._move(flow, Move.HAND_OVER, lambda _: changes, completed=handover is None)
+
+    def _writer(self, flow: Flow, way: str, credentials: Mapping[str, str] | None) -> Write:
+        """Raises: `Refused` for a way that writes nothing."""
+        apex, given = flow.domain or "", credentials or {}
+        looked = flow.looked or {}
+        if way == "dynamic_update":
+            return lambda changes: self.dynamic_update.write(apex, changes, given, looked.get("server"))
+        if way == "provider_api":
+            api = next((each["api"] for each in looked.get("ways", ()) if each["way"] == way), "")
+            return lambda changes: self.provider_apis.write(api, apex, changes, given, tenant=flow.application_id)
+        raise Refused(FLOW_STATE, code="way_not_open", hint="by this way nothing can be written from here")
+
+    async def _write(
+        self,
+        flow: Flow,
+        move: Move,
+        way: str,
+        journal: tuple[Entry, ...],
+        plan: Plan,
+        write: Write,
+    ) -> Flow:
+        """Note what is about to be written, write it, read it back, and note what is there. After a crash in between,
+        a monitor reads it back."""
+        held = await self._begin(flow, move, way, journal)
+        problem: WayFailed | None = None
+        async with keep_lease(self.database, held):
+            try:
+                if plan.to_write:
+                    await write(plan.to_write)
+            except WayFailed as error:
+                problem = error
+            seconds = 0.0 if problem is not None else READ_BACK_SECONDS
+            now = await self.looker.read_back(held, as_wanted(plan.changes), within_seconds=seconds)
+            return await self.settlement.settle(held, now, problem)
+
+    async def _begin(self, flow: Flow, move: Move, way: str, journal: tuple[Entry, ...]) -> Flow:
+        try:
+            async with self.database.transaction() as connection:
+                return await connect_flows.begin(
+                    connection,
+                    flow,
+                    lease_seconds=LEASE_SECONDS,
+                    state=after(flow.state, move),
+                    way=way,
+                    journal=[entry.as_json() for entry in journal],
+                    error=None,
+                )
+        except FlowChanged as error:
+            raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again") from error
+
+    async def undo(self, flow: Flow, body: UndoBody) -> Flow:
+        """Put back what was there, and take away what was added; what others have changed since is left alone.
+
+        Raises: `Refused`, with what was changed since, until the person agrees to it by its digest.
+        """
+        _possible(flow, Move.UNDO)
+        journal = tuple(map(Entry.from_json, flow.journal))
+        in_zone = [entry for entry in journal if entry.status in IN_ZONE]
+        if not in_zone:
+            raise Refused(FLOW_STATE, code="nothing_written", hint="nothing that the flow wrote is in the zone")
+        now = await self.looker.read_sets(flow, [entry.change.key for entry in in_zone])
+        if len(now) < len(in_zone):
+            raise Refused(ZONE_UNKNOWN, code="zone_unknown", hint="its name servers gave no certain answer: try again")
+        plan = plan_undo(in_zone, now)
+        changed = [entry.change for entry in in_zone if entry.status == "written" and is_changed_since(entry, now)]
+        if changed and body.digest != plan.digest:
+            raise Refused(
+                ZONE_CHANGED,
+                code="written_changed",
+                hint="others have changed what the flow wrote: the plan says what undo would do",
+                details={"changed": [each.as_json() for each in changed], "plan": plan.as_json()},
+            )
+        way = body.way or flow.way or ""
+        write = self._writer(flow, way, body.credentials)
+        return await self._write(flow, Move.UNDO, way, journal, plan, write)
 
     async def check(self, flow: Flow) -> Flow:
         """Look for the records at once. A person who waits may ask as often as the rate limits let them."""
@@ -123,42 +249,47 @@ class ConnectService:
             return flow
         return await self._move(flow, Move.LOOK_AGAIN, lambda _: {"due_at": self.clock.now()})
 
-    async def undo(self, flow: Flow, body: UndoBody) -> Flow:
-        """Raises: `Refused`."""
-        raise Refused(FLOW_STATE, code="nothing_written", hint="the flow has written nothing")
-
     async def close(self, flow: Flow) -> Flow:
         """The person has closed the modal: what was begun in the zone goes on, what was not is given up."""
         if flow.state not in (State.CHOOSING, State.CHECKING, State.UNCHECKED, State.PLANNED):
             return flow
         return await self._move(flow, Move.CLOSE, lambda _: {"due_at": None})
 
-    async def _move(self, flow: Flow, move: Move, changes: Callable[[Flow], Changes]) -> Flow:
-        """Raises: `Refused`."""
+    async def _move(
+        self,
+        flow: Flow,
+        move: Move,
+        changes: Callable[[Flow], Changes],
+        *,
+        to: State | None = None,
+        completed: bool = False,
+    ) -> Flow:
+        """`to`: the state, where the move goes on at once. `completed`: the person has done their part.
+
+        Raises: `Refused`.
+        """
         for _ in range(_MOST_TRIES):
-            try:
-                state = after(flow.state, move)
-            except NotPossible as error:
-                raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=str(error)) from error
+            state = _possible(flow, move)
             try:
                 async with self.database.transaction() as connection:
-                    return await connect_flows.move(connection, flow, **(changes(flow) | {"state": state}))
+                    moved = await connect_flows.move(connection, flow, **(changes(flow) | {"state": to or state}))
+                    return await flow_events.complete(connection, moved, self.clock.now()) if completed else moved
             except FlowChanged:
                 async with self.database.connection() as connection:
                     flow = await connect_flows.find(connection, flow.id, flow.application_id) or flow
         raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
 
-    def _chosen(self, application: Application, configuration: Configuration, body: ConnectBody) -> Changes | None:
-        text = body.domain or configuration.prefilled_domain
+    def _chosen(self, access: Access, configuration: Configuration, body: ConnectBody) -> Changes | None:
+        text = body.domain or configuration.prefilled_domain or access.domain
         if text is None:
             return None
-        return self._changes_of(application, configuration, text, body.subdomain) | {"state": State.CHECKING}
+        return self._changes_of(access, configuration, text, body.subdomain) | {"state": State.CHECKING}
 
-    def _changes_of(
-        self, application: Application, configuration: Configuration, text: str, subdomain: str | None
-    ) -> Changes:
-        chosen: ChosenDomain = _understood(lambda: choose_domain(configuration, text, subdomain))
-        requested = _understood(lambda: resolve(configuration, chosen, self._around(application)))
+    def _changes_of(self, access: Access, configuration: Configuration, text: str, subdomain: str | None) -> Changes:
+        """Raises: `Refused`."""
+        chosen: ChosenDomain = _understood(choose_domain, configuration, text, subdomain)
+        refuse_beyond(access, chosen.domain)
+        requested = _understood(resolve, configuration, chosen, self._around(access.application))
         return {
             "domain": chosen.domain,
             "subdomain": chosen.subdomain,
@@ -176,6 +307,14 @@ class ConnectService:
             application.secure_cname_target or application.cname_target,
             tuple(map(str, self.settings.service_servers)),
         )
+
+
+def _possible(flow: Flow, move: Move) -> State:
+    """The state after the move. Raises: `Refused`."""
+    try:
+        return after(flow.state, move)
+    except NotPossible as error:
+        raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=str(error)) from error
 
 
 def _refuse_written(flow: Flow) -> None:

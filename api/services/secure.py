@@ -267,14 +267,9 @@ def _refuse_redirect_to_itself(domain: str, redirect_to: str) -> None:
 
 
 async def _refuse_loop(connection: Connection, domain: str, redirect_to: str) -> None:
-    """Follow the redirects of enrolled domains. Raises: `Refused` when they form a loop."""
-    chain = RedirectChain(domain)
-    following: str | None = redirect_to
-    while following is not None:
-        host = parse_redirect_target(following).host
-        if chain.loops_at(host):
-            raise _loop()
-        following = await domains.redirect_of(connection, host)
+    """Raises: `Refused`."""
+    if await domains.closes_loop(connection, domain, redirect_to):
+        raise _loop()
 
 
 def _loop() -> Refused:

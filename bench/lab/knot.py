@@ -53,13 +53,13 @@ acl:
   - id: ours
     address: 127.0.0.0/8
     action: update
-template:
+{keyed}template:
   - id: default
     storage: "{directory}"
     file: "%s.zone"
     zonefile-sync: -1
     journal-content: none
-    acl: ours
+    acl: [{acls}]
 zone:
 """
 
@@ -77,8 +77,11 @@ class Knot:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def serve(cls, zones: Mapping[str, str], *, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Self]:
-        """`zones` are zone files by apex; each may leave out its SOA, which it is then given.
+    async def serve(
+        cls, zones: Mapping[str, str], *, host: str = "127.0.0.1", port: int = 0, keys: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Self]:
+        """`zones` are zone files by apex; each may leave out its SOA, which it is then given. `keys`: TSIG keys
+        (hmac-sha256) that may update every zone, by name, in base64.
 
         Raises: `OperatorError` when knot is not installed or does not start.
         """
@@ -88,7 +91,13 @@ class Knot:
         with tempfile.TemporaryDirectory(prefix="frontage-knot-", ignore_cleanup_errors=True) as made:
             directory = Path(made)
             server = cls(HostPort(host, port or free_ports(1, host)[0]))
-            configuration = _CONFIGURATION.format(directory=directory, host=host, port=server.address.port)
+            configuration = _keys(keys or {}) + _CONFIGURATION.format(
+                directory=directory,
+                host=host,
+                port=server.address.port,
+                keyed="".join(f"  - id: by-{name}\n    key: {name}\n    action: update\n" for name in keys or {}),
+                acls=", ".join(["ours", *(f"by-{name}" for name in keys or {})]),
+            )
             for zone, text in zones.items():
                 head = "" if " SOA " in text else _HEAD.format(zone=zone)
                 (directory / f"{zone}.zone").write_text(head + text)
@@ -140,6 +149,11 @@ class Knot:
         except (dns.exception.DNSException, OSError):
             return False
         return reply.rcode() == dns.rcode.NOERROR and bool(reply.answer)
+
+
+def _keys(keys: Mapping[str, str]) -> str:
+    entries = (f"  - id: {name}\n    algorithm: hmac-sha256\n    secret: {secret}\n" for name, secret in keys.items())
+    return "key:\n" + "".join(entries) if keys else ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

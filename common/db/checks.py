@@ -62,6 +62,7 @@ class Check:
     domain: str
     subdomain: str | None
     user_id: str | None
+    job_id: str | None
     records: Records
     seen: Seen
     reported: Records | None
@@ -142,7 +143,7 @@ _CLAIM = f"""
 """
 
 _READ = """
-    select id, application_id, domain, subdomain, user_id, dns_records, state, records_present, records_missing,
+    select id, application_id, domain, subdomain, user_id, job_id, dns_records, state, records_present, records_missing,
         reported_missing, alarm_held_at, claims.fence, claims.attempts, claims.has_long_ttl,
         clock_timestamp() as claimed_at
     from unnest($1::text[], $2::bigint[], $3::int[], $4::bool[]) as claims (id, fence, attempts, has_long_ttl)
@@ -329,6 +330,7 @@ def _check(row: Row) -> Check:
         domain=row["domain"],
         subdomain=row["subdomain"],
         user_id=row["user_id"],
+        job_id=row["job_id"],
         records=_records(row["dns_records"]) or (),
         seen=Seen(row["state"], _records(row["records_present"]), _records(row["records_missing"])),
         reported=_records(row["reported_missing"]),

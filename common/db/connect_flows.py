@@ -233,6 +233,13 @@ async def note(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -
     return await _write_held(connection, flow, "attempts = 1", changes)
 
 
+async def touch(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
+    """Write more of a flow in the transaction that has just written it."""
+    touched = await _write(connection, flow, "version = $2", flow.version, "attempts = attempts", changes)
+    assert touched is not None, "the transaction has locked the row"
+    return touched
+
+
 async def _write_held(connection: Connection, flow: Flow, lease: str, changes: Changes) -> Flow:
     written = await _write(connection, flow, "fence = $2 and lease_until is not null", flow.fence, lease, changes)
     if written is None:

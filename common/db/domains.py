@@ -28,6 +28,8 @@ from asyncpg import Connection, Record
 from common.db import audit, certificates, enrolments, locks, orders, outcomes, ownership
 from common.errors import FrontageError
 from common.ownership import Claim
+from common.redirect_loops import RedirectChain
+from common.urls import parse_redirect_target
 
 Product = Literal["power", "secure"]
 Status = Literal["active", "inactive"]
@@ -283,6 +285,19 @@ async def redirect_of(connection: Connection[Record], domain: str) -> str | None
         domain,
     )
     return redirect_to
+
+
+async def closes_loop(connection: Connection[Record], domain: str, redirect_to: str) -> bool:
+    """Whether a redirect of `domain` would lead back to it, over the redirects of enrolled domains. To be asked under
+    `lock_redirects`."""
+    chain = RedirectChain(domain)
+    following: str | None = redirect_to
+    while following is not None:
+        host = parse_redirect_target(following).host
+        if chain.loops_at(host):
+            return True
+        following = await redirect_of(connection, host)
+    return False
 
 
 async def has(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:

@@ -23,7 +23,14 @@ from common.db.paging import find_page
 from common.db.session import Connection
 
 EventType: TypeAlias = Literal[
-    "domain.record_missing", "domain.record_restored", "domain.secure", "domain.power", "webhook.test"
+    "domain.record_missing",
+    "domain.record_restored",
+    "domain.secure",
+    "domain.power",
+    "domain.added",
+    "domain.propagation.timeout",
+    "domain.flow.completed",
+    "webhook.test",
 ]
 TEST: EventType = "webhook.test"
 

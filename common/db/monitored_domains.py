@@ -107,6 +107,13 @@ class LastCheck:
     evidence: Any
 
 
+async def watch_more(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> None:
+    """Watch these records for the connect modal, beside those of the name that are watched already."""
+    while not await _insert(connection, key, distinct(records), labels, source="connect"):
+        if await change(connection, key, lambda watched: distinct((*watched, *records)), labels):
+            return  # else it has just been deleted
+
+
 async def add(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> None:
     """Watch these records; a name that is watched already gets them in place of its own."""
     while not await _insert(connection, key, distinct(records), labels):
@@ -200,11 +207,14 @@ def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-async def _insert(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> bool:
+async def _insert(
+    connection: Connection[Record], key: Key, records: Records, labels: Labels, *, source: str = "api"
+) -> bool:
     inserted = await connection.fetchval(
         """
-        insert into monitored_domains (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)
+        insert into monitored_domains
+            (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email, source)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
         returning true
         """,
@@ -214,6 +224,7 @@ async def _insert(connection: Connection[Record], key: Key, records: Records, la
         labels.user_id,
         labels.job_id,
         labels.user_email,
+        source,
     )
     if inserted:
         await _wake(connection)

@@ -91,6 +91,11 @@ class Checking:
         """A domain may have been added or changed."""
         self._runner.wake()
 
+    @property
+    def record_checker(self) -> RecordChecker:
+        """For others in this process that look for records; it works for as long as `run` does."""
+        return self._record_checker
+
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:

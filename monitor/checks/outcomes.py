@@ -201,6 +201,7 @@ class Outcomes:
         assert of_it.event is not None, "only news that are an event are recorded"
         fields = {
             "user_id": check.user_id,
+            "job_id": check.job_id,
             "data": {"records_propagated": present, "records_non_propagated": missing},
             "connect_link": f"{self._base_url}/share/{share}",
         }

@@ -22,7 +22,7 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 def first_check(*records: Record) -> Check:
     return Check(
-        *("mon_1", "app", "customer.example", None, None),
+        *("mon_1", "app", "customer.example", None, None, None),
         *(records, Seen(), None, None, 1, 1, BEGINNING),
     )
 

@@ -1,0 +1,73 @@
+"""The events of a flow: recorded in the transaction that makes them happen, each once for a flow.
+
+domain.flow.completed       what the person had to do is done
+domain.added                the records are live, and what they enrol is enrolled
+domain.propagation.timeout  the records were not live in time
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from common.connect.states import State
+from common.db import connect_flows, events
+from common.db.connect_flows import Flow
+from common.db.events import NewEvent
+from common.db.pool import Connection
+
+FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
+_AUTOMATIC = ("domain_connect", "provider_api", "dynamic_update")
+
+
+def setup_type(way: str | None) -> str | None:
+    """What the API and webhooks call the way."""
+    if way is None:
+        return None
+    return "automatic" if way in _AUTOMATIC else "manual"
+
+
+def propagation_status(flow: Flow) -> str | None:
+    """``pending``, ``success`` or ``timeout``; None before the records are looked for."""
+    if flow.since is None:
+        return None
+    if flow.state in (State.ENROLLING, State.FINISHED):
+        return "success"
+    return "timeout" if flow.state is State.TIMED_OUT else "pending"
+
+
+async def complete(connection: Connection, flow: Flow, moment: datetime) -> Flow:
+    """In the caller's transaction, in which the flow was just written."""
+    if flow.completed_at is not None:
+        return flow
+    await record(connection, flow, "domain.flow.completed")
+    return await connect_flows.touch(connection, flow, completed_at=moment)
+
+
+async def record(connection: Connection, flow: Flow, kind: FlowEvent, *, connect_link: str | None = None) -> None:
+    """In the caller's transaction."""
+    shown: dict[str, list[Any]] = {"records_propagated": [], "records_non_propagated": []}
+    for number, requested in enumerate(flow.requested):
+        status = flow.statuses[number]["status"] if number < len(flow.statuses) else "unknown"
+        fields = {name: requested[name] for name in ("type", "host", "value", "ttl", "priority") if name in requested}
+        shown["records_propagated" if status == "propagated" else "records_non_propagated"].append(fields)
+    fields = {
+        "user_id": flow.user_id,
+        "job_id": flow.job_id,
+        "data": shown,
+        "connect_link": connect_link,
+        "provider": ((flow.looked or {}).get("provider") or {}).get("name"),
+        "setup_type": setup_type(flow.way),
+        "propagation_status": propagation_status(flow),
+        **{f"{product}_status": _status(flow, product) for product in ("power", "secure", "monitor")},
+    }
+    await events.record(connection, NewEvent(flow.application_id, kind, flow.domain, flow.subdomain, fields))
+
+
+def _status(flow: Flow, product: str) -> str:
+    """``exempt`` where the configuration does not ask for the product; of several names, the worst."""
+    wanted = any(each["monitor"] if product == "monitor" else each["product"] == product for each in flow.requested)
+    statuses = {each["status"] for each in flow.enrolments if each["product"] == product}
+    if not wanted:
+        return "exempt"
+    return next((each for each in ("failed", "pending") if each in statuses), "success" if statuses else "pending")

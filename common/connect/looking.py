@@ -1,0 +1,176 @@
+"""Looking: what a flow's zone has now, what the plan is for it, and which ways are open. Asks the DNS, writes nothing.
+
+The monitor looks when a flow begins; the request that applies or takes back a plan looks again, right before it writes,
+and once more afterwards: "written" is what the zone's own servers have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from common.connect.plan import Plan, SetKey, Values, make_plan, with_merged
+from common.connect.requested import Requested
+from common.connect.ways.offers import Offers, find_offers
+from common.dns import Answer, Outcome, Pass, Resolver
+from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds, Conflict, find_conflicts
+from common.domain_check.providers import Provider, find_provider
+from common.domain_check.reading import read_zone
+from common.domain_check.zone_view import ZoneView
+from common.errors import FrontageError
+from common.records import Record, RecordType
+
+READ_BACK_SECONDS = 12.0
+_READ_BACK_PAUSE_SECONDS = 0.5
+
+Note = Callable[[Mapping[str, str]], Awaitable[None]]
+"""Told how far a look has come: the state of each step."""
+
+
+class CouldNotAsk(FrontageError):
+    """The zone could not be looked at; in words for a person, with a code for programs."""
+
+    def __init__(self, code: str, words: str, hint: str) -> None:
+        super().__init__(words)
+        self.code = code
+        self.hint = hint
+
+    def as_json(self) -> dict[str, str]:
+        return {"code": self.code, "message": str(self), "hint": self.hint}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`view` is the zone's at one moment."""
+
+    view: ZoneView
+    provider: Provider
+    conflicts: tuple[Conflict, ...]
+    plan: Plan
+    offers: Offers
+    requested: tuple[Requested, ...]
+    """As they are once the plan is written."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "steps": {"provider": "done", "records": "done", "ways": "done"},
+            "provider": {
+                "id": self.provider.id,
+                "name": self.provider.name,
+                "helpUrl": self.provider.help_url,
+                "setupType": self.offers.setup_type,
+            },
+            "ways": self.offers.as_json(),
+            "conflicts": [_conflict(each) for each in self.conflicts] or None,
+            "server": self.view.soa.values[0].split()[0] if self.view.soa.values else None,
+        }
+
+
+def _conflict(conflict: Conflict) -> dict[str, Any]:
+    record = conflict.record
+    shown = {"host": record.host, "type": record.type, "value": record.value}
+    if record.priority is not None:
+        shown["priority"] = record.priority
+    return shown | {"code": conflict.rule, "reason": conflict.reason, "suggested": conflict.suggested}
+
+
+async def look(
+    resolver: Resolver,
+    apex: str,
+    requested: Sequence[Requested],
+    *,
+    tenant: str = "",
+    note: Note | None = None,
+    certificates: CertificateNeeds = NO_CERTIFICATES,
+    discover: Callable[[Pass, str], Awaitable[Mapping[str, Any] | None]] | None = None,
+) -> Look:
+    """Raises: `CouldNotAsk`."""
+    note = note or _nothing
+    await note({"provider": "running", "records": "running", "ways": "waiting"})
+    async with resolver.open_pass(tenant) as questions:
+        view, discovered = await asyncio.gather(
+            read_zone(questions, apex, _to_read(requested), certificate_hosts=certificates.hosts),
+            discover(questions, apex) if discover is not None else _undiscovered(),
+        )
+    _refuse_unknown(view, requested)
+    await note({"provider": "done", "records": "done", "ways": "running"})
+    soa = view.soa.values[0] if view.soa.values else ""
+    provider = find_provider(view.server_names, soa)
+    conflicts = tuple(find_conflicts([each.record for each in requested], view, certificates=certificates))
+    plan = make_plan(requested, view, conflicts)
+    written = with_merged(requested, plan, apex)
+    return Look(view, provider, conflicts, plan, find_offers(provider, view, written, discovered), written)
+
+
+async def _nothing(_: Mapping[str, str]) -> None:
+    return None
+
+
+async def _undiscovered() -> None:
+    return None
+
+
+def _to_read(requested: Sequence[Requested]) -> list[Record]:
+    """Where a name gets addresses of ours, both families count."""
+    records = [each.record for each in requested]
+    others: list[Record] = []
+    for each in requested:
+        if each.record.type in ("A", "AAAA") and each.purpose.product is not None:
+            others.append(replace(each.record, type="AAAA" if each.record.type == "A" else "A"))
+    return [*records, *others]
+
+
+def _refuse_unknown(view: ZoneView, requested: Sequence[Requested]) -> None:
+    """Raises: `CouldNotAsk`."""
+    if view.delegation.outcome is Outcome.NO_NAME:
+        raise CouldNotAsk(
+            Outcome.NO_NAME,
+            f"{view.apex} is not registered, or has no name servers.",
+            "Check the spelling; a domain that was registered a moment ago takes a while to appear.",
+        )
+    hosts = [view.host(each.name(view.apex)) for each in requested]
+    answers = [answer for host in hosts for answer in host.answers.values()]
+    unknown = next((answer.outcome for answer in answers if not answer.outcome.is_known), None)
+    if unknown is not None:
+        raise CouldNotAsk(
+            unknown,
+            f"The name servers of {view.apex} could not be asked about all records.",
+            "Try again in a moment; if it stays like this, the name servers of the domain need mending.",
+        )
+
+
+async def read_sets(resolver: Resolver, keys: Collection[SetKey], *, tenant: str = "") -> Values:
+    """What the zone's own servers have of these record sets now. A set that could not be read, or about which the
+    servers disagree, is missing."""
+    async with resolver.open_pass(tenant) as questions:
+        zone = questions.zone_questions(len(keys) * 8 + 16)
+        answers = await asyncio.gather(*(zone.ask(name, kind) for name, kind in keys))
+    return {key: frozenset(answer.values) for key, answer in zip(keys, answers, strict=True) if _is_certain(answer)}
+
+
+def _is_certain(answer: Answer) -> bool:
+    return answer.outcome.is_known and not answer.is_disputed
+
+
+async def read_back(
+    resolver: Resolver,
+    wanted: Mapping[SetKey, frozenset[str]],
+    *,
+    tenant: str = "",
+    within_seconds: float = READ_BACK_SECONDS,
+) -> Values:
+    """As `read_sets`, again and again until every set is as wanted, or the time is over: providers take a moment."""
+    ends_at = asyncio.get_running_loop().time() + within_seconds
+    while True:
+        now = await read_sets(resolver, [*wanted], tenant=tenant)
+        if all(now.get(key) == values for key, values in wanted.items()):
+            return now
+        if asyncio.get_running_loop().time() >= ends_at:
+            return now
+        await asyncio.sleep(_READ_BACK_PAUSE_SECONDS)
+
+
+def as_wanted(changes: Iterable[Any]) -> dict[tuple[str, RecordType], frozenset[str]]:
+    return {change.key: frozenset(change.after) for change in changes}

@@ -1,0 +1,320 @@
+"""The plan: what has to change in a zone for the requested records, record set by record set. Pure.
+
+A record set is all records of one name and one type: what zones are written in, and what a person can compare.
+
+Rules
+    a conflicting record (`common.domain_check.conflicts`) leaves its set; a requested one that is there already stays
+    SPF texts and CAA sets are merged, everything else that conflicts is replaced
+    where a name is to lead to us by A records, its AAAA records that lead elsewhere go, and the other way round
+    what no plan can mend (a delegated host, a circle of CNAMEs, an SPF record that grows too long) stands in `blocked`
+    the digest covers each set before and after: a zone in which they are the same has the same plan
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal, cast
+
+import orjson
+
+from common.connect.requested import Requested
+from common.domain_check import spf
+from common.domain_check.conflicts import Conflict, Rule
+from common.domain_check.zone_view import ZoneView, relative_host
+from common.records import Record, RecordType, matches, normal_value, owner_name, split_priority
+
+Action = Literal["add", "replace", "remove", "merge", "keep"]
+SetKey = tuple[str, RecordType]
+"""The absolute name and the type of a record set."""
+
+_NOT_MENDABLE: Final = frozenset({Rule.ZONE_CUT, Rule.CNAME_CIRCLE, Rule.REQUEST})
+_DEFAULT_TTL = 300
+_PAIRS: Final[Mapping[str, RecordType]] = {"A": "AAAA", "AAAA": "A"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record set. Values are in normal form, sorted; `ttl` is what it gets, `before_ttl` what it had (seconds)."""
+
+    action: Action
+    name: str
+    host: str
+    type: RecordType
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    ttl: int
+    before_ttl: int
+    reason: str
+
+    @property
+    def key(self) -> SetKey:
+        return self.name, self.type
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Change:
+        fields = {name: stored[name] for name in cls.__slots__}
+        return cls(**fields | {"before": tuple(stored["before"]), "after": tuple(stored["after"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`changes` hold the kept sets too. `blocked`: why nothing should be written, in sentences."""
+
+    changes: tuple[Change, ...]
+    blocked: tuple[str, ...] = ()
+
+    @property
+    def to_write(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.action != "keep")
+
+    @property
+    def digest(self) -> str:
+        content = [
+            [*change.key, change.before, change.after] for change in sorted(self.changes, key=lambda each: each.key)
+        ]
+        return hashlib.sha256(orjson.dumps([content, self.blocked])).hexdigest()[:32]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "digest": self.digest,
+            "isEmpty": not self.to_write,
+            "blocked": list(self.blocked),
+            "changes": [change.as_json() for change in self.changes],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Plan:
+        return cls(tuple(map(Change.from_json, stored["changes"])), tuple(stored["blocked"]))
+
+
+def make_plan(requested: Sequence[Requested], view: ZoneView, conflicts: Iterable[Conflict]) -> Plan:
+    """`view` holds every host of the requested records, and both address types where one is requested."""
+    conflicts = list(conflicts)
+    blocked = [each.reason for each in conflicts if each.rule in _NOT_MENDABLE]
+    blocked += [each.reason for each in conflicts if each.rule is Rule.SPF and each.suggested is None]
+    sets = _Sets(view)
+    for conflict in conflicts:
+        if conflict.rule not in _NOT_MENDABLE:
+            sets.resolve(conflict)
+    for each in requested:
+        sets.request(each.record)
+    _end_other_family(requested, view, sets)
+    return Plan(tuple(sets.changes()), tuple(dict.fromkeys(blocked)))
+
+
+def _end_other_family(requested: Sequence[Requested], view: ZoneView, sets: _Sets) -> None:
+    wanted = {(each.name(view.apex), each.record.type) for each in requested}
+    for each in requested:
+        other = _PAIRS.get(each.record.type)
+        name = each.name(view.apex)
+        if other is None or each.purpose.product is None or (name, other) in wanted:
+            continue
+        for value in view.host(name).values(other):
+            sets.remove(name, other, value, f"Visitors would go to {value} instead.")
+
+
+@dataclass(slots=True)
+class _Set:
+    before: list[str]
+    after: list[str]
+    ttl: int
+    before_ttl: int
+    is_merged: bool
+    reasons: list[str]
+
+
+class _Sets:
+    """The record sets of one plan in the making, in the order in which they were met."""
+
+    def __init__(self, view: ZoneView) -> None:
+        self._view = view
+        self._sets: dict[SetKey, _Set] = {}
+
+    def resolve(self, conflict: Conflict) -> None:
+        name, kind = owner_name(conflict.record, self._view.apex), conflict.record.type
+        if conflict.rule is Rule.CAA:
+            of_name = self._at(name, kind)
+            of_name.is_merged = True
+            of_name.reasons.append(conflict.reason)
+            value = normal_value("CAA", conflict.suggested or "")
+            if conflict.suggested and value not in of_name.after:
+                of_name.after.append(value)
+            return
+        self.remove(name, kind, existing_value(conflict.record), conflict.reason)
+        if conflict.rule is Rule.SPF and conflict.suggested is not None:
+            of_name = self._at(name, kind)
+            of_name.is_merged = True
+            merged = normal_value("TXT", conflict.suggested)
+            if merged not in of_name.after:
+                of_name.after.append(merged)
+
+    def remove(self, name: str, kind: RecordType, value: str, reason: str) -> None:
+        of_name = self._at(name, kind)
+        of_name.after = [each for each in of_name.after if each != value]
+        of_name.reasons.append(reason)
+
+    def request(self, record: Record) -> None:
+        of_name = self._at(owner_name(record, self._view.apex), record.type)
+        if of_name.is_merged and record.type == "TXT" and spf.is_spf(normal_value("TXT", record.value)):
+            return  # it is part of the merged text
+        if matches(record, of_name.after):
+            return
+        of_name.after.append(requested_value(record))
+        of_name.ttl = record.ttl
+
+    def changes(self) -> Iterable[Change]:
+        for (name, kind), each in self._sets.items():
+            before, after = tuple(sorted(each.before)), tuple(sorted(each.after))
+            yield Change(
+                _action(before, after, each),
+                name,
+                relative_host(name, self._view.apex),
+                kind,
+                before,
+                after,
+                each.ttl,
+                each.before_ttl,
+                " ".join(dict.fromkeys(each.reasons)),
+            )
+
+    def _at(self, name: str, kind: RecordType) -> _Set:
+        if (name, kind) not in self._sets:
+            host = self._view.host(name)
+            values, ttl = list(host.values(kind)), host.answer(kind).ttl_seconds or _DEFAULT_TTL
+            self._sets[name, kind] = _Set(values, [*values], ttl, ttl, False, [])
+        return self._sets[name, kind]
+
+
+def _action(before: tuple[str, ...], after: tuple[str, ...], of: _Set) -> Action:
+    if before == after:
+        return "keep"
+    if of.is_merged:
+        return "merge"
+    if not after:
+        return "remove"
+    return "add" if set(before) <= set(after) else "replace"
+
+
+def requested_value(record: Record) -> str:
+    """A record's value in normal form, an MX record's priority before it."""
+    priority, value = split_priority(record)
+    normal = normal_value(record.type, value)
+    return f"{priority or '10'} {normal}" if record.type == "MX" else normal
+
+
+existing_value = requested_value
+
+
+def with_merged(requested: Sequence[Requested], plan: Plan, apex: str) -> tuple[Requested, ...]:
+    """The requested records as they are once the plan is written: SPF texts are the merged ones."""
+    merged = {
+        change.key: next((value for value in change.after if spf.is_spf(value)), None)
+        for change in plan.changes
+        if change.type == "TXT" and change.action in ("merge", "keep")
+    }
+    found = []
+    for each in requested:
+        value = merged.get((each.name(apex), each.record.type))
+        is_spf = value is not None and spf.is_spf(normal_value("TXT", each.record.value))
+        found.append(replace(each, record=replace(each.record, value=value)) if is_spf and value else each)
+    return tuple(found)
+
+
+# Writing and taking back --------------------------------------------------------------------------------------------
+
+EntryStatus = Literal["writing", "written", "partly_written", "not_written", "taken_back"]
+IN_ZONE: Final = frozenset({"writing", "written", "partly_written"})
+"""Of these entries, something is or may be in the zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record set that a flow has written, or may have: `before` is what was there before the flow first wrote it."""
+
+    change: Change
+    status: EntryStatus
+
+    def as_json(self) -> dict[str, Any]:
+        return self.change.as_json() | {"status": self.status}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Entry:
+        return cls(Change.from_json(stored), cast("EntryStatus", stored["status"]))
+
+
+def journal_of(plan: Plan, written: Sequence[Entry]) -> tuple[Entry, ...]:
+    """What is about to be written, beside what was written before: of a set that is written again, what was there at
+    first is kept."""
+    entries = {entry.change.key: entry for entry in written if entry.status != "taken_back"}
+    for change in plan.to_write:
+        first = entries.get(change.key)
+        if first is None or first.status == "not_written":
+            entries[change.key] = Entry(change, "writing")
+        else:
+            kept = replace(change, before=first.change.before, before_ttl=first.change.before_ttl)
+            entries[change.key] = Entry(kept, "writing")
+    return tuple(entries.values())
+
+
+Values = Mapping[SetKey, frozenset[str]]
+"""What the zone's own servers have now."""
+
+
+def settle_journal(journal: Iterable[Entry], now: Values) -> tuple[Entry, ...]:
+    """The journal once the zone was read back: what its own servers have is believed, not what a provider answered."""
+    return tuple(
+        replace(entry, status=_status(entry.change, now[entry.change.key])) if entry.change.key in now else entry
+        for entry in journal
+    )
+
+
+def _status(change: Change, there: frozenset[str]) -> EntryStatus:
+    if _added(change) <= there and not there & _removed(change):
+        return "written"
+    return "partly_written" if there & _added(change) or not _removed(change) <= there else "not_written"
+
+
+def settle_undo(journal: Iterable[Entry], now: Values) -> tuple[Entry, ...]:
+    """The journal once the zone was read back after an undo."""
+    settled = settle_journal(journal, now)
+    return tuple(replace(each, status="taken_back") if each.status == "not_written" else each for each in settled)
+
+
+def is_changed_since(entry: Entry, now: Values) -> bool:
+    """Whether somebody else has changed what the flow wrote."""
+    return now.get(entry.change.key) != frozenset(entry.change.after)
+
+
+def plan_undo(journal: Iterable[Entry], now: Values) -> Plan:
+    """The changes that take back what the flow wrote, and leave what others have changed since."""
+    changes = []
+    for entry in reversed([entry for entry in journal if entry.status in IN_ZONE]):
+        change, there = entry.change, now[entry.change.key]
+        after = (there - _added(change)) | _removed(change)
+        before, wanted = tuple(sorted(there)), tuple(sorted(after))
+        action: Action = "keep" if before == wanted else "remove" if not wanted else "replace" if before else "add"
+        changes.append(
+            replace(
+                change,
+                action=action,
+                before=before,
+                after=wanted,
+                ttl=change.before_ttl if change.before else change.ttl,
+                before_ttl=change.ttl,
+                reason="",
+            )
+        )
+    return Plan(tuple(changes))
+
+
+def _added(change: Change) -> frozenset[str]:
+    return frozenset(change.after) - frozenset(change.before)
+
+
+def _removed(change: Change) -> frozenset[str]:
+    return frozenset(change.before) - frozenset(change.after)

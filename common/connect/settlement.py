@@ -1,0 +1,94 @@
+"""Settlement: the end of a write or an undo, as the zone's own servers show it.
+
+Done by the request that wrote, or, if its process died, by a monitor when the lease has lapsed. Both hold the flow
+under their fence, so a flow is settled once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.connect import flow_events
+from common.connect.plan import Entry, Values, settle_journal, settle_undo
+from common.connect.states import Move, State, after
+from common.connect.ways.problems import WayFailed
+from common.db import connect_flows, monitored_domains
+from common.db.connect_flows import Changes, Flow
+from common.db.monitored_domains import Key
+from common.db.pool import Connection, Database
+from common.errors import DatabaseUnavailable
+
+LEASE_SECONDS = 15.0
+
+_NOT_WRITTEN = WayFailed("not_written", "The provider took the change, but the zone's own servers do not have it.")
+_INTERRUPTED = WayFailed("interrupted", "The change was interrupted.")
+
+
+@contextlib.asynccontextmanager
+async def keep_lease(database: Database, flow: Flow) -> AsyncIterator[None]:
+    """Extend the lease for as long as the block runs."""
+
+    async def extend_for_ever() -> None:
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 4)
+            with contextlib.suppress(DatabaseUnavailable):
+                async with database.transaction() as connection:
+                    await connect_flows.extend(connection, [flow], lease_seconds=LEASE_SECONDS)
+
+    keeper = asyncio.create_task(extend_for_ever(), name="connect: keep the lease")
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One a process."""
+
+    database: Database
+    clock: Clock
+
+    async def settle(self, flow: Flow, now: Values, problem: WayFailed | None) -> Flow:
+        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        is_undo = flow.state is State.UNDOING
+        journal = tuple(map(Entry.from_json, flow.journal))
+        journal = settle_undo(journal, now) if is_undo else settle_journal(journal, now)
+        is_done = all(
+            entry.status == ("taken_back" if is_undo else "written") for entry in _concerned(journal, is_undo)
+        )
+        changes: Changes = {"journal": [entry.as_json() for entry in journal]}
+        if not is_done:
+            error = problem or (_NOT_WRITTEN if flow.attempts <= 1 else _INTERRUPTED)
+            changes |= {"state": after(flow.state, Move.HALT), "error": error.as_json(), "due_at": None}
+        elif is_undo:
+            changes |= {"state": after(flow.state, Move.TAKEN_BACK), "error": None, "due_at": None}
+        else:
+            moment = self.clock.now()
+            changes |= {"state": after(flow.state, Move.WRITTEN), "error": None, "since": moment, "looks": 0}
+            changes |= {"due_at": moment}
+        async with self.database.transaction() as connection:
+            if is_done and is_undo:
+                await _end_monitoring(connection, flow)
+            settled = await connect_flows.settle(connection, flow, **changes)
+            if settled.state is State.PROPAGATING:
+                settled = await flow_events.complete(connection, settled, self.clock.now())
+            await connection.execute("select pg_notify($1, '')", monitored_domains.CHANNEL)
+            return settled
+
+
+def _concerned(journal: tuple[Entry, ...], is_undo: bool) -> list[Entry]:
+    """Sets that were taken back earlier are no part of a plan that is written now."""
+    return [entry for entry in journal if is_undo or entry.status != "taken_back"]
+
+
+async def _end_monitoring(connection: Connection, flow: Flow) -> None:
+    """Records that the flow took back are not missing: stop watching the names that the flow had watched."""
+    for each in flow.enrolments:
+        if each["product"] == "monitor" and each["status"] == "success" and flow.domain is not None:
+            await monitored_domains.remove(connection, Key(flow.application_id, flow.domain, each["subdomain"]))

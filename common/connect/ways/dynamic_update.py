@@ -1,0 +1,150 @@
+"""RFC 2136: the changes of a plan as one update, signed by TSIG (RFC 8945).
+
+The update is atomic, and its prerequisites (RFC 2136 §2.4) are the record sets as the plan knows them: a server whose
+zone has changed since refuses the whole update.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+import dns.asyncquery
+import dns.exception
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdataset
+import dns.rdatatype
+import dns.tsig
+import dns.tsigkeyring
+import dns.update
+
+from common.addresses import AddressPolicy
+from common.connect.plan import Change
+from common.connect.values import as_rdata
+from common.connect.ways.problems import WayFailed
+from common.dns import Resolver
+from common.errors import AddressRefused
+from common.settings import HostPort, parse_host_port
+
+_SECONDS = 10.0
+_PORT = 53
+_ALGORITHMS: Final = frozenset({"hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224"})
+
+_PROBLEMS: Final[Mapping[dns.rcode.Rcode, tuple[str, str]]] = {
+    dns.rcode.REFUSED: ("not_allowed", "The name server does not let this key change the zone."),
+    dns.rcode.NOTAUTH: ("wrong_token", "The name server does not know this key, or does not have the zone."),
+    dns.rcode.NOTZONE: ("zone_not_found", "The name server does not have the zone."),
+    dns.rcode.NXRRSET: ("zone_changed", "The zone has changed since the plan was made. Nothing is written."),
+    dns.rcode.YXRRSET: ("zone_changed", "The zone has changed since the plan was made. Nothing is written."),
+    dns.rcode.NXDOMAIN: ("zone_changed", "The zone has changed since the plan was made. Nothing is written."),
+    dns.rcode.YXDOMAIN: ("zone_changed", "The zone has changed since the plan was made. Nothing is written."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicUpdate:
+    """One a process; every call brings its key."""
+
+    resolver: Resolver
+    policy: AddressPolicy
+
+    async def write(
+        self, apex: str, changes: Sequence[Change], credentials: Mapping[str, str], primary: str | None
+    ) -> None:
+        """`primary`: the zone's primary server by its SOA record, asked unless the credentials name another.
+
+        Raises: `WayFailed`; then nothing is written, unless the code is ``provider_unreachable``.
+        """
+        server = await self._find_server(credentials.get("server") or primary)
+        update = make_update(apex, changes, credentials)
+        try:
+            reply = await dns.asyncquery.tcp(update, server.host, port=server.port, timeout=_SECONDS)
+        except (dns.tsig.PeerError, dns.tsig.BadSignature, dns.tsig.BadKey, dns.tsig.BadTime) as error:
+            raise WayFailed("wrong_token", "The name server does not accept this key.") from error
+        except (dns.exception.DNSException, OSError, EOFError) as error:
+            raise WayFailed("provider_unreachable", "The name server did not answer.") from error
+        if reply.rcode() != dns.rcode.NOERROR:
+            words = f"The name server answered {dns.rcode.to_text(reply.rcode())}."
+            raise WayFailed(*_PROBLEMS.get(reply.rcode(), ("provider_refused", words)))
+
+    async def _find_server(self, text: str | None) -> HostPort:
+        """An address that may be dialled. Raises: `WayFailed`."""
+        if text is None:
+            raise WayFailed("credentials_missing", "The zone names no primary server: give its address.")
+        try:
+            given = parse_host_port(text, _PORT)
+        except ValueError as error:
+            raise WayFailed("credentials_missing", "The server is a host, or host:port.") from error
+        addresses = [given.host] if _is_address(given.host) else await self._resolve(given.host)
+        for address in addresses:
+            try:
+                self.policy.check(ip_address(address), given.port)
+            except AddressRefused:
+                continue
+            return HostPort(address, given.port)
+        if addresses:
+            raise WayFailed("address_refused", "The server's address may not be dialled.")
+        raise WayFailed("provider_unreachable", "The server's name has no address.")
+
+    async def _resolve(self, host: str) -> list[str]:
+        async with self.resolver.open_pass() as questions:
+            answers = await asyncio.gather(questions.ask(host, "A"), questions.ask(host, "AAAA"))
+        return [value for answer in answers for value in answer.values]
+
+
+def make_update(apex: str, changes: Sequence[Change], credentials: Mapping[str, str]) -> dns.update.UpdateMessage:
+    """Raises: `WayFailed` for a key that cannot be read."""
+    update = dns.update.UpdateMessage(
+        dns.name.from_text(apex), keyring=_keyring(credentials), keyalgorithm=_algorithm(credentials)
+    )
+    for change in changes:
+        name = dns.name.from_text(change.name)
+        if change.before:
+            update.present(name, _rdataset(change, change.before, ttl=0))
+        else:
+            update.absent(name, change.type)
+    # All that goes, before anything comes: a CNAME and other records are never there together (RFC 2136 §3.4.2.2).
+    for change in changes:
+        if change.before:
+            update.delete(dns.name.from_text(change.name), change.type)
+    for change in changes:
+        if change.after:
+            update.add(dns.name.from_text(change.name), _rdataset(change, change.after, ttl=change.ttl))
+    return update
+
+
+def _rdataset(change: Change, values: Sequence[str], *, ttl: int) -> dns.rdataset.Rdataset:
+    return dns.rdataset.from_rdata_list(ttl, [as_rdata(change.type, value) for value in values])
+
+
+def _keyring(credentials: Mapping[str, str]) -> dict[dns.name.Name, dns.tsig.Key]:
+    try:
+        name, secret = credentials["key_name"].strip(), credentials["key_secret"].strip()
+    except KeyError as error:
+        raise WayFailed("credentials_missing", "The name and the secret of the TSIG key are needed.") from error
+    try:
+        parsed = dns.name.from_text(name)
+        return {parsed: dns.tsig.Key(parsed, binascii.a2b_base64(secret), _algorithm(credentials))}
+    except (dns.exception.DNSException, ValueError, UnicodeError) as error:
+        raise WayFailed("wrong_token", "The key cannot be read: its secret is base64.") from error
+
+
+def _algorithm(credentials: Mapping[str, str]) -> dns.name.Name:
+    text = (credentials.get("key_algorithm") or "hmac-sha256").strip().lower().removesuffix(".")
+    if text not in _ALGORITHMS:
+        raise WayFailed("credentials_missing", f"The algorithm is one of {', '.join(sorted(_ALGORITHMS))}.")
+    return dns.name.from_text(text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""``python -m common.connect.ways.lexicon_worker``: writes one plan through dns-lexicon, and ends.
+
+A child of `common.connect.ways.provider_api`: reads one job from standard input, writes the outcome to standard output
+as one JSON object. The whole process has one purpose, so its limits are set for the process: a deadline, a time-out for
+every socket, and an address policy where each socket connects.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
+
+import orjson
+import requests
+from lexicon.config import ConfigResolver, DictConfigSource
+from lexicon.exceptions import AuthenticationError
+
+from common.addresses import AddressPolicy
+from common.connect.values import NAME_TYPES, zone_file_text
+from common.errors import AddressRefused
+from common.records import normal_value, text_of
+
+_SOCKET_SECONDS = 10.0
+_PR_SET_PDEATHSIG = 1
+_NO_ZONE: Final = ("no domain found", "domain not found", "does not exist", "zone not found", "unable to find")
+
+
+def main() -> None:
+    _end_with_parent(int(sys.argv[1]))
+    job = orjson.loads(sys.stdin.buffer.read())
+    signal.setitimer(signal.ITIMER_REAL, job["seconds"])  # SIGALRM ends the process
+    logging.disable(logging.CRITICAL)
+    _limit_sockets(_policy(job["policy"]))
+    sys.stdout.buffer.write(orjson.dumps(_outcome(job)))
+
+
+def _end_with_parent(parent: int) -> None:
+    """What a dead process has begun, nobody finishes behind its successor's back."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def _policy(given: Mapping[str, Any]) -> AddressPolicy:
+    return AddressPolicy(
+        map(ip_network, given["allowed"]),
+        [(host, port) for host, port in given["listeners"]],
+        denied=map(ip_network, given["denied"]),
+    )
+
+
+def _limit_sockets(policy: AddressPolicy) -> None:
+    """Every connection of this process, those after a redirect too: the address checked is the address dialled."""
+    connect: Callable[..., None] = socket.socket.connect
+
+    def checked(self: socket.socket, address: Any) -> None:
+        if self.family not in (socket.AF_INET, socket.AF_INET6):
+            raise OSError("only the network is dialled")
+        if self.type & socket.SOCK_STREAM:
+            try:
+                policy.check(ip_address(str(address[0]).partition("%")[0]), int(address[1]))
+            except AddressRefused as error:
+                raise _NotAllowed(str(error)) from error
+        connect(self, address)
+
+    socket.socket.connect = checked  # type: ignore[method-assign, assignment]
+    socket.setdefaulttimeout(_SOCKET_SECONDS)
+
+
+class _NotAllowed(OSError):
+    """The address policy refuses an address."""
+
+
+def _outcome(job: Mapping[str, Any]) -> dict[str, str]:
+    stage = "sign in"
+    try:
+        options: dict[str, Any] = {}
+        provider = _provider(job, options)
+        provider.authenticate()
+        stage = "write"
+        for change in job["changes"]:
+            _write(provider, options, change)
+    except Exception as error:  # noqa: BLE001 - the process' root: what a library raises may hold a token
+        return _problem(error, stage)
+    return {}
+
+
+def _provider(job: Mapping[str, Any], options: dict[str, Any]) -> Any:
+    """Not through dns-lexicon's client, which fetches a list of suffixes from the network."""
+    name = job["api"]
+    options.update({"domain": job["domain"], "provider_name": name, "ttl": 300, name: dict(job["credentials"])})
+    config = ConfigResolver().with_config_source(  # type: ignore[no-untyped-call]
+        DictConfigSource(options)
+    )
+    provider = import_module(f"lexicon._private.providers.{name}").Provider(config)
+    if name == "powerdns":
+        # Its own takes every CNAME's target for a name in the zone, and knows no long texts (seen in 3.25).
+        provider._clean_content = _powerdns_content
+        provider._unclean_content = lambda _, content: content
+    return provider
+
+
+def _powerdns_content(kind: str, content: str) -> str:
+    """As in a zone file."""
+    if kind == "TXT":
+        return content if content.startswith('"') else zone_file_text("TXT", text_of(content.encode()))
+    return f"{content.rstrip('.')}." if kind in NAME_TYPES else content
+
+
+def _write(provider: Any, options: dict[str, Any], change: Mapping[str, Any]) -> None:
+    """Of one set: a single value is updated in place where the API can; else removals come first, since a CNAME or a
+    second SPF record must not stand beside what it replaces."""
+    kind, name = change["type"], change["name"]
+    options["ttl"] = change["ttl"]
+    there = provider.list_records(kind, name, None) if change["remove"] else []
+    old = [each for each in there if any(_is_same(kind, each, value) for value in change["remove"])]
+    if len(old) == len(change["add"]) == 1 and old[0].get("id"):
+        content = _content(options, change["add"][0])
+        provider.update_record(old[0]["id"], kind, name, content)
+        return
+    for record in old:
+        if record.get("id"):
+            provider.delete_record(record["id"])
+        else:
+            provider.delete_record(None, kind, name, record["content"])
+    for value in change["add"]:
+        provider.create_record(kind, name, _content(options, value))
+
+
+def _content(options: dict[str, Any], value: list[str | None]) -> str:
+    text, priority = value
+    options["priority"] = priority and int(priority)
+    return text or ""
+
+
+def _is_same(kind: str, record: Mapping[str, Any], value: list[str | None]) -> bool:
+    text = value[0] or ""
+    content = str(record["content"])
+    if kind == "MX" and " " not in text:
+        content = content.rsplit(maxsplit=1)[-1]
+    return normal_value(kind, content) == normal_value(kind, text)
+
+
+def _problem(error: Exception, stage: str) -> dict[str, str]:
+    """A code and words of ours: nothing that a provider or a library says."""
+    code, words = "provider_refused", "The provider did not take the change."
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, _NotAllowed):
+            return {"code": "address_refused", "words": "The API's address may not be dialled."}
+        cause = cause.__cause__ or cause.__context__
+    status = _status_of(error)
+    if status is not None:
+        code, words = _of_status(status, stage)
+    elif isinstance(error, AuthenticationError) or (stage == "sign in" and type(error) is Exception):
+        code, words = "wrong_token", "The provider does not accept these credentials."
+        if any(each in str(error).lower() for each in _NO_ZONE):
+            code, words = "zone_not_found", "The account of these credentials does not have the domain."
+    elif isinstance(error, requests.RequestException | OSError):
+        code, words = "provider_unreachable", "The provider did not answer."
+    return {"code": code, "words": words}
+
+
+def _status_of(error: Exception) -> int | None:
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # boto3
+        with suppress(KeyError):
+            return int(response["ResponseMetadata"]["HTTPStatusCode"])
+        return None
+    status = getattr(response, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _of_status(status: int, stage: str) -> tuple[str, str]:
+    if status == 429:
+        return "rate_limited", "The provider takes no more requests for now."
+    if status >= 500:
+        return "provider_unreachable", "The provider is out of order."
+    if status == 401 or (stage == "sign in" and status in (400, 403)):
+        return "wrong_token", "The provider does not accept these credentials."
+    if status == 403:
+        return "not_allowed", "These credentials may not change this domain's records."
+    if status == 404:
+        return "zone_not_found", "The account of these credentials does not have the domain."
+    return "provider_refused", "The provider did not take the change."
+
+
+if __name__ == "__main__":
+    main()

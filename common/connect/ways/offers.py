@@ -1,0 +1,128 @@
+"""Offers: the ways that are open to a zone, with what a person needs for each. Pure.
+
+Rules
+    what asks least of the person stands first; the manual way is always open
+    of a provider that is not known, the ways for people who run their own name servers stand after the manual one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from common.connect.requested import Requested
+from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
+from common.domain_check.providers import Provider
+from common.domain_check.zone_view import ZoneView, relative_host
+from common.records import APEX
+
+HostStyle = Literal["relative", "whole", "blank"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    ways: tuple[Mapping[str, Any], ...]
+
+    @property
+    def setup_type(self) -> Literal["automatic", "manual"]:
+        return "automatic" if self.ways and self.ways[0]["way"] != "manual" else "manual"
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [dict(way) for way in self.ways]
+
+    def is_open(self, way: str) -> bool:
+        return any(each["way"] == way for each in self.ways)
+
+
+_SERVER_FIELDS = (
+    {"name": "key_name", "label": "Name of the TSIG key", "isSecret": False, "isRequired": True},
+    {"name": "key_secret", "label": "Secret of the key (base64)", "isSecret": True, "isRequired": True},
+    {"name": "key_algorithm", "label": "Algorithm, such as hmac-sha256", "isSecret": False, "isRequired": False},
+    {"name": "server", "label": "Primary server, host or host:port", "isSecret": False, "isRequired": False},
+)
+
+
+def find_offers(
+    provider: Provider, view: ZoneView, requested: Sequence[Requested], discovered: Mapping[str, Any] | None
+) -> Offers:
+    """`discovered`: the provider's Domain Connect settings, if it supports our template."""
+    ways: list[Mapping[str, Any]] = []
+    if discovered is not None:
+        ways.append({"way": "domain_connect", **discovered})
+    api = PROVIDER_APIS.get(provider.api or "")
+    if api is not None:
+        ways.append(_api(api))
+    ways.append(manual(provider, view, requested))
+    if api is None:
+        ways.append({"way": "dynamic_update", "isExpert": True, "fields": list(_SERVER_FIELDS)})
+        ways.append(_api(PROVIDER_APIS["powerdns"]) | {"isExpert": True})
+    return Offers(tuple(ways))
+
+
+def _api(api: ProviderApi) -> dict[str, Any]:
+    return {
+        "way": "provider_api",
+        "api": api.id,
+        "provider": api.name,
+        "tokenUrl": api.token_url,
+        "leastRight": api.least_right,
+        "fields": [
+            {"name": each.name, "label": each.label, "isSecret": each.is_secret, "isRequired": each.is_required}
+            for each in api.fields
+        ],
+    }
+
+
+# By hand ------------------------------------------------------------------------------------------------------------
+
+_WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
+    # what the provider's form calls a record's host and value, and what it wants as host
+    "cloudflare": ("Name", "Content", "relative"),
+    "godaddy": ("Name", "Value", "relative"),
+    "namecheap": ("Host", "Value", "relative"),
+    "route53": ("Record name", "Value", "blank"),
+    "google": ("DNS name", "Data", "blank"),
+    "google_cloud": ("DNS name", "Data", "blank"),
+    "azure": ("Name", "Value", "relative"),
+    "digitalocean": ("Hostname", "Value", "relative"),
+    "ionos": ("Host name", "Points to", "relative"),
+    "ovh": ("Sub-domain", "Target", "blank"),
+    "hetzner": ("Name", "Value", "relative"),
+    "gandi": ("Name", "Value", "relative"),
+    "squarespace": ("Host", "Data", "relative"),
+    "wix": ("Host name", "Value", "blank"),
+    "porkbun": ("Host", "Answer", "blank"),
+    "hostinger": ("Name", "Points to", "relative"),
+    "cpanel": ("Name", "Record", "whole"),
+    "strato": ("Subdomain", "Value", "blank"),
+    "namecom": ("Host", "Answer", "blank"),
+    "dynadot": ("Subdomain", "Value", "blank"),
+    "vercel": ("Name", "Value", "blank"),
+    "netlify": ("Name", "Value", "relative"),
+}
+
+
+def manual(provider: Provider, view: ZoneView, requested: Sequence[Requested]) -> dict[str, Any]:
+    """`records`, in the order of the requested ones: what to type into the provider's form. `hostStyle` says what it
+    wants at the root: ``@`` (relative), nothing (blank), or the whole name."""
+    host_word, value_word, style = _WORDS.get(provider.id, ("Host", "Value", "relative"))
+    return {
+        "way": "manual",
+        "fieldNames": {"type": "Type", "host": host_word, "value": value_word, "ttl": "TTL", "priority": "Priority"},
+        "hostStyle": style,
+        "records": [{"host": _host(each, view.apex, style), "value": _value(each)} for each in requested],
+        "helpUrl": provider.help_url,
+    }
+
+
+def _host(each: Requested, apex: str, style: HostStyle) -> str:
+    if style == "whole":
+        return each.name(apex)
+    host = relative_host(each.name(apex), apex)
+    return "" if host == APEX and style == "blank" else host
+
+
+def _value(each: Requested) -> str:
+    value = each.record.value.strip()
+    return value.removesuffix(".") if each.record.type in ("CNAME", "NS", "MX", "PTR", "SRV") else value

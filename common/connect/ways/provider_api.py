@@ -1,0 +1,149 @@
+"""Provider APIs: the changes of a plan, written by dns-lexicon with a token that a person has pasted.
+
+dns-lexicon blocks, sets no time-outs and follows redirects. So each plan is written by a child process
+(`common.connect.ways.lexicon_worker`) that gets the token over a pipe and nothing else of ours, dials only what the
+address policy allows, and is killed at its deadline. With it, the token is gone from memory. Children are bounded, in
+all and for each application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from common.connect.plan import Change
+from common.connect.values import NAME_TYPES, form_text
+from common.connect.ways.problems import WayFailed
+from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
+from common.settings import Settings
+
+_MOST_CHILDREN = 8
+_MOST_OF_AN_APPLICATION = 3
+_LONGEST_SECONDS = 60.0
+_PASSED_ON: Final = ("PATH", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "TMPDIR")
+_UNREACHABLE: Final = "The provider did not answer in time."
+
+
+class ProviderApis:
+    """One a process. Mutable state: how many children run, in all and of each application."""
+
+    def __init__(self, settings: Settings, *, longest_seconds: float = _LONGEST_SECONDS) -> None:
+        self._policy = {
+            "allowed": [str(each) for each in settings.allow_private_addresses],
+            "denied": [str(each) for each in settings.deny_addresses],
+            "listeners": [[listen.host, listen.port] for listen in settings.listeners],
+        }
+        self._longest_seconds = longest_seconds
+        self._room = asyncio.Semaphore(_MOST_CHILDREN)
+        self._running: Counter[str] = Counter()
+
+    async def write(
+        self, api_id: str, apex: str, changes: Sequence[Change], credentials: Mapping[str, str], *, tenant: str
+    ) -> None:
+        """Raises: `WayFailed`; some of the changes may be written then."""
+        api = PROVIDER_APIS[api_id]
+        job = {
+            "api": api.id,
+            "domain": apex,
+            "credentials": _checked(api, credentials),
+            "changes": [_written(api, change) for change in changes],
+            "policy": self._policy,
+            "seconds": self._longest_seconds,
+        }
+        async with self._slot(tenant):
+            answer = await self._run(orjson.dumps(job))
+        if answer is None:
+            raise WayFailed("provider_unreachable", _UNREACHABLE)
+        if "code" in answer:
+            raise WayFailed(answer["code"], answer["words"])
+
+    @contextlib.asynccontextmanager
+    async def _slot(self, tenant: str) -> AsyncIterator[None]:
+        if self._running[tenant] >= _MOST_OF_AN_APPLICATION:
+            raise WayFailed("rate_limited", "Too many changes of this application are being written at once.")
+        self._running[tenant] += 1
+        try:
+            async with self._room:
+                yield
+        finally:
+            self._running[tenant] -= 1
+            if not self._running[tenant]:
+                del self._running[tenant]
+
+    async def _run(self, job: bytes) -> dict[str, str] | None:
+        """The child's last words; None if it was killed, or died."""
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "common.connect.ways.lexicon_worker",
+            str(os.getpid()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # a library's traceback may hold a token
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(self._longest_seconds):
+                output, _ = await child.communicate(job)
+        except TimeoutError:
+            return None
+        finally:
+            if child.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    child.kill()
+                await child.wait()
+        with contextlib.suppress(orjson.JSONDecodeError):
+            answer: dict[str, str] = orjson.loads(output)
+            return answer
+        return None
+
+
+def _written(api: ProviderApi, change: Change) -> dict[str, object]:
+    """As dns-lexicon takes it."""
+
+    def value(normal: str) -> list[str | None]:
+        text, priority = form_text(change.type, normal)
+        if api.has_final_dot and change.type in NAME_TYPES and not text.endswith("."):
+            text += "."
+        if priority is not None and api.has_priority_in_value:
+            return [f"{priority} {text}", None]
+        return [text, priority]
+
+    return {
+        "name": change.name,
+        "type": change.type,
+        "ttl": change.ttl,
+        "remove": [value(each) for each in change.before if each not in change.after],
+        "add": [value(each) for each in change.after if each not in change.before],
+    }
+
+
+def _checked(api: ProviderApi, credentials: Mapping[str, str]) -> dict[str, str]:
+    """The fields of this API and no others, which could reach options of dns-lexicon. Raises: `WayFailed`."""
+    missing = [field.label for field in api.fields if field.is_required and not credentials.get(field.name, "").strip()]
+    if missing:
+        raise WayFailed("credentials_missing", f"{' and '.join(missing)}: needed for {api.name}.")
+    given = {field.name: credentials[field.name].strip() for field in api.fields if credentials.get(field.name)}
+    if api.endpoint_field is not None and not _is_web_address(given[api.endpoint_field]):
+        raise WayFailed("credentials_missing", "The API's address begins with https:// or http://.")
+    if any("/" in given.get(name, "") for name in ("pdns_server_id",)):
+        raise WayFailed("credentials_missing", "A server id has no slash.")
+    return given
+
+
+def _is_web_address(text: str) -> bool:
+    """Also no path of a socket, which dns-lexicon would open."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not os.path.exists(text)
+    except ValueError:
+        return False

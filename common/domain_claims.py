@@ -1,0 +1,138 @@
+"""Domain claims: whether an application may enrol a name, by DNS and database, and the transaction in which it does.
+
+What follows from the answer is the caller's: the API refuses, a flow of the connect modal waits or fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from common.db import certificates, domains, ownership
+from common.db.applications import Application, get_application
+from common.db.pool import Connection, Database
+from common.dns import Outcome, Pass, Resolver
+from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
+from common.errors import FrontageError
+from common.logs import get_logger
+from common.names import DomainName
+from common.ownership import Claim, Evidence, OwnNames, Standing, Verdict, judge
+from common.ownership_evidence import Party, find_evidence, has_txt_record
+
+_log = get_logger("common.domain_claims")
+
+_NOT_ASKED = Findings(None, None, Outcome.TIMEOUT)
+
+
+class StandingChanged(FrontageError):
+    """The name got another holder while the DNS was asked: what it said is about the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Whether an application may enrol a name, and why. `findings` say nothing where the verdict alone refuses it."""
+
+    verdict: Verdict
+    evidence: Evidence
+    findings: Findings = _NOT_ASKED
+
+    @property
+    def may_enrol(self) -> bool:
+        return self.verdict in (Verdict.ENROL, Verdict.MOVE) and self.findings.is_eligible
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another application holds the name, and keeps it."""
+        return self.evidence.against is not None and not self.may_enrol
+
+
+@dataclass(frozen=True, slots=True)
+class DomainClaims:
+    """One a process; every call brings its application."""
+
+    database: Database
+    resolver: Resolver
+    service_targets: ServiceTargets
+    own_names: OwnNames
+    probe: EdgeProbe
+
+    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> Findings:
+        """Asks within the caller's pass, or one of its own."""
+        if within is not None:
+            return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
+        async with self.resolver.open_pass() as questions:
+            return await check_eligibility(questions, name, cname_target, self.service_targets, self.probe)
+
+    async def assess(
+        self,
+        application: Application,
+        name: DomainName,
+        cname_target: str,
+        *,
+        within: Pass | None = None,
+        findings: Findings | None = None,
+    ) -> Assessment:
+        """Asks within the caller's pass, or one of its own. `findings`: what was asked already, by `look`."""
+        async with self.database.connection() as connection:
+            standing = await ownership.find_standing(connection, name, application.id)
+            is_held = standing.holder not in (None, application.id)
+            holder = await get_application(connection, standing.holder or "") if is_held else None
+        if self._judge(application, name, standing, Evidence(None)) is Verdict.RESERVED:
+            return Assessment(Verdict.RESERVED, Evidence(None))
+        async with self.resolver.open_pass() if within is None else contextlib.nullcontext(within) as questions:
+            if holder is not None:
+                return await self._assess_held(questions, application, name, cname_target, standing, holder)
+            findings = findings or await self.look(name, cname_target, within=questions)
+            return await self._assess_free(questions, application, name, standing, findings)
+
+    async def _assess_free(
+        self, questions: Pass, application: Application, name: DomainName, standing: Standing, findings: Findings
+    ) -> Assessment:
+        verdict = self._judge(application, name, standing, Evidence(findings.claim))
+        lacks_proof = verdict is Verdict.UNPROVEN or not findings.is_pointed
+        if lacks_proof and findings.leads_here and await has_txt_record(questions, name, application.id):
+            findings = replace(findings, claim=Claim.TXT)
+            verdict = self._judge(application, name, standing, Evidence(Claim.TXT))
+        return Assessment(verdict, Evidence(findings.claim), findings)
+
+    async def _assess_held(
+        self,
+        questions: Pass,
+        application: Application,
+        name: DomainName,
+        cname_target: str,
+        standing: Standing,
+        holder: Application,
+    ) -> Assessment:
+        claimant = Party.of(application, cname_target)
+        evidence = await find_evidence(questions, name, claimant, Party.of(holder))
+        verdict = self._judge(application, name, standing, evidence)
+        if verdict is not Verdict.MOVE:
+            return Assessment(verdict, evidence)
+        if evidence.claim is Claim.CNAME:  # a resolver's cache may be older
+            step_one = await questions.follow(cname_target, self.service_targets.targets)
+            return Assessment(verdict, evidence, Findings(Claim.CNAME, None, step_one.end))
+        findings = await self.look(name, cname_target, within=questions)
+        return Assessment(verdict, evidence, replace(findings, claim=Claim.TXT) if findings.leads_here else findings)
+
+    def _judge(self, application: Application, name: DomainName, standing: Standing, evidence: Evidence) -> Verdict:
+        return judge(name, application.id, standing, evidence, self.own_names)
+
+    @contextlib.asynccontextmanager
+    async def claimed(
+        self, application: Application, name: DomainName, evidence: Evidence, locks_redirects: bool = False
+    ) -> AsyncIterator[Connection]:
+        """A transaction in which the name is free for the application, or its own. Raises: `StandingChanged`."""
+        async with self.database.transaction() as connection:
+            if locks_redirects:
+                await domains.lock_redirects(connection)
+            await certificates.lock_domain(connection, name.text)
+            standing = await ownership.find_standing(connection, name, application.id)
+            verdict = self._judge(application, name, standing, evidence)
+            if verdict not in (Verdict.ENROL, Verdict.MOVE):
+                raise StandingChanged(name.text)
+            if verdict is Verdict.MOVE and standing.holder is not None:
+                await ownership.take_away(connection, name.text, standing.holder, "moved")
+                _log.info("domain moves", domain=name.text, holder=standing.holder, claimant=application.id)
+            yield connection

@@ -1,0 +1,22 @@
+"""When a flow's records are looked for. Pure.
+
+At once, after 10, 20, 40 … seconds, then every 10 minutes; after 72 hours no more (`TIMEOUT`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+TIMEOUT = timedelta(hours=72)
+_FIRST_SECONDS = 10.0
+_LONGEST_SECONDS = 600.0
+
+
+def next_look(now: datetime, looks: int) -> datetime:
+    """After the `looks`-th look."""
+    pause = _FIRST_SECONDS * 2.0 ** min(max(looks - 1, 0), 16)
+    return now + timedelta(seconds=min(pause, _LONGEST_SECONDS))
+
+
+def is_over(since: datetime, now: datetime) -> bool:
+    return now - since >= TIMEOUT

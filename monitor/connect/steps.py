@@ -1,0 +1,199 @@
+"""Steps: claims the flows that are due, and does each one's next step.
+
+A step ends in one transaction under the flow's fence: the move, and the event that it causes. After a kill -9 at any
+moment the lease lapses and another monitor does the step again.
+
+    checking                the zone is looked at, and a plan made
+    waiting, propagating    the records are looked for, by the rules and the code of record checks
+    enrolling               live records enrol their names
+    applying, undoing       the request that wrote has died: what is in the zone is read back
+    choosing … planned      nobody has touched the flow for a day: it is closed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from common.claims import POLL_SECONDS, Runner
+from common.clock import Clock
+from common.concurrency_shares import ConcurrencyShares
+from common.connect import flow_events
+from common.connect.looker import Looker
+from common.connect.looking import CouldNotAsk
+from common.connect.plan import IN_ZONE, Entry
+from common.connect.requested import Requested
+from common.connect.settlement import Settlement
+from common.connect.states import Move, State, after
+from common.connect.ways.problems import WayFailed
+from common.db import connect_flows, shares
+from common.db.connect_flows import Changes, Flow
+from common.db.pool import Connection, Database
+from common.record_checks.record_checker import RecordChecker
+from monitor.connect.enrolment import FlowEnrolment, enrolments_of
+from monitor.connect.schedule import is_over, next_look
+
+AT_ONCE = 32
+
+_INTERRUPTED = WayFailed("interrupted", "The change was interrupted before its end.")
+_STATUSES: Mapping[str, str] = {"present": "propagated", "missing": "missing", "unknown": "unknown"}
+
+
+class Queue:
+    """`common.db.connect_flows`, fair among applications."""
+
+    def __init__(self, shared: ConcurrencyShares) -> None:
+        self._shares = shared
+        self.extend = connect_flows.extend
+        self.postpone = connect_flows.postpone
+        self.next_due_seconds = connect_flows.next_due_seconds
+
+    async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Flow]:
+        due = await connect_flows.find_due(connection, most=2 * most, full=self._shares.full(free=most))
+        chosen = self._shares.choose(due, free=most)
+        return await connect_flows.claim(connection, chosen, lease_seconds=lease_seconds) if chosen else []
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Created by the monitor's ``__main__``. `base_url` is that of sharing links."""
+
+    database: Database
+    clock: Clock
+    looker: Looker
+    settlement: Settlement
+    checker: RecordChecker
+    enrolment: FlowEnrolment
+    shared: ConcurrencyShares
+    base_url: str
+
+    async def perform(self, flow: Flow) -> None:
+        """Raises: `FenceLost`, `DatabaseUnavailable`."""
+        with self.shared.hold(flow.application_id):
+            match flow.state:
+                case State.CHECKING:
+                    await self._look(flow)
+                case State.WAITING | State.PROPAGATING:
+                    await self._find_records(flow)
+                case State.ENROLLING:
+                    await self._enrol(flow)
+                case State.APPLYING | State.UNDOING:
+                    await self._read_back(flow)
+                case State.CHOOSING | State.UNCHECKED | State.PLANNED:
+                    await self._settle(flow, state=after(flow.state, Move.CLOSE), due_at=None)
+                case _:
+                    await self._settle(flow, due_at=None)
+
+    async def _look(self, flow: Flow) -> None:
+        held = flow
+
+        async def note(steps: Mapping[str, str]) -> None:
+            nonlocal held
+            async with self.database.transaction() as connection:
+                held = await connect_flows.note(connection, held, looked={"steps": dict(steps)})
+
+        later = _abandoned_at(self.clock)
+        try:
+            found = await self.looker.look(flow, note=note)
+        except CouldNotAsk as error:
+            state = after(flow.state, Move.FAIL_TO_LOOK)
+            await self._settle(held, state=state, error=error.as_json(), plan=None, due_at=later)
+            return
+        await self._settle(
+            held,
+            state=after(flow.state, Move.PLAN),
+            looked=found.as_json(),
+            plan=found.plan.as_json(),
+            requested=[each.as_json() for each in found.requested],
+            statuses=_statuses_of_plan(flow, found.plan.as_json()),
+            error=None,
+            due_at=later,
+        )
+
+    async def _find_records(self, flow: Flow) -> None:
+        now = self.clock.now()
+        records = [Requested.from_json(each).record for each in flow.requested]
+        found = await self.checker.check(flow.domain or "", records, tenant=flow.application_id)
+        statuses = [{"status": _STATUSES[verdict.value]} for verdict in found.verdicts]
+        changes: Changes = {"statuses": statuses, "looks": flow.looks + 1}
+        if all(each["status"] == "propagated" for each in statuses):
+            state = after(flow.state, Move.SEE_LIVE)
+            await self._settle(flow, complete=True, state=state, enrolments=enrolments_of(flow), due_at=now, **changes)
+        elif flow.since is not None and is_over(flow.since, now):
+            await self._time_out(flow, changes)
+        else:
+            await self._settle(flow, due_at=next_look(now, flow.looks + 1), **changes)
+
+    async def _time_out(self, flow: Flow, changes: Changes) -> None:
+        async with self.database.transaction() as connection:
+            state = after(flow.state, Move.TIME_OUT)
+            settled = await connect_flows.settle(connection, flow, **(changes | {"state": state, "due_at": None}))
+            link = await self._link(connection, settled)
+            await flow_events.record(connection, settled, "domain.propagation.timeout", connect_link=link)
+
+    async def _link(self, connection: Connection, flow: Flow) -> str:
+        """With what is missing, for whoever sets the records."""
+        fields = ("type", "host", "value", "ttl", "priority")
+        missing = [
+            {name: requested[name] for name in fields if name in requested}
+            for requested, seen in zip(flow.requested, flow.statuses, strict=True)
+            if seen["status"] != "propagated"
+        ]
+        share_id = await shares.share_records(
+            connection,
+            application_id=flow.application_id,
+            domain=flow.domain,
+            subdomain=flow.subdomain,
+            records=missing,
+            config=dict(flow.config) | {"prefilledDomain": flow.host},
+            job_id=flow.job_id,
+            user_id=flow.user_id,
+        )
+        return f"{self.base_url}/share/{share_id}"
+
+    async def _enrol(self, flow: Flow) -> None:
+        enrolled = await self.enrolment.enrol(flow)
+        async with self.database.transaction() as connection:
+            state = after(flow.state, Move.FINISH)
+            moment = self.clock.now()
+            settled = await connect_flows.settle(connection, enrolled, state=state, due_at=None)
+            if settled.added_at is None:
+                await flow_events.record(connection, settled, "domain.added")
+                await connect_flows.touch(connection, settled, added_at=moment)
+
+    async def _read_back(self, flow: Flow) -> None:
+        journal = [Entry.from_json(each) for each in flow.journal]
+        keys = [entry.change.key for entry in journal if entry.status in IN_ZONE]
+        now = await self.looker.read_sets(flow, keys)
+        await self.settlement.settle(flow, now, _INTERRUPTED)
+
+    async def _settle(self, flow: Flow, *, complete: bool = False, **changes: Any) -> None:
+        async with self.database.transaction() as connection:
+            settled = await connect_flows.settle(connection, flow, **changes)
+            if complete:
+                await flow_events.complete(connection, settled, self.clock.now())
+
+
+def make_runner(
+    database: Database, steps: Steps, random: Random, *, poll_seconds: float = POLL_SECONDS
+) -> Runner[Flow]:
+    return Runner(
+        database, Queue(steps.shared), steps.perform, concurrency=AT_ONCE, random=random, poll_seconds=poll_seconds
+    )
+
+
+def _abandoned_at(clock: Clock) -> datetime:
+    return clock.now() + timedelta(seconds=connect_flows.ABANDONED_SECONDS)
+
+
+def _statuses_of_plan(flow: Flow, plan: Mapping[str, Any]) -> Sequence[dict[str, str]]:
+    """What the look knows of the requested records already: those whose set is kept are there."""
+    kept = {(each["name"], each["type"]) for each in plan["changes"] if each["action"] == "keep"}
+    requested = [Requested.from_json(each) for each in flow.requested]
+    domain = flow.domain or ""
+    return [
+        {"status": "propagated" if (each.name(domain), each.record.type) in kept else "missing"} for each in requested
+    ]

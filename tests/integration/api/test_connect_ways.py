@@ -1,0 +1,175 @@
+"""Flows from a plan to live records and back, over knot (RFC 2136, TSIG) and PowerDNS (its API)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bench.lab.knot import Knot, find_knot
+from bench.lab.powerdns import PowerDns, find_powerdns
+from tests.integration.api.connecting import APEX, CUSTOMER, KEY, PARENT, World, open_world, zone_file
+
+SHOP = f"shop.{APEX}"
+TARGET = "target-1.partner.test"
+
+
+@pytest.fixture
+async def knot() -> AsyncIterator[Knot]:
+    if find_knot() is None:
+        pytest.skip("knot is not installed")
+    zones = {"test": zone_file(PARENT), APEX: zone_file(CUSTOMER)}
+    async with Knot.serve(zones, keys={KEY["key_name"]: KEY["key_secret"]}) as knot:
+        yield knot
+
+
+@pytest.fixture
+async def world(dsn: str, tmp_path: Path, probe_port: int, knot: Knot) -> AsyncIterator[World]:
+    async with open_world(dsn, tmp_path, probe_port, knot.address) as world:
+        yield world
+
+
+async def test_a_plan_is_written_by_rfc_2136_enrolled_and_taken_back(world: World) -> None:
+    flow = await world.planned()
+    assert sorted(flow.changes) == [
+        ("add", "shop", "CNAME", [], [TARGET]),
+        ("remove", "shop", "A", ["192.0.2.1"], []),
+    ]
+
+    applied = await flow.apply("dynamic_update", **world.key)
+
+    assert (applied.status, applied.body["state"]) == (200, "propagating"), applied.body
+    assert await world.values(SHOP, "CNAME") == [f"{TARGET}."]
+    finished = await flow.until("finished")
+    assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [
+        ("power", "success"),
+        ("monitor", "success"),
+    ]
+    assert (finished["setup_type"], finished["propagation"]["status"]) == ("automatic", "success")
+    events = {each["type"]: each for each in await world.events()}
+    assert set(events) == {"domain.flow.completed", "domain.added"}
+    assert events["domain.flow.completed"]["propagation_status"] == "pending"
+    added = events["domain.added"]
+    assert (added["power_status"], added["secure_status"], added["monitor_status"]) == ("success", "exempt", "success")
+    assert (added["job_id"], added["user_id"]) == (finished["job_id"], "user-7")
+    powered = await world.partner.call("GET", "/power", params={"page": 0})
+    assert [each["domain"] for each in powered.body["items"]] == [SHOP]
+    monitored = (await world.partner.call("GET", f"/monitor/domains/{APEX}", params={"subdomain": "shop"})).body
+    assert (monitored["source"], monitored["job_id"]) == ("connect", finished["job_id"])
+
+    undone = await flow.act("undo", credentials=world.key)
+
+    assert undone.body["state"] == "undone", undone.body
+    assert await world.values(SHOP, "CNAME") == []
+    assert await world.values(SHOP, "A") == ["192.0.2.1"]
+
+
+async def test_a_zone_that_changed_since_gets_a_new_plan_and_nothing_is_written(world: World, knot: Knot) -> None:
+    flow = await world.planned()
+    await knot.add(APEX, "shop", "TXT", '"new"')
+
+    refused = await flow.apply("dynamic_update", **world.key)
+
+    assert (refused.status, refused.body["code"]) == (409, "zone_changed")
+    assert await world.values(SHOP, "A") == ["192.0.2.1"]
+    flow.body = refused.body["flow"]
+    assert ("remove", "shop", "TXT", ["new"], []) in flow.changes
+    assert (await flow.apply("dynamic_update", **world.key)).body["state"] == "propagating"
+
+
+@pytest.mark.parametrize(
+    ("credentials", "code"),
+    [
+        ({"key_secret": "d3Jvbmc="}, "wrong_token"),
+        ({"key_name": "unknown"}, "wrong_token"),
+        ({"server": "192.0.2.7.example"}, "provider_unreachable"),
+        ({"server": "10.0.0.1"}, "address_refused"),
+        ({"key_secret": ""}, "credentials_missing"),
+    ],
+)
+async def test_what_went_wrong_is_said_and_nothing_is_written(
+    world: World, credentials: dict[str, str], code: str
+) -> None:
+    flow = await world.planned()
+    given = {name: value for name, value in (world.key | credentials).items() if value}
+    halted = await flow.apply("dynamic_update", **given)
+    assert (halted.body["state"], halted.body["error"]["code"]) == ("halted", code), halted.body["error"]
+    assert [each["status"] for each in halted.body["written"]] == ["not_written", "not_written"]
+    assert await world.values(SHOP, "A") == ["192.0.2.1"]
+    await flow.act("plan")
+    await flow.until("planned")
+    assert (await flow.apply("dynamic_update", **world.key)).body["state"] == "propagating"
+
+
+async def test_undo_shows_what_others_changed_and_leaves_it_alone(world: World, knot: Knot) -> None:
+    spf = {"type": "TXT", "host": "@", "value": "v=spf1 include:partner.test -all", "ttl": 300}
+    flow = await world.planned(APEX, power=False, dnsRecords=[spf])
+    assert [each[0] for each in flow.changes] == ["merge"], flow.changes
+    await flow.apply("dynamic_update", **world.key)
+    merged = await world.values(APEX, "TXT")
+    assert merged == ['"v=spf1 include:mail.test include:partner.test -all"']
+    await flow.until("finished")
+    await knot.add(APEX, "@", "TXT", '"others"')
+
+    refused = await flow.act("undo", credentials=world.key)
+
+    assert (refused.status, refused.body["code"]) == (409, "written_changed")
+    undone = await flow.act("undo", credentials=world.key, digest=refused.body["plan"]["digest"])
+    assert undone.body["state"] == "undone", undone.body
+    assert await world.values(APEX, "TXT") == ['"others"', '"v=spf1 include:mail.test -all"']
+
+
+async def test_records_set_by_hand_are_found(world: World, knot: Knot) -> None:
+    flow = await world.planned()
+    waiting = await flow.apply("manual")
+    assert (waiting.body["state"], waiting.body["setup_type"]) == ("waiting", "manual")
+    await knot.remove(APEX, "shop", "A")
+    await knot.add(APEX, "shop", "CNAME", f"{TARGET}.")
+    await flow.act("check")
+    await flow.until("finished")
+
+
+async def test_a_root_gets_our_addresses_alone(world: World, knot: Knot) -> None:
+    await knot.add(APEX, "@", "A", "198.51.100.9")
+    await knot.add(APEX, "@", "AAAA", "2001:db8::9")
+    root = {
+        "type": "A",
+        "host": "@",
+        "value": "{SERVICE_SERVERS}",
+        "ttl": 300,
+        "applicationUrl": "https://app.example.com",
+    }
+    flow = await world.planned(APEX, dnsRecords=[root])
+    assert sorted(flow.changes) == [
+        ("remove", "@", "AAAA", ["2001:db8::9"], []),
+        ("replace", "@", "A", ["198.51.100.9"], ["192.0.2.10"]),
+    ]
+    await flow.apply("dynamic_update", **world.key)
+    finished = await flow.until("finished")
+    assert {each["product"]: each["status"] for each in finished["enrolments"]} == {
+        "power": "success",
+        "monitor": "success",
+    }
+
+
+async def test_a_plan_is_written_by_a_providers_api(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    if find_powerdns() is None:
+        pytest.skip("PowerDNS is not installed")
+    async with (
+        PowerDns.serve({"test": PARENT, APEX: CUSTOMER}) as provider,
+        open_world(dsn, tmp_path, probe_port, provider.address) as world,
+    ):
+        flow = await world.planned()
+        token = {"pdns_server": provider.api_url, "auth_token": provider.key}
+        wrong = await flow.apply("provider_api", **token | {"auth_token": "wrong"})
+        assert (wrong.body["state"], wrong.body["error"]["code"]) == ("halted", "wrong_token"), wrong.body
+        await flow.act("plan")
+        await flow.until("planned")
+
+        applied = await flow.apply("provider_api", **token)
+
+        assert applied.body["state"] == "propagating", (applied.body["error"], applied.body["written"])
+        await flow.until("finished")
+        assert (await flow.act("undo", credentials=token)).body["state"] == "undone"
+        assert await world.values(SHOP, "A") == ["192.0.2.1"]
