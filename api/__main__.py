@@ -15,6 +15,7 @@ from common.db.address import resolve_dsn
 from common.db.pool import open_pool
 from common.db.start import check_start
 from common.dns import Resolver
+from common.names import load_public_suffixes
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import load_keyring
 from common.settings import Settings
@@ -34,6 +35,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         await check_start(database, keyring)
         counters = Counters()
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters)
+        load_public_suffixes()
         async with (
             serving(app, settings.api_listen, settings.api_trusted_proxies),
             serving_admin(

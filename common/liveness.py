@@ -15,7 +15,7 @@ from common.retry_pauses import RetryPauses
 
 _FIRST_LOOK_SECONDS = 0.005
 _LAST_LOOK_SECONDS = 0.05
-_ANNOUNCING_LOOK = 2
+_ANNOUNCING_LOOK = 4  # 35 ms after the first, when edges have long applied a commit that did notify
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
     pauses = RetryPauses(first=_FIRST_LOOK_SECONDS, longest=_LAST_LOOK_SECONDS)
     looks = 0
     async with database.connection() as connection:
-        head = await feed.read_head(connection)  # the version committed, or a later one
+        identity, version = await feed.read_version(connection)  # the version committed, or a later one
     while True:
         async with database.connection() as connection:
-            behind = await edge_nodes.nodes_behind(connection, head.identity, head.version)
+            behind = await edge_nodes.nodes_behind(connection, identity, version)
             if not any(edge.follows for edge in behind) or clock.monotonic() >= deadline:
                 return Reach(await edge_nodes.count_alive(connection), tuple(behind))
             looks += 1

@@ -103,7 +103,12 @@ def _to_a_labels(text: str) -> str:
         raise InvalidName("no valid internationalised name") from error
 
 
+def load_public_suffixes() -> None:
+    """Read the list now, so that the first request does not wait for it (0.1 s)."""
+    _suffixes()
+
+
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list as packaged, private section included; read once, when the first name is parsed."""
+    """The list as packaged, private section included; read once."""
     return PublicSuffixList()

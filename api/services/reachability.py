@@ -41,7 +41,7 @@ class OriginProbe:
         self._policy = policy
         self._servers = [str(server) for server in dns_servers] or None
         self._verifying = ssl.create_default_context()
-        self._trusting = ssl.create_default_context()
+        self._trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the system's roots, which take time to load
         self._trusting.check_hostname = False
         self._trusting.verify_mode = ssl.CERT_NONE
 

@@ -93,22 +93,23 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
 
     Raises: OperatorError, with the reason a child gave.
     """
-    from common.cli.up import everything, state_dir_held
+    from common.cli.up import database, roles, state_dir_held
     from common.processes import ChildFailed
 
     environ = {**environ, **_own_ports(environ)}
     settings = load(_environment(environ, state_dir, dns="127.0.0.1:53"))
     argv = [sys.executable, "-P", "-m", "bench.lab", *_records(settings)]
     with state_dir_held(settings), _standard_error_in(state_dir / LOG_NAME), _running(argv) as process:
-        lab = await _addresses(process)
-        child_environ = _environment(environ, state_dir, dns=lab.dns)
-        settings = load(child_environ)
         logs.configure("demo", level=settings.log_level)
         try:
-            async with everything(settings, child_environ) as group:
+            async with database(settings) as postgres:  # the lab starts at the same time
+                lab = await _addresses(process)
+                child_environ = _environment(environ, state_dir, dns=lab.dns)
+                settings = load(child_environ)
                 application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
                 link = await _sign_in_link(settings)
-                yield Stage(settings, lab, application_id, client_secret, link, group.pass_output_on)
+                async with roles(child_environ, postgres) as group:
+                    yield Stage(settings, lab, application_id, client_secret, link, group.pass_output_on)
         except ChildFailed as error:
             raise OperatorError(_last_words(state_dir / LOG_NAME) or str(error)) from error
 

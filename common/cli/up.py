@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from common.processes import Group
     from common.settings import Settings
 
-_ROLES = ("api", "monitor", "edge")
+_ROLES = ("edge", "api", "monitor")  # the edge takes longest: its processes start one another
 _RESTART_SECONDS = 1.0
 
 
@@ -63,24 +64,47 @@ def ready_line(settings: Settings) -> str:
 
 @contextlib.asynccontextmanager
 async def everything(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[Group]:
-    """All roles, and the embedded Postgres unless a database is set, serving until the block is left. The caller holds
-    the state directory.
+    """The database and all roles, serving until the block is left. The caller holds the state directory.
 
     Raises: OperatorError, ChildFailed.
+    """
+    async with database(settings) as postgres, roles(environ, postgres) as group:
+        yield group
+
+
+@contextlib.asynccontextmanager
+async def database(settings: Settings) -> AsyncIterator[EmbeddedPostgres | None]:
+    """A database with the newest schema: the one that is set, or the embedded Postgres, until the block is left.
+
+    Raises: OperatorError, also when a port that the roles will need is taken.
     """
     from common.cli import ports
     from common.cli.database import prepare
     from common.postgres import EmbeddedPostgres
-    from common.processes import Group, role_argv
 
-    async with contextlib.AsyncExitStack() as stack:
-        ports.require_free(settings)
+    ports.require_free(settings)
+    loop = asyncio.get_running_loop()
+    loading = loop.run_in_executor(None, importlib.import_module, "common.db.migrate")  # while Postgres starts
+    with contextlib.ExitStack() as stack:
         postgres = None
         if settings.database_url is None:
             postgres = EmbeddedPostgres(settings.state_dir)
             stack.callback(postgres.stop)
             postgres.start()
+        await loading
         await prepare(settings)
+        yield postgres
+
+
+@contextlib.asynccontextmanager
+async def roles(environ: Mapping[str, str], postgres: EmbeddedPostgres | None) -> AsyncIterator[Group]:
+    """All roles, serving until the block is left. Restarts those that end, and `postgres`.
+
+    Raises: ChildFailed when one does not start.
+    """
+    from common.processes import Group, role_argv
+
+    async with contextlib.AsyncExitStack() as stack:
         group = Group()
         stack.push_async_callback(group.stop)
         argvs = {role: role_argv(role) for role in _ROLES}

@@ -15,11 +15,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
+from asyncpg import Record
+
 from common.db.session import Connection, transaction
 
 _BATCH_ROWS = 2000
 TOMBSTONES_KEPT = timedelta(days=7)
 """An edge that was away for longer makes a full copy."""
+_IDENTITY = """
+    (select system_identifier from pg_control_system()) as system,
+    case when pg_is_in_recovery() then (select timeline_id::text from pg_control_checkpoint())
+        else left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,
+    oid as database, datname as name
+"""
+"""The timeline is the one now written to, or, on a standby, the one last checkpointed."""
+_NAMES = "pg_database where datname = current_database()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +97,21 @@ async def open_snapshot(connection: Connection) -> AsyncIterator[Snapshot]:
 
 
 async def read_head(connection: Connection) -> Head:
-    """The timeline is the one now written to, or, on a standby, the one last checkpointed."""
-    row = await connection.fetchrow(
-        "select version, checksum, positions, purged, (select system_identifier from pg_control_system()) as system,"
-        " case when pg_is_in_recovery() then (select timeline_id::text from pg_control_checkpoint())"
-        "  else left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,"
-        " oid as database, datname as name from feed, pg_database where datname = current_database()"
-    )
+    """Where the feed stands, with the positions of its shards."""
+    row = await connection.fetchrow(f"select version, checksum, positions, purged, {_IDENTITY} from feed, {_NAMES}")  # noqa: S608 - constants
     assert row is not None, "the feed has its one row from the first migration on"
-    return Head(
-        identity=f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}",
-        version=row["version"],
-        checksum=row["checksum"],
-        positions=tuple(row["positions"]),
-        purged=tuple(row["purged"]),
-    )
+    return Head(_identity(row), row["version"], row["checksum"], tuple(row["positions"]), tuple(row["purged"]))
+
+
+async def read_version(connection: Connection) -> tuple[str, int]:
+    """The feed's identity and version. Without positions: for arrays, the driver asks the catalogue in each session."""
+    row = await connection.fetchrow(f"select version, {_IDENTITY} from feed, {_NAMES}")  # noqa: S608 - constants
+    assert row is not None, "the feed has its one row from the first migration on"
+    return _identity(row), row["version"]
+
+
+def _identity(row: Record) -> str:
+    return f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}"
 
 
 async def announce(connection: Connection) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from common.db import feed
 from common.db.pool import Connection, Database
+from common.db.session import open_session
 from tests.integration.replica.parts import add_application, add_routes, checksum, feed_contents
 
 
@@ -36,6 +37,20 @@ async def test_digests_are_the_same_in_sql_and_here(database: Database) -> None:
         )
         assert [feed.digest(row["kind"], row["key"], row["content"]) for row in rows] == [row["digest"] for row in rows]
         assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection)) != 0
+
+
+async def test_a_fresh_session_reads_the_version_in_one_question(dsn: str) -> None:
+    """For a type that it does not know, the driver asks the catalogue first: 10 ms, in each session of each pool."""
+    session, asked = await open_session(dsn, "test"), []
+    try:
+        with session.query_logger(lambda record: asked.append(record.query)):
+            identity, version = await feed.read_version(session)
+            await asyncio.sleep(0)  # the driver logs in the loop's next turn
+        assert len(asked) == 1
+        head = await feed.read_head(session)
+        assert (identity, version) == (head.identity, head.version)
+    finally:
+        session.terminate()
 
 
 async def test_rename_tombstones_the_old_key(database: Database) -> None:

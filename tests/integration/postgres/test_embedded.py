@@ -75,6 +75,8 @@ async def test_server_is_durable_private_and_asks_for_the_password(state_dir: Pa
         socket_dir = dsn.partition("host=")[2]
         assert stat.S_IMODE(os.stat(socket_dir).st_mode) == 0o700
         assert stat.S_IMODE((state_dir / "postgres.password").stat().st_mode) == 0o600
+        stored = await ask(dsn, "select rolpassword from pg_authid where rolname = current_user")
+        assert str(stored).startswith("SCRAM-SHA-256$1:"), "iterations would only slow down each session's start"
         with pytest.raises(asyncpg.InvalidPasswordError):
             await ask(f"postgresql://frontage:wrong@/postgres?host={socket_dir}", "select 1")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from common.errors import InvalidName
-from common.names import parse_domain, parse_host_name, parse_subdomain
+from common.names import load_public_suffixes, parse_domain, parse_host_name, parse_subdomain
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,9 @@ def test_a_place_leaves_room_for_its_domain() -> None:
     assert len(f"{parse_subdomain(place, domain)}.{domain}") == 253
     with pytest.raises(InvalidName):
         parse_subdomain(f"{place}y", domain)
+
+
+def test_loaded_suffixes_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_public_suffixes()
+    monkeypatch.setattr("builtins.open", lambda *_, **__: pytest.fail("a file is read"))
+    assert parse_domain("shop.example.co.uk").registrable == "example.co.uk"
