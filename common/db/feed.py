@@ -3,7 +3,7 @@
 One `Snapshot` is one transaction that sees one moment, REPEATABLE READ and READ ONLY; whatever is read through it
 belongs together with its `Head`. Contents are Postgres' own JSON text, byte for byte what the digests were made
 from (`digest`). The feed is written by triggers alone (the .sql files in migrations/versions), in shards, so that
-commits do not wait for each other: 0020_feed_shards.sql shows that a reader misses nothing.
+commits do not wait for each other: 0020_feed_shards.sql and 0043_feed_versions.sql show that a reader misses nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _NAMES = "pg_database where datname = current_database()"
 class Head:
     """Where the feed stands. `identity` tells one history of one database from every other.
 
-    `positions` are the versions of its shards, and `version` is their sum; it grows with every change. `purged` are the
-    versions up to which the shards' tombstones may be gone.
+    `positions` are the versions of its shards, and `version` is their sum; it grows with every commit that publishes.
+    `purged` are the versions up to which the shards' tombstones may be gone.
     """
 
     identity: str

@@ -1,8 +1,8 @@
 """What a step does: a script in one transaction, or online work outside of one.
 
 How to write a step, so that the roles go on working while it is taken over tables of ten million rows
-    A step is either a script (`run_script_of`) or online work (`create_indexes`, `backfill`), never both: what is
-    online cannot be undone, so it must be safe to repeat.
+    A step is either a script (`run_script_of`) or online work (`create_indexes`, `drop_index`, `backfill`), never both:
+    what is online cannot be undone, so it must be safe to repeat.
     A script holds its locks until it ends, so it only does what is instant at any size: new tables, functions and
     triggers, columns that are nullable or have a constant default, constraints added NOT VALID, and columns or
     constraints dropped. VALIDATE CONSTRAINT is a script of its own: it reads the table, and blocks no writer.
@@ -45,6 +45,12 @@ def create_indexes(indexes: Mapping[str, str]) -> None:
             if _fetch(f"select from pg_index where indexrelid = to_regclass('{name}') and not indisvalid"):
                 _execute(f"drop index concurrently {name}")
             _execute(f"create {unique} index concurrently if not exists {name} {definition}")
+
+
+def drop_index(name: str) -> None:
+    """Drop the index, if it is still there, while its table is read and written."""
+    with op.get_context().autocommit_block():
+        _execute(f"drop index concurrently if exists {name}")
 
 
 def backfill(statement: str) -> None:

@@ -91,6 +91,57 @@ async def test_change_and_back_in_one_transaction_costs_no_version(database: Dat
         assert await version_of(connection) == before
 
 
+async def test_commit_that_publishes_much_costs_one_version(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        before = await feed.read_head(connection)
+        async with connection.transaction():
+            await add_routes(connection, ["a.example", "b.example"])
+            await connection.execute(
+                "insert into orders (domain, application_id, hold_until) values ('a.example', 'app', now())"
+            )
+        after = await feed.read_head(connection)
+        assert after.version == before.version + 1
+        assert len(await changes_after(connection, before.positions)) == 3
+        assert after.checksum == checksum(await feed_contents(connection))
+
+
+async def test_each_commit_that_publishes_has_a_version_of_its_own(database: Database) -> None:
+    """Even when it takes a shard that its own transaction purged, or one that another transaction of its id wrote, on a
+    server that the feed was restored from.
+    """
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["a.example"])
+        before = await feed.read_head(connection)
+        async with connection.transaction():
+            await connection.execute("update feed_shards set purged_version = purged_version")
+            await add_routes(connection, ["b.example"])
+        purged = await feed.read_head(connection)
+        assert [entry.key for entry in await changes_after(connection, before.positions)] == ["power/b.example"]
+        next_ids = "update feed_shards set published_by = ((pg_current_xact_id()::text::bigint + 1)::text)::xid8"
+        await connection.execute(next_ids)
+        await add_routes(connection, ["c.example"])
+        assert [entry.key for entry in await changes_after(connection, purged.positions)] == ["power/c.example"]
+        assert (await feed.read_head(connection)).version == before.version + 2
+
+
+async def test_savepoint_that_is_rolled_back_takes_no_change_with_it(database: Database) -> None:
+    async with database.connection() as connection:
+        await add_application(connection)
+        await add_routes(connection, ["a.example", "b.example"])
+        before = await positions_of(connection)
+        async with connection.transaction():
+            await connection.execute("set constraints all immediate")
+            with pytest.raises(asyncpg.DivisionByZeroError):
+                async with connection.transaction():
+                    await connection.execute("update domains set redirect_to = 'x' where domain = 'a.example'")
+                    await connection.execute("select 1 / 0")
+            await connection.execute("update domains set redirect_to = 'y' where domain = 'b.example'")
+        assert [entry.key for entry in await changes_after(connection, before)] == ["power/b.example"]
+        assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection))
+
+
 async def test_released_certificate_gives_way_to_anothers_in_one_transaction(database: Database) -> None:
     async with database.connection() as connection:
         for application in ("app", "other"):

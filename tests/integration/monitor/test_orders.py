@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,52 @@ async def test_powering_leads_to_a_live_certificate_whose_key_opens(
     )
     assert await feed_entry(shop, "certificate", DOMAIN)
     assert not await feed_entry(shop, "order", DOMAIN)
+
+
+@dataclass
+class Published:
+    """What one step published: versions of the feed, and its entries."""
+
+    versions: int
+    entries: set[str]
+
+
+async def test_each_step_of_a_certificate_is_published_once(
+    shop: Database, issuer: CountingIssuer, keys: Keyring
+) -> None:
+    """The route with its order; the certificate with the order's end. A renewal's order is published by itself, because
+    edges answer its challenge. Nothing else that becomes of an order until it is live, is published.
+    """
+    before = await head_of(shop)
+    await parts.power(shop)
+    powered = await head_of(shop)
+    assert await published(shop, before, powered) == Published(1, {f"route/power/{DOMAIN}", f"order/{DOMAIN}"})
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.until_live(shop)
+    issued = await head_of(shop)
+    assert await published(shop, powered, issued) == Published(1, {f"certificate/{DOMAIN}", f"order/{DOMAIN}"})
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await make_due(shop)
+        await parts.until(lambda: has_been_renewed(shop, issuer))
+    renewed = await head_of(shop)
+    assert await published(shop, issued, renewed) == Published(2, {f"certificate/{DOMAIN}", f"order/{DOMAIN}"})
+
+
+async def has_been_renewed(database: Database, issuer: CountingIssuer) -> bool:
+    order = await parts.order_of(database)
+    return len(issuer.issued) == 2 and order is not None and order["finished_at"] is not None
+
+
+async def head_of(database: Database) -> feed.Head:
+    async with database.connection() as connection:
+        return await feed.read_head(connection)
+
+
+async def published(database: Database, before: feed.Head, after: feed.Head) -> Published:
+    async with database.connection() as connection, feed.open_snapshot(connection) as snapshot:
+        batches = [entries async for entries in snapshot.changes(before.positions)]
+        assert snapshot.head == after
+    return Published(after.version - before.version, {f"{kind}/{key}" for batch in batches for kind, key, _ in batch})
 
 
 async def test_edges_hold_handshakes_while_the_order_runs_only(shop: Database) -> None:

@@ -28,10 +28,11 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 @pytest.fixture
 async def shop(database: Database) -> Database:
-    """A database with twenty routes, at version 21."""
-    async with database.transaction() as connection:
+    """A database with twenty routes, at version 21: each commit that publishes has one."""
+    async with database.connection() as connection:
         await add_application(connection)
-        await add_routes(connection, [f"d{number}.example" for number in range(20)])
+        for number in range(20):
+            await add_routes(connection, [f"d{number}.example"])
     return database
 
 
@@ -373,16 +374,17 @@ async def _forget_routes(connection: Connection, count: int) -> dict[str, list[t
         "changes": [tuple(row) for row in await connection.fetch("select * from changes")],
         "feed_shards": [tuple(row) for row in await connection.fetch("select * from feed_shards")],
     }
-    shard = await connection.fetchval("select shard from changes where kind = 'route' limit 1")
     async with connection.transaction():
         await connection.execute("set local session_replication_role = replica")
         names = [str(row[0]) for row in rows["domains"]]
         await connection.execute("delete from domains where domain = any($1::text[])", names)
-        await connection.execute("delete from changes where key = any($1::text[])", [f"power/{name}" for name in names])
+        forgotten = await connection.fetch(
+            "delete from changes where key = any($1::text[]) returning shard", [f"power/{name}" for name in names]
+        )
         await connection.execute(
-            "update feed_shards set version = version - case when shard = $2 then $1 else 0 end, checksum ="
+            "update feed_shards set version = version - (select count(*) from unnest($1::smallint[]) each"
+            " where each = shard), checksum ="
             " (select coalesce(bit_xor(digest), 0) from changes where changes.shard = feed_shards.shard)",
-            count,
-            shard,
+            [row["shard"] for row in forgotten],
         )
     return rows
