@@ -133,10 +133,10 @@ async def test_savepoint_that_is_rolled_back_takes_no_change_with_it(database: D
         before = await positions_of(connection)
         async with connection.transaction():
             await connection.execute("set constraints all immediate")
-            with pytest.raises(asyncpg.DivisionByZeroError):
-                async with connection.transaction():
-                    await connection.execute("update domains set redirect_to = 'x' where domain = 'a.example'")
-                    await connection.execute("select 1 / 0")
+            savepoint = connection.transaction()
+            await savepoint.start()
+            await connection.execute("update domains set redirect_to = 'x' where domain = 'a.example'")
+            await savepoint.rollback()
             await connection.execute("update domains set redirect_to = 'y' where domain = 'b.example'")
         assert [entry.key for entry in await changes_after(connection, before)] == ["power/b.example"]
         assert (await feed.read_head(connection)).checksum == checksum(await feed_contents(connection))
