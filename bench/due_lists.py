@@ -27,6 +27,7 @@ from rich.table import Table
 from bench import output, rows
 from bench.application import make_application
 from bench.figures import Figure
+from bench.following_edge import following_edge
 from bench.private_stage import private_environment
 from common import logs
 from common.claims import Runner
@@ -165,7 +166,7 @@ async def _live(world: World, run: str) -> Figure:
     )
     runner = make_runner(world.database, orders.AWAITED, issuance.perform, Random(1), concurrency=4)
     seconds = []
-    async with _running(runner):
+    async with following_edge(world.database), _running(runner):
         for number in range(_TIMES // 2):
             is_live.clear()
             async with world.database.transaction() as connection:

@@ -26,9 +26,9 @@ class Reach:
     behind: tuple[EdgeNode, ...]
 
     @property
-    def is_refused(self) -> bool:
-        """Whether edges run, and each of them reports that it cannot serve or follow."""
-        return self.alive > 0 and sum(not edge.follows for edge in self.behind) == self.alive
+    def is_served(self) -> bool:
+        """Whether an edge runs that serves the change, or will apply it by itself."""
+        return sum(not edge.follows for edge in self.behind) < self.alive
 
     @property
     def labels(self) -> list[str]:

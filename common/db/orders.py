@@ -418,7 +418,8 @@ async def _tell_failed(connection: Connection, order: Order, reason: str) -> Non
 
 
 async def defer(connection: Connection, order: Order, *, delay_seconds: float, words: str) -> None:
-    """Put the order off because a CA's limit is reached: no failure, and no attempt. Raises: `FenceLost`."""
+    """Put the order off because a CA's limit is reached, or no edge can serve the certificate: no failure, and no
+    attempt. Raises: `FenceLost`."""
     await _TABLE.write(
         connection,
         order,

@@ -3,8 +3,8 @@
 Each step writes its outcome under the order's fence, so a monitor may die after any of them and another goes on:
 before an order is placed at a CA it is started over, from then on the very order is carried on with the key kept
 beside it, and once the certificate is stored only the edges are waited for. What a step raises is the runner's to
-deal with (`common.claims`), but for a CA's limits, which are no failure. Keys exist here between making and sealing,
-nowhere else.
+deal with (`common.claims`), but for a CA's limits and a lack of edges, which are no failure. Keys exist here between
+making and sealing, nowhere else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from common.claims import WorkFailed, backoff_seconds, retry_until_available
+from common.claims import backoff_seconds, retry_until_available
 from common.clock import Clock
 from common.db import certificates, orders
 from common.db.ca_ledger import Limits
@@ -43,12 +43,9 @@ from monitor.certificates.phases import Phases
 _log = get_logger("monitor.certificates.issuance")
 
 LIVE_WITHIN_SECONDS = 1.0
+_NO_EDGE_SECONDS = 5.0  # short: an operator who mends an edge waits for it
 _FIRST_LOOK_AGAIN_SECONDS = 300.0
 _LAST_LOOK_AGAIN_SECONDS = 12 * 3600.0
-
-
-class NotServed(WorkFailed):
-    """There is a certificate, and no edge that serves it: it is not live."""
 
 
 class Issuance:
@@ -176,13 +173,15 @@ class Issuance:
 
     async def _go_live(self, order: Order, not_before: datetime, not_after: datetime, phases: Phases) -> None:
         """Wait until every edge with a lease has the certificate, at most `LIVE_WITHIN_SECONDS`, and record it as live.
-
-        Raises: `NotServed` while edges run and none of them can serve it.
-        """
+        While no edge can serve it, it is not live, and the order is put off."""
         with phases.timed("live"):
             reach = await await_edges(self._database, self._clock, within_seconds=LIVE_WITHIN_SECONDS)
-        if reach.is_refused:
-            raise NotServed("no edge can serve the certificate")
+        if not reach.is_served:
+            words = "no edge runs that can serve the certificate"
+            _log.warning("a certificate is not served", domain=order.domain, edges=reach.labels)
+            pause = self._random.uniform(0.5, 1.0) * _NO_EDGE_SECONDS
+            await self._write(lambda connection: orders.defer(connection, order, delay_seconds=pause, words=words))
+            return
         if reach.behind:
             _log.warning("edges did not report a certificate", domain=order.domain, edges=reach.labels)
         renew_at = renewal.renewal_time(not_before, not_after, self._random)

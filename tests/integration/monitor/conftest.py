@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from bench.following_edge import following_edge
 from common.db.pool import Database
 from common.secrets import Keyring
 
@@ -13,11 +15,12 @@ from . import parts
 
 
 @pytest.fixture
-async def shop(database: Database) -> Database:
-    """A database with two applications."""
+async def shop(database: Database) -> AsyncIterator[Database]:
+    """A database with two applications, and an edge."""
     await parts.add_application(database)
     await parts.add_application(database, parts.OTHER_APPLICATION)
-    return database
+    async with following_edge(database):
+        yield database
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.following_edge import following_edge
 from common.db import certificates, orders
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
@@ -210,7 +211,7 @@ async def test_postgres_crash_in_the_middle_of_an_order(
                     await until(lambda: parts.answers(shop))
 
             issuer.before = crash
-            async with parts.running(parts.make_runner(shop, issuer, keys)):
+            async with following_edge(shop), parts.running(parts.make_runner(shop, issuer, keys)):
                 await parts.power(shop)
                 await parts.until_live(shop)
             assert issuer.issued == [DOMAIN]

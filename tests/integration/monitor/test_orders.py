@@ -10,7 +10,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from common.db import certificates, edge_nodes, feed, orders
+from bench.following_edge import following_edge
+from common.db import certificates, domains, edge_nodes, feed, orders
 from common.db.pool import Database
 from common.secrets import Keyring
 from tests.integration.expiry import erase
@@ -294,6 +295,37 @@ async def test_live_waits_for_edges_with_a_lease_and_not_for_ever(
     order = await parts.order_of(shop)
     assert order is not None
     assert (order["phases"]["live"] >= 1.0) is leased
+
+
+async def test_no_certificate_is_live_while_no_edge_serves_it(
+    database: Database, issuer: CountingIssuer, keys: Keyring
+) -> None:
+    """With no edge, or none that can serve: the order waits without a failure, and an edge that starts ends that."""
+    await parts.add_application(database)
+
+    async def is_put_off() -> bool:
+        """As an order that waits, without a lease; no attempt is counted."""
+        order = await parts.order_of(database)
+        return (
+            order is not None
+            and "no edge runs" in (order["last_error"] or "")
+            and (order["lease_until"], order["attempts"], order["failed_at"], order["state"])
+            == (None, 0, None, "issued")
+        )
+
+    async def status() -> str | None:
+        async with database.connection() as connection:
+            [domain] = await domains.find(connection, DOMAIN)
+        return domain.certificate
+
+    async with parts.running(parts.make_runner(database, issuer, keys)):
+        await parts.power(database, product="secure")
+        await until(is_put_off)
+        assert await status() == "ordering"
+        async with following_edge(database):
+            await parts.until_live(database)
+            assert await status() == "live"
+    assert issuer.issued == [DOMAIN]
 
 
 async def test_edge_that_applies_the_certificate_ends_the_wait(

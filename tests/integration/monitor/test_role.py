@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
+from bench.following_edge import following_edge
 from bench.lab.ports import free_ports
 from common.db.pool import Database
 from common.secrets import load_keyring
@@ -66,8 +67,9 @@ async def test_monitors_issue_what_is_notified_and_stop_cleanly(database: Databa
         for process in (one, other):
             assert process.stdout is not None
             assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
-        await parts.power(database)
-        await parts.until_live(database)
+        async with following_edge(database):
+            await parts.power(database)
+            await parts.until_live(database)
         for process in (one, other):
             process.send_signal(signal.SIGTERM)
         outputs = [await asyncio.wait_for(process.communicate(), 30) for process in (one, other)]
@@ -102,8 +104,9 @@ async def test_schema_newer_than_a_running_monitor_stops_only_the_work_it_breaks
                     assert "newer than this program" in entry["reason"]
                     stopped.add(entry["work"])
         assert stopped <= {"batches", "retention"}
-        await parts.power(database)
-        await parts.until_live(database)
+        async with following_edge(database):
+            await parts.power(database)
+            await parts.until_live(database)
         process.send_signal(signal.SIGTERM)
         await asyncio.wait_for(process.communicate(), 30)
         assert process.returncode == 0
