@@ -32,6 +32,7 @@ from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
 from api.handlers.webhooks import WebhookHandlers
+from api.idempotency import idempotent
 from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited, understood
 from api.rate_limits import RateLimits
 from api.reference.operations import QUERIES
@@ -110,6 +111,7 @@ def build_app(
             authenticated(authenticator, limits, admission),
             understood(QUERIES),
             admitted(admission),
+            idempotent(database),
         ],
         client_max_size=LARGEST_BODY_BYTES,
     )

@@ -21,6 +21,12 @@ _RETRY_AFTER: Final = {
     "description": "Seconds after which the same request may succeed.",
     "schema": {"type": "integer"},
 }
+_KEY: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Within 24 hours, the same request under the same key gets the first one's answer.",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
 _WORDS: Final[Mapping[int, str]] = {
     400: "Something in the request is not valid; the message and the hint name it.",
     401: "The token or the applicationId is missing or not valid.",
@@ -88,7 +94,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         "summary": operation.summary,
         "responses": _responses(operation, schemas),
     }
-    if parameters := [*_path_parameters(operation.paths), *_query_parameters(operation)]:
+    keys = [_KEY] if _takes_key(operation) else []
+    if parameters := [*_path_parameters(operation.paths), *_query_parameters(operation), *keys]:
         described["parameters"] = parameters
     if operation.body is not None:
         content = {"schema": schemas.of(operation.body, "validation"), "example": operation.example}
@@ -96,6 +103,10 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     if operation.is_open:
         described["security"] = []
     return described
+
+
+def _takes_key(operation: Operation) -> bool:
+    return operation.method == "POST" and not operation.is_open
 
 
 def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
@@ -108,6 +119,8 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     statuses = {*_EVERYWHERE, *operation.errors, *(() if operation.is_open else _AUTHENTICATED)}
     if (operation.method, operation.path) in QUERIES and 502 not in operation.errors:
         statuses |= {400}  # a query parameter that it does not know
+    if _takes_key(operation):
+        statuses |= {409}
     if operation.id == "createToken":
         statuses |= {401}
     if operation.body is not None:

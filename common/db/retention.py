@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from common.db import audit, ca_ledger, connect_flows, edge_nodes, feed, locks, monitor_nodes
+from common.db import audit, ca_ledger, connect_flows, edge_nodes, feed, idempotent_requests, locks, monitor_nodes
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
@@ -109,6 +109,7 @@ STEPS = (
     Step("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
+    _by_age("idempotent_requests", "started_at", idempotent_requests.KEPT_HOURS // 24),
     _by_age("connect_flows", "erase_at", 0, where="due_at is null"),
     _by_age("audit", "at", audit.KEPT_DAYS),
     _by_age("sessions", "expires_at", 0),
@@ -155,6 +156,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "monitored_domains": "one row for each monitored name",
         "monitored_tallies": "three rows at most for each monitored name",
         "orders": "one row for each enrolled name",
+        "idempotent_requests": f"erased after {idempotent_requests.KEPT_HOURS} hours",
         "organisations": "made by the operator",
         "rdap_bootstrap": "one row",
         "revocations": f"erased {REVOCATION_DAYS} days after they were done",

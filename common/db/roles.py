@@ -50,6 +50,7 @@ _BOTH: Mapping[str, str] = {
     "feed": _READ,
     "feed_shards": _READ,
     "former_holders": _ALL,
+    "idempotent_requests": _ALL,
     "lock_slots": "select, update",
     "monitor_health": "select, update",
     "monitor_nodes": _ALL,

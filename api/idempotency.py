@@ -1,0 +1,77 @@
+"""``Idempotency-Key``: a POST that is sent again under the same key gets the answer of the first one.
+
+The middleware stands behind the authentication. A key belongs to an application, to what its token opens, and to the
+call. Only what was done is kept: a refused request has changed nothing, and may be sent again as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from contextlib import suppress
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from api.errors import KEY_RUNNING, Refused, invalid_parameter, is_product_write
+from api.requests import ACCESS, APPLICATION
+from common.db import idempotent_requests as kept
+from common.db.idempotent_requests import Begun, KeptAnswer
+from common.db.pool import Database
+from common.errors import DatabaseUnavailable
+
+FIELD = "Idempotency-Key"
+LARGEST_ANSWER_BYTES = 64 * 1024
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def idempotent(database: Database) -> Middleware:
+    @web.middleware
+    async def keep_answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method != "POST" or FIELD not in request.headers or APPLICATION not in request:
+            return await handler(request)
+        application_id, key = request[APPLICATION].id, _key_of(request)
+        async with database.transaction() as connection:
+            begun = await kept.begin(connection, application_id, key)
+        if isinstance(begun, KeptAnswer):
+            headers = {"Idempotent-Replayed": "true"}
+            return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)
+        if begun is Begun.RUNNING:
+            hint = "wait for the first request, then send this one again for its answer"
+            raise Refused(KEY_RUNNING, code="idempotency_key_running", hint=hint, retry_after_seconds=1)
+        try:
+            response = await handler(request)
+        except Exception:
+            await _settle(database, application_id, key, None)
+            raise
+        await _settle(database, application_id, key, _answer_to_keep(response))
+        return response
+
+    return keep_answer
+
+
+def _key_of(request: web.Request) -> bytes:
+    """Raises: `Refused`."""
+    keys, access = request.headers.getall(FIELD), request[ACCESS]
+    if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
+        status = 502 if is_product_write(request.method, request.path) else 400
+        raise Refused(invalid_parameter(FIELD, status=status), hint="one key of 1 to 255 visible ASCII characters")
+    holds_for = (keys[0], request.path, access.scope, access.domain, access.user_id)
+    return hashlib.sha256(repr(holds_for).encode()).digest()
+
+
+def _answer_to_keep(response: web.StreamResponse) -> KeptAnswer | None:
+    if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+        return None
+    is_kept = response.status < 400 and len(response.body) <= LARGEST_ANSWER_BYTES
+    return KeptAnswer(response.status, response.body) if is_kept else None
+
+
+async def _settle(database: Database, application_id: str, key: bytes, answer: KeptAnswer | None) -> None:
+    """Without the database the request counts as running for a while, as one whose process died: it was done."""
+    with suppress(DatabaseUnavailable):
+        async with database.transaction() as connection:
+            if answer is None:
+                await kept.forget(connection, application_id, key)
+            else:
+                await kept.finish(connection, application_id, key, answer)

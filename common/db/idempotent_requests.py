@@ -1,0 +1,69 @@
+"""Answers of requests with an ``Idempotency-Key``: owns the SQL of ``idempotent_requests``.
+
+Rules
+    the first request under a key runs; one that comes while it runs is refused, one that comes later gets its answer
+    a key holds for `KEPT_HOURS`, and a request whose process died stops running after `LONGEST_SECONDS`
+    a request that failed for a reason of ours leaves no answer: it may be sent again
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from common.db.session import Connection
+
+KEPT_HOURS = 24
+LONGEST_SECONDS = 120
+
+
+class Begun(Enum):
+    FIRST = "first"  # it is to run
+    RUNNING = "running"  # another request under this key runs
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    status: int
+    body: bytes
+
+
+async def begin(connection: Connection, application_id: str, key: bytes) -> Begun | KeptAnswer:
+    """Start a request under `key`, or say why it is not to run."""
+    is_first = await connection.fetchval(
+        "insert into idempotent_requests as kept (application_id, key) values ($1, $2)"
+        " on conflict (application_id, key) do update set started_at = now(), status = null, body = null"
+        " where kept.started_at < now() - make_interval(hours => $3)"
+        " or kept.status is null and kept.started_at < now() - make_interval(secs => $4)"
+        " returning true",
+        application_id,
+        key,
+        KEPT_HOURS,
+        LONGEST_SECONDS,
+    )
+    if is_first:
+        return Begun.FIRST
+    row = await connection.fetchrow(
+        "select status, body from idempotent_requests where application_id = $1 and key = $2", application_id, key
+    )
+    if row is None or row["status"] is None:
+        return Begun.RUNNING
+    return KeptAnswer(row["status"], row["body"])
+
+
+async def finish(connection: Connection, application_id: str, key: bytes, answer: KeptAnswer) -> None:
+    """Keep the answer for those who send the request again."""
+    await connection.execute(
+        "update idempotent_requests set status = $3, body = $4 where application_id = $1 and key = $2",
+        application_id,
+        key,
+        answer.status,
+        answer.body,
+    )
+
+
+async def forget(connection: Connection, application_id: str, key: bytes) -> None:
+    """The request may run again."""
+    await connection.execute(
+        "delete from idempotent_requests where application_id = $1 and key = $2 and status is null", application_id, key
+    )

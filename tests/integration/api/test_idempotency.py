@@ -1,0 +1,72 @@
+"""``Idempotency-Key``: what was done is done once, and answered alike."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Answer, Partner
+
+BODY = {"domain": "customer.example", "dnsRecords": [{"type": "TXT", "host": "@", "value": "a=1", "ttl": 300}]}
+
+
+async def post(partner: Partner, key: str, path: str = "/monitor/domains/batch", body: Any = None) -> Answer:
+    headers = partner.headers | {"Idempotency-Key": key}
+    return await partner.call("POST", path, json=body or {"domains": [BODY]}, headers=headers)
+
+
+async def count(service: Service) -> int:
+    async with service.database.connection() as connection:
+        return int(await connection.fetchval("select count(*) from batches"))
+
+
+async def test_a_request_sent_again_gets_the_same_answer_and_does_nothing(service: Service) -> None:
+    partner = await service.partner()
+    first, second = await post(partner, "one"), await post(partner, "one")
+    assert (first.status, first.body) == (second.status, second.body)
+    assert "Idempotent-Replayed" not in first.headers
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert (await post(partner, "two")).body != first.body
+    assert await count(service) == 2
+
+
+async def test_a_key_belongs_to_an_application_a_call_and_a_scope(service: Service) -> None:
+    partner, other = await service.partner(), await service.partner()
+    await post(partner, "one")
+    assert (await post(other, "one")).headers.get("Idempotent-Replayed") is None
+    assert (await post(partner, "one", "/monitor/domains", BODY)).message == "Domain successfully added"
+
+
+async def test_requests_at_the_same_time_do_it_once(service: Service) -> None:
+    partner = await service.partner()
+    answers = await asyncio.gather(*(post(partner, "one") for _ in range(10)))
+    assert await count(service) == 1
+    for answer in answers:
+        assert answer.status in (201, 409)
+        if answer.status == 409:
+            assert (answer.body["code"], answer.headers["Retry-After"]) == ("idempotency_key_running", "1")
+
+
+async def test_a_refused_request_may_be_sent_again(service: Service) -> None:
+    partner = await service.partner()
+    assert (await post(partner, "one", body={"domains": []})).status == 400
+    assert (await post(partner, "one")).status == 201
+
+
+async def test_what_is_no_key_is_refused(service: Service) -> None:
+    partner = await service.partner()
+    for key in ("", "a b", "x" * 256):
+        assert (await post(partner, key)).status == 400
+        assert (await post(partner, key, "/power")).status == 502
+
+
+async def test_a_request_whose_process_died_runs_again_later(service: Service) -> None:
+    partner = await service.partner()
+    await post(partner, "one")
+    async with service.database.transaction() as connection:
+        await connection.execute("update idempotent_requests set status = null, body = null")
+    assert (await post(partner, "one")).status == 409
+    async with service.database.transaction() as connection:
+        await connection.execute("update idempotent_requests set started_at = now() - interval '3 minutes'")
+    assert (await post(partner, "one")).status == 201
