@@ -124,7 +124,20 @@ async def check_now(database: Database, checking: Checking, *domains: str) -> No
         now = {row["id"]: row["last_checked_at"] for row in rows}
         return all(now[each] not in (None, before[each]) for each in before)
 
-    await until(is_checked, seconds=30)
+    await until(is_checked, seconds=120)
+
+
+async def check_until_known(database: Database, checking: Checking, *domains: str) -> None:
+    """As `check_now`; a domain of which a question had no answer in time, as on a busy machine, is checked again."""
+    await check_now(database, checking, *domains)
+    async with asyncio.timeout(120):
+        while unknown := await fetch(
+            database,
+            "select domain from monitored_domains join checks using (id) where attempts > 0"
+            " and (domain = any($1) or cardinality($1::text[]) = 0)",
+            list(domains),
+        ):
+            await check_now(database, checking, *(row["domain"] for row in unknown))
 
 
 async def claim(database: Database, *, most: int = 1, lease_seconds: float = 0) -> list[checks.Check]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -107,10 +108,17 @@ async def test_servers_that_stay_silent_are_not_waited_for_with_every_record(wor
         records = [a(f"h{number}") for number in range(500)]
         async with parts.running(checking):
             await watch(world.database, DOMAIN, records)
-            assert await state(world, checking) == "missing"
-        questions = list(iter(partial(_received, silent), None))
+            async with asyncio.timeout(300):
+                while await state(world, checking) != "missing":  # a busy machine leaves resolvers' answers unknown
+                    assert len(_questions(silent)) < 100
+        questions = _questions(silent)
     assert (await row_of(world.database, DOMAIN))["records_missing"] == records, "all of them"
     assert len(questions) < 100, "twice at once for as many as there is room for"
+
+
+def _questions(server: socket.socket) -> list[bytes]:
+    """Those that have come since the last call."""
+    return list(iter(partial(_received, server), None))
 
 
 def _received(server: socket.socket) -> bytes | None:

@@ -17,7 +17,7 @@ from monitor.checks.health import Health as HealthReport
 from tests.waiting import until
 
 from . import parts
-from .parts import HOUR, a, check_now, events_of, fetch, watch
+from .parts import HOUR, a, check_now, check_until_known, events_of, fetch, watch
 
 COUNT = 60
 
@@ -50,7 +50,7 @@ async def set_up(shop: Database, server: NameServer, checking: Checking, count: 
     for number in range(count):
         server.zone.add(domain(number), "A", "192.0.2.1")
         await watch(shop, domain(number), [a()])
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
 
 
 def lose(server: NameServer, count: int) -> None:
@@ -84,7 +84,7 @@ async def test_a_mass_of_alarms_is_held_and_the_service_says_it_is_not_well(
     await set_up(shop, server, checking, COUNT)
     assert (await health(shop)).is_healthy
     lose(server, COUNT)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
 
     told, waiting = len(await events_of(shop)), await held(shop)
     assert told + waiting == COUNT
@@ -95,16 +95,16 @@ async def test_a_mass_of_alarms_is_held_and_the_service_says_it_is_not_well(
         assert not (await monitor_health.read(connection)).is_healthy, "at once"
     assert not (await health(shop)).is_healthy
 
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     assert len(await events_of(shop)) == told, "the same round does not confirm"
 
 
 async def test_the_next_round_confirms(shop: Database, server: NameServer, checking: Checking) -> None:
     await set_up(shop, server, checking, COUNT)
     lose(server, COUNT)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     await next_round(shop)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
 
     assert len(await events_of(shop)) == COUNT
     assert {event["type"] for event in await events_of(shop)} == {"domain.record_missing"}
@@ -115,11 +115,11 @@ async def test_the_next_round_confirms(shop: Database, server: NameServer, check
 async def test_what_was_not_true_is_never_told(shop: Database, server: NameServer, checking: Checking) -> None:
     await set_up(shop, server, checking, COUNT)
     lose(server, COUNT)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     told = len(await events_of(shop))
     for number in range(COUNT):
         server.zone.add(domain(number), "A", "192.0.2.1")
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
 
     assert await held(shop) == 0
     events = await events_of(shop)
@@ -130,7 +130,7 @@ async def test_what_was_not_true_is_never_told(shop: Database, server: NameServe
 async def test_an_operator_confirms(shop: Database, server: NameServer, checking: Checking) -> None:
     await set_up(shop, server, checking, COUNT)
     lose(server, COUNT)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     waiting = await held(shop)
     async with shop.transaction() as connection:
         assert await checks.release_alarms(connection, for_seconds=HOUR) == waiting
@@ -146,15 +146,15 @@ async def test_an_operator_confirms(shop: Database, server: NameServer, checking
 async def test_first_checks_do_not_count(shop: Database, server: NameServer, checking: Checking) -> None:
     for number in range(COUNT):
         await watch(shop, domain(number), [a()])
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     assert len(await events_of(shop)) == COUNT
 
 
 async def test_a_small_share_is_believed(shop: Database, server: NameServer, checking: Checking) -> None:
     await set_up(shop, server, checking, 5 * COUNT)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     lose(server, COUNT - 5)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     assert len(await events_of(shop)) == COUNT - 5
 
 
@@ -162,7 +162,7 @@ async def test_monitors_count_together(shop: Database, server: NameServer, check
     await set_up(shop, server, checking, COUNT)
     lose(server, COUNT)
     async with parts.running(*(parts.make_checking(shop, parts.address_of(server)) for _ in range(2))):
-        await check_now(shop, checking)
+        await check_until_known(shop, checking)
     assert len(await events_of(shop)) < 50
 
 
@@ -172,12 +172,12 @@ async def test_one_partner_cannot_hold_up_anothers_alarms(
     await set_up(shop, server, checking, COUNT + 10)
     mine = [domain(number) for number in range(COUNT, COUNT + 10)]
     await move(shop, "neighbour", mine)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     lose(server, COUNT)
     server.zone.remove(mine[0])
-    await check_now(shop, checking, *(domain(number) for number in range(COUNT)))
+    await check_until_known(shop, checking, *(domain(number) for number in range(COUNT)))
     assert await held(shop) > 0
-    await check_now(shop, checking, *mine)
+    await check_until_known(shop, checking, *mine)
     assert [event["type"] for event in await events_of(shop, mine[0])] == ["domain.record_missing"]
 
 
@@ -186,7 +186,7 @@ async def test_a_held_domain_that_can_no_longer_be_asked_does_not_make_the_servi
 ) -> None:
     await set_up(shop, server, checking, COUNT)
     lose(server, COUNT)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     for number in range(COUNT):
         server.zone.misbehave(domain(number), Behaviour.SERVFAIL)
     waiting = await held(shop)
@@ -207,12 +207,12 @@ async def test_two_partners_cannot_hold_up_a_thirds_alarms(
     mine = [domain(number) for number in range(2 * COUNT, 2 * COUNT + 10)]
     await move(shop, "second", [domain(number) for number in range(COUNT, 2 * COUNT)])
     await move(shop, "third", mine)
-    await check_now(shop, checking)
+    await check_until_known(shop, checking)
     lose(server, 2 * COUNT)
     server.zone.remove(mine[0])
-    await check_now(shop, checking, *(domain(number) for number in range(2 * COUNT)))
+    await check_until_known(shop, checking, *(domain(number) for number in range(2 * COUNT)))
     assert await held(shop) > 0
-    await check_now(shop, checking, *mine)
+    await check_until_known(shop, checking, *mine)
     assert [event["type"] for event in await events_of(shop, mine[0])] == ["domain.record_missing"]
 
 
