@@ -202,5 +202,7 @@ def _acknowledge_at_once(raw: asyncio.Transport) -> None:
     A client with Nagle's algorithm on sends its request after that. Otherwise it waits until this worker has read the
     Finished and sent a ticket, or 40 ms, the delay of an acknowledgement, where no ticket goes.
     """
+    if raw.is_closing():  # the client has left in the meantime: there is no descriptor
+        return
     with suppress(OSError):  # the client has reset
         raw.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

@@ -7,7 +7,7 @@ import contextlib
 from pathlib import Path
 
 from edge.transport.connection_limits import ConnectionLimits
-from tests.component import test_tls as tls
+from tests.component import tls_peers as tls
 from tests.component.peers import Edge, Wire, answer_each, edge, origin
 from tests.waiting import until
 

@@ -17,7 +17,7 @@ from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsLimits
 from edge.transport.connection_limits import ConnectionLimits
 from edge.transport.proxy_protocol import Entrance
-from tests.component import test_tls as tls
+from tests.component import tls_peers as tls
 from tests.component.peers import Wire, edge, origin
 from tests.tls_parts import client_hello, the_ca
 from tests.waiting import until
