@@ -29,6 +29,7 @@ from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.logs import get_logger
 from common.metrics import Family
+from common.names import load_public_suffixes
 from common.ownership import OwnNames
 from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
@@ -120,6 +121,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 tasks.create_task(restart_on_failure(name, run, database, clock, stopped), name=name)
                 for name, run in work.items()
             ]
+            load_public_suffixes()  # the first event is written while its domain is locked
             settle_garbage_collector()
             announce_ready()
             await stop.wait()
