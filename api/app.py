@@ -146,7 +146,7 @@ def build_app(
         *_connect_routes(ConnectHandlers(connect, watch), SharingHandlers(sharing, connect)),
         *_sdk_routes(SdkHandler()),
         ("GET", "/audit", AuditHandler(database).get),
-        ("GET", "/share/{id}", ShareHandler(database).get),
+        ("GET", "/share/{id}", ShareHandler(database, authenticator).get),
         ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
         *_docs_routes(DocsHandlers()),
         ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),

@@ -25,6 +25,7 @@ import jwt
 from multidict import CIMultiDictProxy
 
 from api.errors import FORBIDDEN, UNAUTHORIZED, Refused
+from common.applications import mint_token
 from common.clock import Clock
 from common.db.applications import Application, client_secret_identity, get_application
 from common.db.pool import Database
@@ -113,6 +114,18 @@ class Authenticator:
         if application is None or not _is_among(secret, self._secrets(application)):
             raise Refused(UNAUTHORIZED)
         return application
+
+    async def mint_for_browser(self, application_id: str, claims: Mapping[str, str]) -> str:
+        """A token that a page may hold, for `TOKEN_LIFETIME`. `claims` restrict it.
+
+        Raises: `Refused` for an application that is being deleted; `DatabaseUnavailable`.
+        """
+        async with self._database.connection() as connection:
+            application = await get_application(connection, application_id)
+        secrets = [] if application is None else self._secrets(application)
+        if not secrets:
+            raise Refused(UNAUTHORIZED)
+        return mint_token(application_id, secrets[0], self._clock.now(), claims=claims)
 
     def _claims(self, token: str, application: Application) -> Mapping[str, Any] | TokenFault:
         """By the secret that signed it, if any of the application's did."""

@@ -6,6 +6,8 @@ import re
 
 from aiohttp import web
 
+from api.auth import Authenticator
+from api.cross_origin import CONNECT_SCOPE
 from api.errors import NOT_FOUND, Refused
 from api.pages import share as page
 from api.schemas import answers
@@ -16,18 +18,25 @@ _ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 
 class ShareHandler:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, authenticator: Authenticator) -> None:
         self._database = database
+        self._authenticator = authenticator
 
     async def get(self, request: web.Request) -> web.Response:
         share = await self._find(request.match_info["id"])
         if _wants_json(request):
             if share is None:
                 raise Refused(NOT_FOUND, code="link_not_found", hint="the link is not whole, or has expired")
-            return _with_headers(answers.respond(_content(share)))
+            return _with_headers(answers.respond(_content(share) | {"token": await self._mint(share)}))
         if share is None:
             return _with_headers(_html(page.render_gone(), 404))
         return _with_headers(_html(page.render_share(share), 200))
+
+    async def _mint(self, share: Share) -> str:
+        """The link itself carries no token: opening it makes one, for the link's domain and user alone."""
+        claims = {"scope": CONNECT_SCOPE, "domain": share.domain, "userId": share.user_id}
+        restricting = {name: value for name, value in claims.items() if value is not None}
+        return await self._authenticator.mint_for_browser(share.application_id, restricting)
 
     async def _find(self, share_id: str) -> Share | None:
         if not _ID.fullmatch(share_id):

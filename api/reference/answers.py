@@ -272,6 +272,8 @@ class Share(Answer):
     config: dict[str, Any] | None
     job_id: str | None
     expires_at: datetime
+    token: str
+    """Opens flows, for an hour: of the link's domain and user, where it has them."""
 
 
 # Domain check and connect ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import Any
 
 from common.claims import retry_until_available
+from common.connect.configuration import MOST_RECORDS
 from common.db import checks, events, monitor_health, shares
 from common.db.checks import Check, Outcome
 from common.db.events import NewEvent
@@ -197,6 +198,9 @@ class Outcomes:
             domain=check.domain,
             subdomain=check.subdomain,
             records=missing or present,
+            config=_configuration(check, missing or present),
+            job_id=check.job_id,
+            user_id=check.user_id,
         )
         assert of_it.event is not None, "only news that are an event are recorded"
         fields = {
@@ -235,3 +239,11 @@ def _outcome(finished: Finished, of_it: News) -> Outcome:
         due_at=finished.due_at,
         has_long_ttl=finished.has_long_ttl,
     )
+
+
+def _configuration(check: Check, records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """For the connect modal, if it takes so many records."""
+    if len(records) > MOST_RECORDS:
+        return None
+    name = f"{check.subdomain}.{check.domain}" if check.subdomain else check.domain
+    return {"prefilledDomain": name, "dnsRecords": list(records)}

@@ -9,7 +9,10 @@ import pytest
 
 from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
-from tests.integration.api.connecting import APEX, CUSTOMER, KEY, PARENT, World, open_world, zone_file
+from common.connect.plan import Plan, journal_of
+from common.connect.states import State
+from common.db import connect_flows
+from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, World, open_world, zone_file
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -118,6 +121,71 @@ async def test_undo_shows_what_others_changed_and_leaves_it_alone(world: World, 
     undone = await flow.act("undo", credentials=world.key, digest=refused.body["plan"]["digest"])
     assert undone.body["state"] == "undone", undone.body
     assert await world.values(APEX, "TXT") == ['"others"', '"v=spf1 include:mail.test -all"']
+
+
+@pytest.mark.parametrize("written", [0, 1, 2], ids=["nothing", "half", "all"])
+async def test_a_write_whose_process_died_is_settled_by_what_is_in_the_zone(
+    world: World, knot: Knot, written: int
+) -> None:
+    """kill -9 of the API between its note of what it is about to write, and the end: the lease lapses."""
+    flow = await world.planned()
+    database = world.service.database
+    async with database.transaction() as connection:
+        row = await connect_flows.find(connection, flow.body["id"], world.partner.id)
+        assert row is not None
+        assert row.plan is not None
+        journal = [entry.as_json() for entry in journal_of(Plan.from_json(row.plan), ())]
+        if written >= 1:
+            await knot.remove(APEX, "shop", "A")
+        if written >= 2:
+            await knot.add(APEX, "shop", "CNAME", f"{TARGET}.")
+        way = {"way": "dynamic_update", "journal": journal}
+        await connect_flows.begin(connection, row, lease_seconds=0.0, state=State.APPLYING, **way)  # type: ignore[arg-type]
+
+    settled = await flow.until("halted", "finished")
+
+    if written == 2:
+        assert settled["state"] == "finished"
+    else:
+        assert (settled["state"], settled["error"]["code"]) == ("halted", "interrupted")
+        await flow.act("plan")
+        await flow.until("planned")
+        assert (await flow.apply("dynamic_update", **world.key)).body["state"] == "propagating"
+        await flow.until("finished")
+    assert await world.values(SHOP, "CNAME") == [f"{TARGET}."]
+    assert (await flow.act("undo", credentials=world.key)).body["state"] == "undone"
+    assert (await world.values(SHOP, "A"), await world.values(SHOP, "CNAME")) == (["192.0.2.1"], [])
+    kinds = [each["type"] for each in await world.events()]
+    assert sorted(kinds) == ["domain.added", "domain.flow.completed"], "each once"
+
+
+async def test_records_that_are_not_live_in_time_are_reported_with_a_link(world: World) -> None:
+    flow = await world.planned()
+    await flow.apply("manual")
+    async with world.service.database.transaction() as connection:
+        await connection.execute("update connect_flows set since = since - interval '72 hours', due_at = now()")
+    timed_out = await flow.until("timed_out")
+    assert timed_out["propagation"]["status"] == "timeout"
+    event = next(each for each in await world.events() if each["type"] == "domain.propagation.timeout")
+    assert [each["host"] for each in event["data"]["records_non_propagated"]] == ["shop"]
+    path = event["connect_link"].removeprefix(world.service.settings.base_url)
+    link = await world.partner.call("GET", path, headers={"Accept": "application/json"})
+    assert link.body["config"]["prefilledDomain"] == SHOP
+
+
+async def test_a_token_of_a_link_opens_flows_of_its_domain_alone(world: World) -> None:
+    config = CONFIG | {"prefilledDomain": SHOP}
+    shared = (await world.partner.call("POST", "/sharing/connect", json={"config": config})).body
+    opened = await world.partner.call("GET", f"/share/{shared['id']}", headers={"Accept": "application/json"})
+    headers = {"applicationId": world.partner.id, "Authorization": f"Bearer {opened.body['token']}"}
+
+    begun = await world.partner.call("POST", "/connect/flows", json={"share": shared["id"]}, headers=headers)
+
+    assert (begun.status, begun.body["host"], begun.body["job_id"]) == (201, SHOP, shared["job_id"])
+    other = await world.begin("shop.other.test")
+    read = await world.partner.call("GET", f"/connect/flows/{other.body['id']}", headers=headers)
+    assert read.status == 403
+    assert (await world.partner.call("GET", "/power", headers=headers)).status == 403
 
 
 async def test_records_set_by_hand_are_found(world: World, knot: Knot) -> None:
