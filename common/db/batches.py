@@ -132,7 +132,7 @@ async def submit(connection: Connection, application_id: str, kind: Kind, items:
         [_as_json(item) for item in items],
         [item.reason if isinstance(item, NotUnderstood) else None for item in items],
     )
-    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    await connection.execute("select wake_listeners($1)", CHANNEL)
     return batch_id
 
 
@@ -261,7 +261,7 @@ async def record_over(connection: Connection, batch: Batch) -> None:
                 select id from batches where application_id = $2 and due_at is not null order by number limit 1)
             returning id
         )
-        select pg_notify($1, '') from next
+        select wake_listeners($1) from next
         """,
         CHANNEL,
         batch.application_id,

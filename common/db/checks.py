@@ -293,7 +293,7 @@ async def release_alarms(connection: Connection, *, for_seconds: float) -> int:
         where id = any(array(select id from held)) returning id
         """
     )
-    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    await connection.execute("select wake_listeners($1)", CHANNEL)
     await audit.record(connection, "alarms.release", "alarms", after={"domains": len(released)})
     return len(released)
 

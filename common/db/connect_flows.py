@@ -202,7 +202,7 @@ async def move(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -
     )
     if moved is None:
         raise FlowChanged(flow.id)
-    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    await connection.execute("select wake_listeners($1)", CHANNEL)
     return moved
 
 

@@ -116,7 +116,7 @@ def _identity(row: Record) -> str:
 
 async def announce(connection: Connection) -> None:
     """Wake all that listen for changes. A commit that publishes does so itself, unless another does at that moment."""
-    await connection.execute("select pg_notify('frontage_changes', '')")
+    await connection.execute("select wake_listeners('frontage_changes')")
 
 
 async def purge_tombstones(connection: Connection, *, older_than: timedelta = TOMBSTONES_KEPT, most: int = 1000) -> int:

@@ -267,7 +267,7 @@ async def _rewrite(connection: Connection[Record], row_id: str, records: Records
 
 
 async def _wake(connection: Connection[Record]) -> None:
-    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    await connection.execute("select wake_listeners($1)", CHANNEL)
 
 
 def _name(key: Key) -> str:

@@ -258,7 +258,7 @@ async def request_recheck(
         return False
     if not only_moved_away:  # else another request's consequence, or a diagnosis
         await audit.record(connection, "domain.recheck", domain, application_id=holder)
-    await connection.execute("select pg_notify($1, '')", CHANNEL)
+    await connection.execute("select wake_listeners($1)", CHANNEL)
     return True
 
 

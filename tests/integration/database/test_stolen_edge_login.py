@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 
-from common.db import certificates, domains, edge_nodes, locks, ownership, roles
-from common.db.pool import Database
+from common.db import certificates, domains, edge_nodes, feed, locks, orders, ownership, roles
+from common.db.migrate import migrate
+from common.db.pool import Database, open_pool
 from common.db.session import Connection, open_session
 from common.origin_faults import OriginIdentity
+from common.postgres import EmbeddedPostgres
+from tests.conftest import execute_at
 from tests.integration.replica.parts import add_application
+from tests.patience import UNHURRIED
 
 DOMAIN = "shop.customer.example"
 
@@ -142,3 +147,33 @@ async def test_names_are_locked_together_without_deadlock(database: Database) ->
         with pytest.raises(asyncpg.LockNotAvailableError):
             await certificates.lock_domain(other, names[0])
         await other.execute("rollback")
+
+
+async def fill_queue(connection: Connection) -> None:
+    for number in range(200):
+        await connection.execute("select pg_notify('nothing', repeat('x', 7000) || $1)", str(number))
+
+
+async def test_no_commit_fails_because_an_edge_has_filled_the_queue_of_notifications(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path)
+    try:
+        await execute_at(server.start(), "alter system set max_notify_queue_pages = 64")  # the least
+        server.stop()
+        dsn = server.start()
+        await migrate(dsn)
+        async with open_pool(dsn, size=2, application_name="test", patience=UNHURRIED) as database:
+            thief = await open_session(dsn, "thief", UNHURRIED)
+            await thief.execute("listen nothing")
+            await thief.execute("begin")  # nothing that is sent from now on can be forgotten
+            other = await open_session(dsn, "thief", UNHURRIED)
+            with pytest.raises(asyncpg.PostgresError, match="too many notifications"):
+                await fill_queue(other)
+            async with database.transaction() as connection:
+                await add_application(connection)
+                await domains.power(connection, DOMAIN, "app", "https://origin.example", None)
+                await orders.request_recheck(connection, DOMAIN)
+                await feed.announce(connection)
+            thief.terminate()
+            other.terminate()
+    finally:
+        server.stop()
