@@ -308,7 +308,7 @@ async def test_slow_partner_holds_a_few_of_its_own_and_nobody_elses(
         backlog = [await record(database, an_event(application_id=OTHER_APPLICATION)) for _ in range(40)]
         async with delivering(database, keyring), delivering(database, keyring):
             await slow.wait_for(MOST_AT_ONCE)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(12):
                 for number in range(30):
                     await record(database)
                     await sink.wait_for(number + 1)
