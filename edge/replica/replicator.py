@@ -374,15 +374,16 @@ class Replicator:
 
     async def _publish_flags(self) -> None:
         """Keep readers informed: they answer every HTTP-01 challenge (`edge.routing.certificates`) and hold handshakes
-        of unknown names (`edge.tls.shared`) from the moment that our lease has lapsed until the replica has caught up,
-        and while a copy waits for the operator; they hold no handshake for an order while no monitor obtains
-        certificates.
+        of unknown names (`edge.tls.shared`) from the moment that the connection to Postgres is lost, or our lease has
+        lapsed, until the replica has caught up, and while a copy waits for the operator; they hold no handshake for an
+        order while no monitor obtains certificates.
         A monitor that is restarted is missed for `_UNATTENDED_SECONDS` without consequence; of monitors, an edge
         without Postgres knows nothing new."""
         while True:
             now = self._clock.monotonic()
             has_lapsed = now - self._heard_at > edge_nodes.LEASE_SECONDS
-            is_cut_off = has_lapsed or self._held is not None or self._is_behind
+            has_lost_connection = not self.connected and self._equal_at is not None
+            is_cut_off = has_lapsed or has_lost_connection or self._held is not None or self._is_behind
             if is_cut_off and not self.store.is_cut_off:
                 self._cut_off_at = now
             is_unattended = self._heard_at - self._attended_at > _UNATTENDED_SECONDS

@@ -162,6 +162,24 @@ async def test_readers_know_that_nothing_is_heard_once_the_lease_has_lapsed(
         await until(lambda: not reader.is_cut_off(), "back")
 
 
+async def test_readers_know_of_a_lost_connection_before_the_lease_has_lapsed(
+    shop: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that restarts within a lease: what is enrolled then is visited before the edge follows again."""
+    monkeypatch.setattr(edge_nodes, "LEASE_SECONDS", 3600.0)
+    where = [dsn]
+    replicator = make_replicator(lambda: where[0], tmp_path)
+    reader = replicator.store.reader()
+    async with running(replicator), shop.connection() as connection:
+        await until(lambda: replicator.version == 21, "the first copy")
+        await until(lambda: not reader.is_cut_off(), "following")
+        where[0] = NOWHERE
+        await cut_connections(connection)
+        await until(reader.is_cut_off, "cut off")
+        where[0] = dsn
+        await until(lambda: not reader.is_cut_off(), "back")
+
+
 async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
     shop: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
