@@ -80,7 +80,8 @@ class DomainClaims:
             holder = await get_application(connection, standing.holder or "") if is_held else None
         if self._judge(application, name, standing, Evidence(None)) is Verdict.RESERVED:
             return Assessment(Verdict.RESERVED, Evidence(None))
-        async with self.resolver.open_pass() if within is None else contextlib.nullcontext(within) as questions:
+        opened = self.resolver.open_pass(application.id) if within is None else contextlib.nullcontext(within)
+        async with opened as questions:
             if holder is not None:
                 return await self._assess_held(questions, application, name, cname_target, standing, holder)
             findings = findings or await self.look(name, cname_target, within=questions)

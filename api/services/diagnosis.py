@@ -145,7 +145,7 @@ class DiagnosisService:
 
     async def _look_at_dns(self, application: Application, name: DomainName) -> tuple[Dns, Ownership]:
         targets = await self._targets(application, name)
-        async with self.enrolment.resolver.open_pass() as questions:
+        async with self.enrolment.resolver.open_pass(application.id) as questions:
             reached = await self.probe.find(questions, name.text)
             target, findings = await self._best(questions, name, targets)
             assessment = await self.enrolment.assess(application, name, target, within=questions, findings=findings)

@@ -141,14 +141,16 @@ class RdapClient:
             self._settle(name, answered, found)
 
     def _settle(self, name: str, answered: asyncio.Future[Entry | Failure], found: Entry | Failure) -> None:
-        self._running.pop(name, None) if self._running.get(name) is answered else None
-        if not answered.done():
-            answered.set_result(found)
-            if isinstance(found, Entry):
-                self._kept[name] = _Kept(found, self._clock.monotonic())
-                self._kept.move_to_end(name)
-                if len(self._kept) > _MOST_KEPT:
-                    self._kept.popitem(last=False)
+        """Give the answer to those that wait for it; the first one counts."""
+        if answered.done():
+            return
+        del self._running[name]
+        answered.set_result(found)
+        if isinstance(found, Entry):
+            self._kept[name] = _Kept(found, self._clock.monotonic())
+            self._kept.move_to_end(name)
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
 
     async def _ask_server(self, name: str, server: str) -> Entry | Failure:
         if self._paused_until.get(server, 0.0) > self._clock.monotonic():

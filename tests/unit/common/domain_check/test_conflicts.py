@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from common.dns import Answer, Chain, Outcome
 from common.domain_check.conflicts import CertificateNeeds, Conflict, Rule, find_conflicts, hosts_concerned
 from common.domain_check.reading import types_to_ask
 from common.domain_check.zone_view import HostView, ZoneView
-from common.records import Record, RecordType, owner_name
+from common.records import Record, RecordType, identity, owner_name
 
 APEX = "shop.test"
 NAME_SERVERS = Answer(Outcome.RECORDS, ("ns1.host.test", "ns2.host.test"))
@@ -267,3 +269,57 @@ def test_every_name_up_to_the_apex_is_concerned() -> None:
 
     assert hosts_concerned([wanted], APEX) == ["a.b.shop.test", "b.shop.test", "shop.test"]
     assert owner_name(wanted, APEX) == "a.b.shop.test"
+
+
+# For any zone -------------------------------------------------------------------------------------------------
+
+_VALUES: dict[RecordType, list[str]] = {
+    "A": ["192.0.2.1", "192.0.2.2"],
+    "AAAA": ["2001:db8::1", "2001:db8::2"],
+    "MX": ["10 a.test", "20 b.test", "20 a.test"],
+    "TXT": ["hello", "key=1", "key=2", "v=spf1 a ~all", "v=spf1 ip4:192.0.2.1 -all"],
+    "SRV": ["1 1 1 a.test", "1 1 2 a.test"],
+    "CAA": ["0 issue a.test", "0 iodef mailto:a@b.test"],
+}
+record_sets = st.fixed_dictionaries(
+    {}, optional={kind: st.sets(st.sampled_from(values), min_size=1) for kind, values in _VALUES.items()}
+)
+zones = st.dictionaries(
+    st.sampled_from(["@", "www", "a.www"]),
+    st.one_of(record_sets, st.just({"CNAME": {"target.test"}}), st.just({"CNAME": {"other.test"}})),
+)
+
+
+def _records_of(zone: Mapping[str, Mapping[RecordType, set[str]]]) -> list[Record]:
+    return [
+        record(kind, host, value) for host, kinds in zone.items() for kind, values in kinds.items() for value in values
+    ]
+
+
+@given(zones)
+def test_what_a_zone_has_already_never_conflicts(zone: Mapping[str, Mapping[RecordType, set[str]]]) -> None:
+    zone = {host: kinds for host, kinds in zone.items() if host != "@" or "CNAME" not in kinds}
+    spf_count = [sum(value.startswith("v=spf1") for value in kinds.get("TXT", ())) for kinds in zone.values()]
+    assume(all(count <= 1 for count in spf_count))
+    existing: Zone = {host: {kind: tuple(values) for kind, values in kinds.items()} for host, kinds in zone.items()}
+
+    assert conflicts_of(existing, *_records_of(zone)) == []
+
+
+@given(zones, zones)
+def test_a_conflict_names_a_record_that_is_there_and_not_requested(
+    zone: Mapping[str, Mapping[RecordType, set[str]]], wanted: Mapping[str, Mapping[RecordType, set[str]]]
+) -> None:
+    existing: Zone = {host: {kind: tuple(values) for kind, values in kinds.items()} for host, kinds in zone.items()}
+    requested = _records_of(wanted)
+
+    found = conflicts_of(existing, *requested)
+
+    there = {identity(each) for each in _records_of(zone)} | {
+        identity(record("NS", "@", server)) for server in NAME_SERVERS.values
+    }
+    for each in found:
+        if each.rule is not Rule.REQUEST:
+            assert identity(each.record) in there
+            assert identity(each.record) not in {identity(asked) for asked in requested}
+    assert len({(identity(each.record)) for each in found}) == len(found)
