@@ -19,6 +19,7 @@ DEBIAN_PACKAGES = {
     "chromium": "chromium",
     "curl": "curl",
     "knot": "knotd",
+    "npm": "npm",
     "openssl": "openssl",
     "pdns-backend-sqlite3": "pdns_server",
     "pdns-server": "pdns_server",

@@ -13,6 +13,7 @@ from typing import Any
 import typer.main
 from typer.core import TyperArgument, TyperGroup
 
+from api.sdk.assets import VERSION, integrity, load_assets
 from common.cli.__main__ import app
 from edge.http import error_responses
 from edge.http.error_responses import ErrorResponse
@@ -21,6 +22,8 @@ from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
 EDGE_CODES = "<!-- edge codes -->\n"
+INTEGRITY = "<!-- integrity -->\n"
+AFTER_INTEGRITY = "On a page with a Content Security Policy"
 _MAKERS = ("Family", "Family.of", "_family")  # name, help, kind, labels
 _ROLES = ("edge", "api", "monitor", "common")
 
@@ -103,14 +106,28 @@ def edge_codes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def pinned_script() -> str:
+    """The script's element with its integrity hash."""
+    script = load_assets()[f"{VERSION}/frontage.js"].content
+    return f"""```html
+<script src="https://api.frontage.example/sdk/{VERSION}/frontage.js"
+        integrity="{integrity(script)}"
+        crossorigin="anonymous"></script>
+```
+"""
+
+
 def generated() -> Mapping[Path, str]:
     """The text of each page that is generated, or holds a generated table."""
     errors = HANDBOOK / "errors.md"
     before, _, _ = errors.read_text("utf-8").partition(EDGE_CODES)
+    modal = HANDBOOK / "modal.md"
+    head, _, rest = modal.read_text("utf-8").partition(INTEGRITY)
     return {
         HANDBOOK / "api.md": api_page(),
         HANDBOOK / "commands.md": commands(),
         HANDBOOK / "metrics.md": metrics(),
+        modal: f"{head}{INTEGRITY}{pinned_script()}\n{rest[rest.index(AFTER_INTEGRITY) :]}",
         errors: f"{before}{EDGE_CODES}\n{edge_codes()}",
     }
 

@@ -25,7 +25,7 @@ _TEMPLATE = Template((_HERE / "handbook.html").read_text("utf-8"))
 CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "Begin": ("start", "concepts", "moving"),
-        "Products": ("power", "secure", "connect", "domain-check", "monitor", "webhooks"),
+        "Products": ("power", "secure", "modal", "connect", "domain-check", "monitor", "webhooks"),
         "Domains": ("ownership", "troubleshooting", "origins", "applications"),
         "Operation": (
             "running",

@@ -1,4 +1,6 @@
-"""The page behind a sharing link: the records to create, so that each field can be copied. Pure."""
+"""The page behind a sharing link: the records to create, so that each field can be copied. Pure.
+
+With JavaScript the connect modal opens over it (`api/sdk/shared.js`); without, it is complete."""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ _ANY_DOMAIN = "your domain"
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "script-src 'self'; connect-src 'self'; img-src https: data:; "
     f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()}'",
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex, nofollow",

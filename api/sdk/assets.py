@@ -7,6 +7,7 @@ in one function, without comments and indentation. Nothing is compiled or rename
 Paths below ``/sdk/``
     v1/frontage.js              the newest of version 1: may change, kept by browsers for minutes
     <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash
+    v1/shared.js                for the page behind a sharing link
     v1/words/<locale>.json      the modal's words in one language
 """
 
@@ -52,6 +53,7 @@ def load_assets() -> Mapping[str, Asset]:
     script = join(HERE / ENTRY).encode()
     return {
         f"{MAJOR}/frontage.js": _asset(script, _SCRIPT_TYPE),
+        f"{MAJOR}/shared.js": _asset((HERE / "shared.js").read_bytes(), _SCRIPT_TYPE),
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
         **{
             f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _WORDS_TYPE)

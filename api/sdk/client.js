@@ -64,7 +64,8 @@ export class Client {
     let timer = setTimeout(abort, REQUEST_SECONDS * 1000);
     try {
       const response = await this.#fetch("GET", path, undefined, controller.signal);
-      const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).pipeThrough(new TextDecoderStream()).getReader();
+      const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+      const decoder = new TextDecoder();
       for (let rest = ""; ; ) {
         clearTimeout(timer);
         timer = setTimeout(abort, SILENCE_SECONDS * 1000);
@@ -72,7 +73,7 @@ export class Client {
         if (done) {
           return;
         }
-        const events = (rest + value).split("\n\n");
+        const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
         rest = /** @type {string} */ (events.pop());
         yield* events.map(eventData).filter((data) => data !== null);
       }

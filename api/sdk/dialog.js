@@ -45,7 +45,7 @@ export class Dialog {
     this.#header = el("div", { class: "header" }, this.#back, el("div", { class: "brand" }, brandNodes(brand)), close);
     this.#progress = el("div", { class: "progress", role: "img" });
     this.#offline = el("div", { class: "offline", role: "alert", hidden: true }, icon("warning"), el("span", {}, words.of("offline")));
-    this.#main = el("div", { class: "content" });
+    this.#main = el("div", { class: "content", role: "group", "aria-labelledby": "title" });
     this.#footer = el("div", { class: "footer" });
     this.#status = el("div", { class: "unseen", role: "status" });
     this.#dialog = /** @type {HTMLDialogElement} */ (
@@ -87,6 +87,8 @@ export class Dialog {
     this.#main.replaceChildren(...(seal ? [seal] : []), heading, .../** @type {(Node | string)[]} */ (body.filter(Boolean)));
     this.#footer.replaceChildren(...actions);
     this.#main.scrollTop = 0;
+    const scrolls = this.#main.scrollHeight > this.#main.clientHeight; // then by keyboard as well
+    this.#main.tabIndex = scrolls ? 0 : -1;
     this.#back.style.visibility = canGoBack ? "visible" : "hidden";
     this.#progress.setAttribute("aria-label", this.#words.of("progress", { step: String(stage), steps: String(STAGES) }));
     this.#progress.replaceChildren(...Array.from({ length: STAGES }, (_, number) => el("span", { class: number < stage ? "done" : "" })));

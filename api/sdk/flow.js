@@ -136,7 +136,8 @@ export function changesExisting(flow) {
 
 /** @param {Flow | null} flow @returns {string | null} */
 export function providerName(flow) {
-  return flow?.provider?.name ?? flow?.provider?.provider ?? null;
+  const { id, name } = flow?.provider ?? {};
+  return id === "" && name === "Unknown" ? null : (name ?? null);
 }
 
 /** Whether the flow has written into the zone, and can take it back. @param {Flow | null} flow */

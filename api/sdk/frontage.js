@@ -26,7 +26,11 @@ const SDK_PATH = /\/sdk\/[^/]+\/frontage\.js$/;
 const SHARE_PATH = /^(.*)\/share\/([A-Za-z0-9_-]{16,64})$/;
 
 /** What this page has open, the topmost last, and where it finds the API. */
-const page = { /** @type {Modal[]} */ open: [], /** @type {string | null} */ apiUrl: null, hasWarnedOfAlias: false };
+const page = {
+  open: /** @type {Modal[]} */ ([]),
+  apiUrl: /** @type {string | null} */ (null),
+  hasWarnedOfAlias: false,
+};
 
 /**
  * Open the modal.

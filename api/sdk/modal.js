@@ -71,8 +71,8 @@ export class Modal {
 
   /** @type {Step | null} */
   #view = null;
-  /** @type {Step | null} */
-  #shown = null;
+  /** What the present step was built from: the same again only updates it. */
+  #shown = "";
   /** @type {(() => void) | undefined} */
   #update;
   #following = new AbortController();
@@ -159,6 +159,7 @@ export class Modal {
   /** Show a step that is not the flow's own; null: the flow's. @param {Step | null} step */
   show(step) {
     this.#view = step;
+    this.#shown = "";
     this.render();
   }
 
@@ -334,16 +335,17 @@ export class Modal {
       return;
     }
     const step = this.#step();
-    if (step === this.#shown && this.#update) {
-      this.#update();
+    const shown = [step, this.flow?.id, this.flow?.plan?.digest].join(" ");
+    if (shown === this.#shown) {
+      this.#update?.();
       return;
     }
+    this.#shown = shown;
     const content = VIEWS[step](this);
     this.#update = content.update;
     const canGoBack = LASTING.includes(step) || (step === "error" && this.flow !== null) || stepBefore(step, this.flow) !== null;
     this.dialog.show(content, { stage: STEPS[step].stage, canGoBack });
-    if (step !== this.#shown) {
-      this.#shown = step;
+    if (this.dialog.element.dataset.step !== step) {
       this.dialog.element.dataset.step = step;
       this.#emit("onFrontageStepChange", { step, domain: this.#outcome().domain, provider: this.#outcome().provider });
     }

@@ -64,6 +64,7 @@ h3 { margin: 24px 0 8px; font-size: .875em; line-height: 1.4; font-weight: 600; 
 p { margin: 0 0 12px; text-wrap: pretty; }
 .lead { color: var(--soft); }
 .lead strong { color: var(--ink); }
+.guide + .small { margin-block-start: 12px; }
 .small { font-size: .875em; color: var(--soft); }
 strong { font-weight: 600; }
 bdi { overflow-wrap: anywhere; }
@@ -133,8 +134,8 @@ dt { color: var(--soft); font-size: .875em; }
 dd { margin: 0; min-inline-size: 0; }
 .copy { border: 1px solid var(--line); border-radius: 7px; background: none; min-block-size: 32px; min-inline-size: 32px; padding: 3px 10px; font-size: .8125em; font-weight: 600; cursor: pointer; }
 .copy:hover { border-color: var(--edge); background: var(--field); }
-.copy .face { display: inline-flex; gap: 6px; align-items: center; white-space: nowrap; }
-.copy .icon { inline-size: 1.15em; block-size: 1.15em; }
+.face { display: inline-flex; gap: 6px; align-items: center; white-space: nowrap; }
+.face .icon { inline-size: 1.15em; block-size: 1.15em; }
 .copied { color: var(--good); }
 .change { padding: 10px 14px; }
 .change .small { margin: 0 0 2px; }

@@ -1,6 +1,7 @@
 """``python -m bench.lab``: the lab as a process of its own.
 
-Prints one line of JSON with its addresses (``origin``, ``dns``, ``zone``, ``sink``) and serves until SIGTERM or SIGINT.
+Prints one line of JSON with its addresses (``origin``, ``dns``, ``zone``, ``sink``, ``partner``) and serves until
+SIGTERM or SIGINT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The lab as one object: origin, zone and its desk, and sink, started and closed together."""
+"""The lab as one object: origin, zone and its desk, sink, and the partner's site, started and closed together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Self
 
 from bench.lab.desk import ZoneDesk
 from bench.lab.origin import Origin
+from bench.lab.partner import PartnerSite
 from bench.lab.server import NameServer
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Zone
@@ -20,6 +21,7 @@ class Lab:
     dns: NameServer
     desk: ZoneDesk
     sink: WebhookSink
+    partner: PartnerSite
 
     @property
     def zone(self) -> Zone:
@@ -28,7 +30,13 @@ class Lab:
     @property
     def addresses(self) -> dict[str, str]:
         """Where everything is: the line ``python -m bench.lab`` prints."""
-        return {"origin": self.origin.url, "dns": self.dns.address, "zone": self.desk.url, "sink": self.sink.url}
+        return {
+            "origin": self.origin.url,
+            "dns": self.dns.address,
+            "zone": self.desk.url,
+            "sink": self.sink.url,
+            "partner": self.partner.url,
+        }
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -40,5 +48,6 @@ class Lab:
             NameServer.serve(zone) as dns,
             ZoneDesk.serve(zone) as desk,
             WebhookSink.serve() as sink,
+            PartnerSite.serve() as partner,
         ):
-            yield cls(origin, dns, desk, sink)
+            yield cls(origin, dns, desk, sink, partner)

@@ -74,7 +74,7 @@ async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
 
     visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
     async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
-        walk = Walk(partner, visitor, _domain(check=check), stage.lab.origin, tell)
+        walk = Walk(partner, visitor, _domain(check=check), stage.lab.origin, tell, partner_site=stage.lab.partner)
         await walk.sign_in(stage.client_secret)
         if check:
             await _check(walk)
@@ -94,6 +94,7 @@ async def _check(walk: Walk) -> None:
     await walk.check_status()
     await walk.move()
     await walk.remove()
+    await walk.open_modal()
 
 
 def _domain(*, check: bool) -> str:
@@ -145,6 +146,7 @@ def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_
     for title, text in (
         ("Try it", curl_line(stage.edge_https_host, settings.edge_https.port, domain, stage.ca_file)),
         ("In a browser", url),
+        ("A partner's page with the connect modal", f"{stage.lab.partner}/"),
         ("The CA's root, to trust on this machine", _trust(stage.ca_file)),
         ("The dashboard, signed in once by this link", stage.sign_in_link),
         ("The API", f"{settings.base_url}  applicationId: {stage.application_id}"),

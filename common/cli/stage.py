@@ -32,12 +32,14 @@ _LAB_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class LabAddresses:
-    """`origin`, `sink` and `zone` (where the DNS zone is changed) are base URLs, `dns` is host:port."""
+    """`origin`, `sink`, `zone` (where the DNS zone is changed) and `partner` (the partner's own site) are base URLs,
+    `dns` is host:port."""
 
     origin: str
     dns: str
     zone: str
     sink: str
+    partner: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
                 child_environ = _environment(environ, state_dir, dns=lab.dns)
                 settings = load(child_environ)
                 application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
+                await _open_partner_site(lab, settings.base_url, application_id, client_secret)
                 link = await _sign_in_link(settings)
                 async with roles(child_environ, postgres) as group:
                     yield Stage(settings, lab, application_id, client_secret, link, group.pass_output_on)
@@ -221,6 +224,22 @@ async def _sign_in_link(settings: Settings) -> str:
         user = await users.find_user(connection, USER) or await users.create_user(connection, USER, is_operator=True)
         await sessions.create_link(connection, accounts.hash_token(token), user.id, sessions.LINK_LIFETIME)
     return accounts.link_of(settings.base_url, token)
+
+
+async def _open_partner_site(lab: LabAddresses, api: str, application_id: str, client_secret: str) -> None:
+    """Raises: `OperatorError`."""
+    import aiohttp
+
+    known = {"api": api, "applicationId": application_id, "clientSecret": client_secret, "origin": lab.origin}
+    timeout = aiohttp.ClientTimeout(total=_LAB_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, raise_for_status=True) as session,
+            session.put(f"{lab.partner}/settings", json=known),
+        ):
+            pass
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise OperatorError(f"the lab's partner site did not take its settings: {error}") from error
 
 
 # Output of children ------------------------------------------------------------------------------------

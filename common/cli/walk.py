@@ -91,14 +91,32 @@ class Partner:
     async def _change(self, method: str, body: dict[str, Any]) -> str:
         return str((await self._ask(method, "/power", body))["message"])
 
-    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def open_modal(self, site: str, domain: str) -> str:
+        """What the modal on the page at `site` does until there is a flow for `domain`. Returns the flow's state."""
+        try:
+            async with self._session.get(f"{site}/") as page, self._session.get("/sdk/v1/frontage.js") as script:
+                _expect("partner's page", (page.status, "/sdk/v1/frontage.js" in await page.text()), (200, True))
+                _expect("SDK", (script.status, "connectDomain" in await script.text()), (200, True))
+            async with self._session.post(f"{site}/token") as response:
+                token = (await response.json())["token"]
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise WalkFailed(f"{site} did not answer: {error}") from error
+        scoped = Partner(self._session, self._headers["applicationId"])
+        scoped._headers["Authorization"] = f"Bearer {token}"
+        record = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300}
+        flow = await scoped._ask("POST", "/connect/flows", {"domain": domain, "dnsRecords": [record]}, status=201)
+        return str(flow["state"])
+
+    async def _ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, status: int = 200
+    ) -> dict[str, Any]:
         try:
             async with self._session.request(method, path, json=body, headers=self._headers) as response:
                 answer = Answer(response.status, dict(response.headers), await response.read())
         except (aiohttp.ClientError, TimeoutError) as error:
             raise WalkFailed(f"the API did not answer {method} {path}: {error}") from error
         said: dict[str, Any] = answer.json()
-        if answer.status != 200:
+        if answer.status != status:
             raise WalkFailed(f"{method} {path.partition('?')[0]} said {answer.status}: {said.get('message')}")
         return said
 
@@ -206,10 +224,14 @@ def _step(
 
 
 class Walk:
-    """One domain's way through the service; `origin` is the lab's base URL. Steps raise `WalkFailed`."""
+    """One domain's way through the service; `origin` and `partner_site` are base URLs of the lab. Steps raise
+    `WalkFailed`."""
 
-    def __init__(self, partner: Partner, visitor: Visitor, domain: str, origin: str, tell: Tell) -> None:
+    def __init__(
+        self, partner: Partner, visitor: Visitor, domain: str, origin: str, tell: Tell, *, partner_site: str
+    ) -> None:
         self.tell = tell
+        self._partner_site = partner_site
         self._partner = partner
         self._visitor = visitor
         self._domain = domain
@@ -289,6 +311,11 @@ class Walk:
                 return message
             await asyncio.sleep(_POLL_SECONDS)
         raise WalkFailed(f"{self._domain} is still served {_SEEN_SECONDS:.0f} seconds after DELETE /power")
+
+    @_step("connect modal")
+    async def open_modal(self) -> str:
+        state = await self._partner.open_modal(self._partner_site, self._domain)
+        return f"a scoped token, a flow that is {state}"
 
 
 def _expect(what: str, seen: object, expected: object) -> None:

@@ -166,7 +166,7 @@ class ScriptedApi:
         elif url.startswith(API):
             await self._answer_api(route, url.removeprefix(API))
         else:
-            await route.fulfill(status=404)
+            await route.fulfill(body="another site", content_type="text/html")
 
     async def _answer_api(self, route: Route, path: str) -> None:
         request = route.request
@@ -216,9 +216,9 @@ async def open_page(
 async def connect(page: Page, config: Mapping[str, Any] | None = None, callbacks: str = "{}") -> None:
     """Open the modal; `callbacks` is JavaScript for keys that JSON cannot have."""
     await page.evaluate(
-        "([config, callbacks]) => { window.closed = null;"
+        "([config, callbacks]) => { window.outcome = null;"
         " frontage.connectDomain({...config, ...eval('(' + callbacks + ')')})"
-        ".then(detail => { window.closed = detail }, error => { window.failed = {code: error.code, key: error.key,"
+        ".then(detail => { window.outcome = detail }, error => { window.failed = {code: error.code, key: error.key,"
         " message: error.message} }) }",
         [dict(config or CONFIG), callbacks],
     )

@@ -19,10 +19,11 @@ def test_what_is_to_be_installed_is_printed_whole(monkeypatch: pytest.MonkeyPatc
         settings=SimpleNamespace(
             edge_https=SimpleNamespace(port=8443), state_dir=Path("/tmp/[bold]"), base_url="http://api"
         ),
-        lab=SimpleNamespace(origin="http://origin", zone="http://zone", sink="http://sink"),
+        lab=SimpleNamespace(origin="http://origin", zone="http://zone", sink="http://sink", partner="http://p"),
         edge_https_host="127.0.0.1",
         ca_file=Path("/tmp/root.pem"),
         application_id="a",
+        sign_in_link="http://link",
     )
     said = io.StringIO()
     demo._present(Console(file=said, soft_wrap=True), stage, "shop.example", 1.0, is_kept=False)

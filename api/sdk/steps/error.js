@@ -2,7 +2,7 @@
 
 import { button, el, icon } from "../elements.js";
 
-const TEXTS = Object.freeze({
+const FAILURES = Object.freeze({
   token_refused: "error_token",
   get_token_failed: "error_token",
   unreachable: "error_unreachable",
@@ -16,7 +16,7 @@ const TEXTS = Object.freeze({
  */
 export function errorStep(modal) {
   const { words, error } = modal;
-  const key = TEXTS[/** @type {keyof typeof TEXTS} */ (error?.code)] ?? "error_other";
+  const key = FAILURES[/** @type {keyof typeof FAILURES} */ (error?.code)] ?? "error_other";
   const reason = error?.hint ?? error?.message ?? "";
   return {
     title: words.of("error_title"),

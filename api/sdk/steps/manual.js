@@ -11,7 +11,7 @@ import { nextLook, recordState } from "./records.js";
  * @returns {import("../modal.js").StepContent}
  */
 export function manualStep(modal) {
-  const { words, flow, configuration } = modal;
+  const { words, flow } = modal;
   const way = flow?.ways?.find((each) => each.way === "manual") ?? {};
   const values = { domain: flow?.domain ?? "", provider: modal.providerName, application: modal.applicationName };
   const changes = changesOf(/** @type {any} */ (flow));
@@ -21,9 +21,9 @@ export function manualStep(modal) {
       .filter((/** @type {string} */ value) => !change.after.includes(value))
       .map((/** @type {string} */ value) => ({ type: change.type, host: change.host, value })),
   );
-  const cards = (flow?.records ?? []).map((record) => {
+  const cards = (flow?.records ?? []).map((record, number) => {
     const change = merged.find(({ host, type }) => host === record.host && type === record.type);
-    return recordCard(modal, record, way.fieldNames ?? {}, change && mergedValue(change));
+    return recordCard(modal, { manual: way.records?.[number], ...record }, way.fieldNames ?? {}, change && mergedValue(change));
   });
   const look = el("p", { class: "small", role: "status" });
   const update = () => {
@@ -32,7 +32,7 @@ export function manualStep(modal) {
   };
   update();
   return {
-    title: words.of("manual_title", values),
+    title: words.of(modal.providerName ? "manual_title" : "manual_title_plain", values),
     body: [
       el(
         "ol",

@@ -33,6 +33,5 @@ export function shareStep(modal) {
     title: words.of("share_title"),
     body: [lead, place],
     actions: [button(words.of("back"), () => modal.back())],
-    update: () => {},
   };
 }

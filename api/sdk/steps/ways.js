@@ -8,6 +8,12 @@ import { credentialFields } from "./credentials.js";
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */
 
+const TITLES = Object.freeze({
+  domain_connect: "apply_title",
+  provider_api: "token_title",
+  dynamic_update: "way_dynamic_update",
+});
+
 /**
  * @param {Modal} modal
  * @returns {StepContent}
@@ -15,31 +21,49 @@ import { credentialFields } from "./credentials.js";
 export function wayStep(modal) {
   const { words, flow } = modal;
   const ways = flow?.ways ?? [];
+  const manual = ways.find(({ way }) => way === "manual");
+  if (flow?.plan?.isEmpty && manual) {
+    return {
+      title: words.of("way_empty"),
+      body: [el("p", { class: "lead" }, el("bdi", {}, modal.host))],
+      actions: [button(words.of("continue"), () => modal.apply(manual), { kind: "primary" })],
+    };
+  }
   const values = { domain: flow?.domain ?? "", provider: modal.providerName };
-  const choices = ways.map((way, number) => {
-    const isBest = number === 0 && ways.length > 1;
+  const best = ways.find((way) => !way.isExpert);
+  const choice = (/** @type {any} */ way) => {
+    const isBest = way === best && ways.length > 1;
+    const names = { ...values, provider: providerOf(modal, way) };
     return el(
       "li",
       {},
       el(
         "button",
         { type: "button", class: `choice${isBest ? " best" : ""}`, "data-way": way.way, on: { click: () => take(modal, way) } },
-        el("b", {}, words.of(`way_${way.way}`, values), isBest && el("span", { class: "tag" }, words.of("way_best"))),
-        el("span", { class: "small" }, words.of(`way_${way.way}_text`, values)),
+        el("b", {}, words.of(`way_${way.way}`, names), isBest && el("span", { class: "tag" }, words.of("way_best"))),
+        el("span", { class: "small" }, words.of(`way_${way.way}_text`, names)),
         icon("more"),
       ),
     );
-  });
+  };
+  const experts = ways.filter((way) => way.isExpert);
   return {
     title: words.of("way_title"),
     body: [
       noticeOf(modal),
       modal.providerName &&
         el("p", { class: "lead" }, words.nodes("way_lead", { domain: el("bdi", {}, values.domain), provider: el("strong", {}, values.provider) })),
-      el("ul", { class: "choices" }, choices),
+      el("ul", { class: "choices" }, ways.filter((way) => !way.isExpert).map(choice)),
+      experts.length > 0 &&
+        el("details", {}, el("summary", {}, words.of("way_experts")), el("ul", { class: "choices" }, experts.map(choice))),
     ],
     actions: [button(words.of("share"), () => modal.show("share"), { kind: "plain", icon: "share" })],
   };
+}
+
+/** The name of the provider, else of its interface. @param {Modal} modal @param {any} way @returns {string} */
+function providerOf(modal, way) {
+  return way.provider ?? (modal.providerName || way.api || "DNS");
 }
 
 /** @param {Modal} modal @param {any} way */
@@ -60,7 +84,7 @@ function take(modal, way) {
  */
 export function credentialsStep(modal) {
   const { words, flow, chosenWay: way } = modal;
-  const values = { domain: flow?.domain ?? "", provider: way.provider ?? modal.providerName };
+  const values = { domain: flow?.domain ?? "", provider: providerOf(modal, way) };
   const fields = credentialFields(modal, way);
   const isHandedOver = way.way === "domain_connect";
   const start = () => {
@@ -76,7 +100,7 @@ export function credentialsStep(modal) {
   };
   const form = el("form", { id: "credentials", novalidate: true, on: { submit: (/** @type {Event} */ event) => (event.preventDefault(), start()) } }, fields.element);
   return {
-    title: words.of(way.way === "provider_api" ? "token_title" : "apply_title", { ...values, domain: modal.host }),
+    title: words.of(TITLES[/** @type {keyof typeof TITLES} */ (way.way)], { ...values, domain: modal.host }),
     body: [
       isHandedOver && el("p", { class: "lead" }, words.of("domain_connect_text", values)),
       way.way === "provider_api" && tokenGuide(modal, way, values),
@@ -91,7 +115,6 @@ export function credentialsStep(modal) {
       }),
     ],
     focus: fields.first,
-    update: () => {},
   };
 }
 
@@ -116,7 +139,7 @@ function tokenGuide({ words }, way, values) {
 export function loginStep(modal) {
   const { words, flow } = modal;
   const way = flow?.ways?.find((each) => each.way === "domain_connect");
-  const values = { provider: way?.provider ?? modal.providerName };
+  const values = { provider: providerOf(modal, way ?? {}) };
   const waiting = el("p", {}, words.of("domain_connect_waiting", values));
   const update = () => {
     if (modal.flow?.handover?.returned === "refused" || modal.flow?.handover?.returned === "error") {

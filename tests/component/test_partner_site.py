@@ -1,0 +1,43 @@
+"""The lab's partner: a page with the modal's button, and a server that keeps the secret to itself."""
+
+from __future__ import annotations
+
+import aiohttp
+from aiohttp import web
+
+from bench.lab.partner import PartnerSite
+from bench.lab.serving import serving
+
+
+async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() -> None:
+    asked: list[dict[str, str]] = []
+
+    async def mint(request: web.Request) -> web.Response:
+        asked.append(await request.json())
+        return web.json_response({"auth_token": "a-token"})
+
+    api = web.Application()
+    api.router.add_post("/token", mint)
+    async with (
+        serving(api, "127.0.0.1", 0) as address,
+        PartnerSite.serve() as site,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.get(f"{site.url}/") as response:
+            assert response.status == 503
+        settings = {
+            "api": f"http://{address}",
+            "applicationId": 'app"><script>',
+            "clientSecret": "secret",
+            "origin": "http://origin.example",
+        }
+        async with session.put(f"{site.url}/settings", json=settings) as response:
+            assert response.status == 204
+        async with session.get(f"{site.url}/") as response:
+            page = await response.text()
+        assert f'<script src="http://{address}/sdk/v1/frontage.js"></script>' in page
+        assert "secret" not in page
+        assert 'app"><script>' not in page
+        async with session.post(f"{site.url}/token") as response:
+            assert await response.json() == {"token": "a-token"}
+    assert asked == [{"applicationId": 'app"><script>', "secret": "secret", "scope": "connect", "userId": "user-7"}]

@@ -1,0 +1,71 @@
+"""The npm package: packed, installed into a project of its own, and its types used there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from api.sdk.assets import HERE
+
+TYPESCRIPT = "typescript@^5.9.0"
+GOOD = """
+import { connectDomain, FrontageError, load, type Closed, type Configuration } from "@frontage/connect";
+const config: Configuration = {
+  applicationId: "app_1",
+  getToken: async () => "token",
+  dnsRecords: [{ type: "CNAME", host: "{SUBDOMAIN}", value: "{CNAME_TARGET}", ttl: 300, ssl: true }],
+  locale: "de",
+  onSuccess: ({ domain, jobId }) => console.log(domain.length, jobId.length),
+};
+await load({ apiUrl: "https://api.frontage.example" });
+const closed: Closed = await connectDomain(config);
+const status: "FINISHED_SUCCESSFULLY" | string = closed.lastStatus;
+const code: string = new FrontageError("unreachable", "").code;
+console.log(status, code);
+"""
+WRONG = """
+import { connectDomain } from "@frontage/connect";
+connectDomain({ applicationId: 7, dnsRecords: [{ type: "ALIAS", host: "@", value: "x", ttl: 1 }] });
+"""
+USED = """
+import { checkDomain, VERSION } from "@frontage/connect";
+const code = await checkDomain("example.com", { applicationId: "a", token: "t" }).catch((error) => error.code);
+console.log(VERSION, code);
+"""
+
+
+def run(*command: str, cwd: Path, is_good: bool = True) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=100)
+    assert (done.returncode == 0) is is_good, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="without npm")
+@pytest.mark.timeout(400)
+def test_the_package_installs_and_its_types_hold(tmp_path: Path) -> None:
+    source, project = tmp_path / "source", tmp_path / "project"
+    shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    project.mkdir()
+    quiet = ("--no-audit", "--no-fund", "--loglevel=error")
+    run("npm", "install", *quiet, cwd=source)
+    packed = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path), cwd=source))[0]
+    names = {file["path"] for file in packed["files"]}
+    assert {"frontage.js", "steps/domain.js", "words/ja.json", "types/frontage.d.ts", "package.json"} <= names
+    assert not any(name.endswith(".py") for name in names)
+
+    (project / "package.json").write_text('{"type": "module", "private": true}')
+    run("npm", "install", *quiet, str(tmp_path / packed["filename"]), TYPESCRIPT, cwd=project)
+    (project / "good.ts").write_text(GOOD)
+    (project / "wrong.ts").write_text(WRONG)
+    (project / "used.js").write_text(USED)
+    tsc = ("npx", "tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2023,dom")
+    run(*tsc, "good.ts", cwd=project)
+    problems = run(*tsc, "wrong.ts", cwd=project, is_good=False)
+    assert "applicationId" in problems or "'number' is not assignable to type 'string'" in problems
+    assert '"ALIAS"' in problems
+    version = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
+    assert run("node", "used.js", cwd=project).split() == [version, "invalid_configuration"]

@@ -1,0 +1,275 @@
+"""The modal's way from a domain to HTTPS, step by step; each step's picture goes to ``tests/output/``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser import SESSION_LOOP, axe, screenshot
+from tests.sdk.scripted_api import (
+    ADD,
+    CHECKING,
+    CHOSEN,
+    CONFIG,
+    CONFLICTED,
+    PLANNED,
+    RECORD,
+    WRITTEN,
+    ScriptedApi,
+    connect,
+    open_page,
+    shows,
+)
+
+pytestmark = SESSION_LOOP
+
+MANUAL = {"state": "waiting", "way": "manual", "setup_type": "manual"}
+AUTOMATIC = {"way": "provider_api", "setup_type": "automatic", "written": WRITTEN}
+LIVE = [RECORD | {"status": "propagated"}]
+PENDING = [{"product": "secure", "name": "shop.customer.example", "status": "pending"}]
+READY = [{"product": "secure", "name": "shop.customer.example", "status": "success"}]
+TAKEN_BACK = [{**entry, "status": "taken_back"} for entry in WRITTEN]
+RECORDING = (
+    "{onFrontageClose: detail => { window.onClose = detail },"
+    " onSuccess: detail => { window.onDone = detail },"
+    " onFrontageStepChange: detail => { (window.steps ??= []).push(detail.step) }}"
+)
+
+
+async def opened_at(chromium: Browser, flow: dict[str, Any], step: str, **options: Any) -> tuple[Page, ScriptedApi]:
+    """A modal whose flow is in this state already."""
+    api = ScriptedApi()
+    api.on["create"] = flow
+    page = await open_page(await chromium.new_context(**options), api)
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"}, RECORDING)
+    await shows(page, step)
+    return page, api
+
+
+async def closed_with(page: Page) -> Any:
+    await page.get_by_role("button", name="Close").first.click()
+    return await (await page.wait_for_function("window.outcome")).json_value()
+
+
+async def test_by_hand_from_the_domain_to_https(chromium: Browser) -> None:
+    api = ScriptedApi()
+    page = await open_page(await chromium.new_context(permissions=["clipboard-read", "clipboard-write"]), api)
+    await connect(page, CONFIG, RECORDING)
+    await screenshot(page, "domain")
+    await page.keyboard.type("https://shop.customer.example/")
+    await page.keyboard.press("Enter")
+    await shows(page, "checking")
+    await screenshot(page, "checking")
+    api.set(**PLANNED)
+    await shows(page, "way")
+    await screenshot(page, "way")
+    api.on["apply"] = MANUAL | {"propagation": {"status": "pending", "next_look_at": None}}
+    await page.get_by_role("button", name="By hand").click()
+    await shows(page, "manual")
+    await screenshot(page, "manual")
+    assert api.bodies("/apply") == [{"way": "manual", "digest": "d1"}]
+    record = page.get_by_role("region", name="CNAME shop")
+    await expect(record).to_contain_text("Target")  # the provider's word for the value
+    await record.get_by_role("button", name="Copy: CNAME Target").click()
+    assert await page.evaluate("navigator.clipboard.readText()") == "apps.partner.example."
+    await expect(record.get_by_text("Copied")).to_be_visible()
+    await expect(record.get_by_text("Not seen yet")).to_be_visible()
+    api.set(records=LIVE)
+    await expect(record.get_by_text("Live")).to_be_visible()
+    api.set(state="enrolling", enrolments=PENDING)
+    await shows(page, "records")
+    await screenshot(page, "records")
+    api.set(state="finished", enrolments=READY)
+    await shows(page, "done")
+    await screenshot(page, "done")
+    link = page.get_by_role("link", name="Open shop.customer.example")
+    await expect(link).to_have_attribute("href", "https://shop.customer.example/")
+    success = {"domain": "shop.customer.example", "setupType": "manual", "provider": "Cloudline", "jobId": "job_1"}
+    assert await page.evaluate("window.onDone") == success
+    closed = {
+        "domain": "shop.customer.example",
+        "success": True,
+        "setupType": "manual",
+        "provider": "Cloudline",
+        "lastStatus": "FINISHED_SUCCESSFULLY",
+    }
+    assert await closed_with(page) == closed
+    assert await page.evaluate("window.onClose") == closed
+    assert await page.evaluate("window.steps") == ["domain", "checking", "way", "manual", "records", "done"]
+
+
+async def test_conflicts_are_shown_before_and_after_and_undone(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, CONFLICTED, "conflicts")
+    await screenshot(page, "conflicts")
+    await expect(page.locator("del").filter(has_text="192.0.2.10")).to_be_visible()
+    await expect(page.get_by_text("include:_spf.mail.example include:_spf.partner.example")).to_be_visible()
+    await page.get_by_role("button", name="Agree to these changes").click()
+    await page.get_by_role("button", name="with an API token").click()
+    await shows(page, "credentials")
+    await screenshot(page, "credentials")
+    await page.get_by_role("button", name="Set up now").click()
+    await expect(page.get_by_text("This field is needed.")).to_be_visible()
+    assert api.bodies("/apply") == []
+    api.on["apply"] = AUTOMATIC | {"state": "propagating", "records": LIVE}
+    await page.get_by_label("API token").fill("secret-token")
+    await page.keyboard.press("Enter")
+    await shows(page, "records")
+    assert api.bodies("/apply") == [
+        {"way": "provider_api", "digest": "d2", "credentials": {"auth_token": "secret-token"}}
+    ]
+    api.set(state="finished", enrolments=READY)
+    await shows(page, "done")
+    await page.get_by_role("button", name="Undo the changes").click()
+    await shows(page, "undo")
+    await screenshot(page, "undo")
+    assert "secret-token" not in await page.content()
+    await page.get_by_label("API token").fill("secret-token")
+    api.on["undo"] = {"state": "undone", "written": TAKEN_BACK}
+    await page.get_by_role("button", name="Undo now").click()
+    await shows(page, "undone")
+    await screenshot(page, "undone")
+    assert api.bodies("/undo") == [{"credentials": {"auth_token": "secret-token"}}]
+
+
+async def test_a_zone_that_changed_meanwhile_gives_the_new_plan(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED, "way")
+    api.on["apply"] = (409, {"message": "The plan has changed", "code": "zone_changed"})
+    await page.locator("[data-way=dynamic_update]").click()
+    api.set(**CONFLICTED)
+    await page.get_by_role("button", name="Set up now").click()
+    await shows(page, "conflicts")
+    await expect(page.get_by_role("alert").filter(has_text="have changed meanwhile")).to_be_visible()
+
+
+async def test_half_written_says_what_and_tries_again_or_undoes(chromium: Browser) -> None:
+    half = [WRITTEN[0], {**WRITTEN[1], "status": "not_written"}]
+    error = {"code": "rate_limited", "message": "Cloudline asks to wait."}
+    page, api = await opened_at(
+        chromium, CONFLICTED | AUTOMATIC | {"state": "halted", "written": half, "error": error}, "halted"
+    )
+    await screenshot(page, "halted")
+    await expect(page.get_by_text("Cloudline asks to wait.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Undo the changes")).to_be_visible()
+    api.on["plan"] = {"state": "checking"}
+    await page.get_by_role("button", name="Try again").click()
+    await shows(page, "checking")
+    assert (await closed_with(page))["lastStatus"] == "IN_PROGRESS"
+
+
+async def test_a_domain_connect_provider_opens_in_a_window_and_the_dns_decides(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED, "way")
+    await page.get_by_role("button", name="Automatically, at Cloudline").click()
+    url = "https://cloudline.example/consent"
+    api.on["apply"] = {
+        "state": "waiting",
+        "way": "domain_connect",
+        "setup_type": "automatic",
+        "handover": {"url": url, "returned": None},
+    }
+    async with page.context.expect_page() as opening:
+        await page.get_by_role("button", name="Go to Cloudline").click()
+    window = await opening.value
+    await window.wait_for_url(url)
+    assert await window.evaluate("window.opener") is None
+    await shows(page, "login")
+    await screenshot(page, "login")
+    api.set(state="propagating", records=LIVE)
+    await shows(page, "records")
+
+
+async def test_closing_at_a_step_reports_that_step(chromium: Browser) -> None:
+    for flow, step, status in (
+        (CHECKING, "checking", "IN_PROGRESS"),
+        (CONFLICTED, "conflicts", "EXISTING_RECORDS"),
+        (PLANNED | MANUAL, "manual", "MANUAL_CONFIGURATION"),
+        (PLANNED | {"state": "waiting", "way": "domain_connect"}, "login", "LOGIN"),
+        (
+            CHOSEN | {"state": "unchecked", "error": {"code": "servfail", "message": "…"}},
+            "unchecked",
+            "EXIT_WITH_ERROR",
+        ),
+    ):
+        page, _ = await opened_at(chromium, flow, step)
+        await screenshot(page, step)
+        closed = await closed_with(page)
+        assert (closed["lastStatus"], closed["success"]) == (status, False)
+        assert ("error" in closed) is (status == "EXIT_WITH_ERROR")
+        await page.context.close()
+
+
+async def test_back_leads_to_the_step_before_and_nothing_is_lost(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, CONFLICTED, "conflicts")
+    await page.get_by_role("button", name="Agree to these changes").click()
+    await page.get_by_role("button", name="with an API token").click()
+    back = page.get_by_role("button", name="Back")
+    for step in ("way", "conflicts", "domain"):
+        await back.click()
+        await shows(page, step)
+    await expect(page.locator("#domain")).to_have_value("shop.customer.example")
+    await expect(back).to_be_hidden()
+    api.on["domain"] = PLANNED
+    await page.keyboard.press("Enter")
+    await shows(page, "way")
+    assert api.bodies("/domain") == [{"domain": "shop.customer.example"}]
+
+
+async def test_reopened_with_the_same_domain_it_goes_on_where_it_was(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED | MANUAL, "manual")
+    await closed_with(page)
+    await page.reload()
+    await connect(page, CONFIG)
+    await page.keyboard.type("shop.customer.example")
+    await page.keyboard.press("Enter")
+    await shows(page, "manual")
+    assert len(api.bodies("/connect/flows")) == 1
+    await page.get_by_role("button", name="Close").first.click()
+    await connect(page, CONFIG | {"monitor": True, "prefilledDomain": "shop.customer.example"})
+    await shows(page, "manual")
+    assert len(api.bodies("/connect/flows")) == 2, "another configuration is another flow"
+
+
+async def test_a_link_for_a_colleague(chromium: Browser) -> None:
+    page, api = await opened_at(chromium, PLANNED, "way")
+    link = "https://api.frontage.example/share/abcdefghijklmnopqrstuvwx"
+    api.on["share"] = {"link": link, "expires_at": "2036-01-02T00:00:00Z"}
+    await page.get_by_role("button", name="colleague").click()
+    await expect(page.get_by_role("textbox", name="Link")).to_have_value(link)
+    await screenshot(page, "share")
+    await page.get_by_role("button", name="Back").first.click()
+    await shows(page, "way")
+
+
+async def test_every_step_is_accessible_in_light_dark_and_on_a_phone(chromium: Browser) -> None:
+    steps = {
+        "checking": CHECKING,
+        "unchecked": CHOSEN | {"state": "unchecked", "error": {"code": "servfail", "message": "…"}},
+        "conflicts": CONFLICTED,
+        "way": PLANNED,
+        "manual": CONFLICTED | MANUAL,
+        "login": PLANNED | {"state": "waiting", "way": "domain_connect"},
+        "applying": PLANNED | {"state": "applying", "written": [{**ADD, "status": "writing"}]},
+        "halted": PLANNED | {"state": "halted", "error": {"code": "provider_refused", "message": "…"}},
+        "records": PLANNED | AUTOMATIC | {"state": "enrolling", "enrolments": PENDING},
+        "timeout": PLANNED | AUTOMATIC | {"state": "timed_out"},
+        "done": PLANNED | AUTOMATIC | {"state": "finished", "enrolments": READY},
+        "undone": PLANNED | {"state": "undone", "written": TAKEN_BACK},
+    }
+    kinds: dict[str, dict[str, Any]] = {
+        "light": {},
+        "dark": {"color_scheme": "dark"},
+        "phone": {"viewport": {"width": 320, "height": 640}, "reduced_motion": "reduce"},
+    }
+    for kind, options in kinds.items():
+        page, api = await opened_at(chromium, CHECKING, "checking", **options)
+        for step, flow in steps.items():
+            if api.flow["state"] in ("timed_out", "finished"):  # it is followed no longer
+                await page.context.close()
+                page, api = await opened_at(chromium, flow, step, **options)
+            api.set(**flow)
+            await shows(page, step)
+            await screenshot(page, f"{step}-{kind}")
+            assert (step, kind, await axe(page)) == (step, kind, [])
+            wide = "document.querySelector('frontage-connect').shadowRoot.querySelector('.content')"
+            assert await page.evaluate(f"{wide}.scrollWidth <= {wide}.clientWidth"), (step, kind)
+        await page.context.close()
