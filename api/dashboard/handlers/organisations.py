@@ -42,7 +42,9 @@ class OrganisationHandlers:
         return await self._page(request, await self._organisation(request, Permission.VIEW))
 
     async def put_member(self, request: web.Request) -> web.StreamResponse:
-        """Add a user, who is made if there is none with that address, or change a member's role."""
+        """Add a user, who is made if there is none with that address, or change a member's role. A user that is there
+        already is added by an operator only: another organisation's owner may have made it, and may hold a link for
+        it."""
         organisation = await self._organisation(request, Permission.OWN)
         role = text_of(request, "role")
         if role not in ROLES:
@@ -54,6 +56,10 @@ class OrganisationHandlers:
         async with self._context.database.transaction() as connection:
             user = await users.find_user(connection, email)
             is_new = user is None
+            may_add = user is None or visitor_of(request).is_operator
+            if not may_add and not await self._is_member(connection, organisation, user):
+                words = f"{email} has an account already: ask the operator to add it to {organisation.name}."
+                return await self._page(request, organisation, status=422, error=words)
             if role != "owner" and user is not None and await self._is_last_owner(connection, organisation, user):
                 return await self._page(request, organisation, status=422, error="An organisation has an owner.")
             if len(await users.list_members(connection, organisation.id, most=_MOST_MEMBERS)) >= _MOST_MEMBERS:
@@ -111,6 +117,12 @@ class OrganisationHandlers:
             if member.user.id == user_id:
                 return member
         raise web.HTTPNotFound
+
+    async def _is_member(self, connection: Connection, organisation: Organisation, user: User | None) -> bool:
+        if user is None:
+            return False
+        memberships = await users.list_memberships(connection, user.id)
+        return any(each.organisation.id == organisation.id for each in memberships)
 
     async def _is_last_owner(self, connection: Connection, organisation: Organisation, user: User) -> bool:
         members = await users.list_members(connection, organisation.id, most=_MOST_MEMBERS)

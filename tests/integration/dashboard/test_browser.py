@@ -54,7 +54,7 @@ async def sign_in_by_link(dashboard: Dashboard, page: Page, user_id: str) -> Non
     async with dashboard.service.database.transaction() as connection:
         await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
     await page.goto(f"/dashboard/link/{token}")
-    await page.keyboard.press("Enter")  # the button has the focus
+    await page.get_by_role("button", name="Continue").press("Enter")
     await page.get_by_role("heading", name="Overview", exact=True).wait_for()
 
 
@@ -97,7 +97,7 @@ async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: Dashboa
         await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
         await page.goto(f"/dashboard/applications/{partner.id}/domains/new")
         await page.get_by_label("Domain", exact=True).fill("shop.customer.test")
-        await page.get_by_label("Origin (applicationUrl)").fill("http://192.0.2.7/a")
+        await page.get_by_label("Origin (applicationUrl)").fill("https://origin.example.com/a")
         await page.keyboard.press("Enter")
         await page.get_by_role("heading", name="shop.customer.test", exact=True).wait_for()
         await page.locator("[data-load] .note").wait_for()  # the diagnosis has come
@@ -122,17 +122,14 @@ async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Dash
 
 
 async def test_a_form_of_another_site_changes_nothing(dashboard: Dashboard) -> None:
-    """The browser sends the cookie with a form of the same site; the token and the origin are what it lacks."""
+    """The browser keeps the cookie to itself (SameSite=Lax), so that the session goes on."""
     async with browsing(dashboard) as page:
         await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
         html = f'<form method="post" action="{dashboard.service.url}/dashboard/sign-out"><button>Win</button></form>'
         await page.route("http://evil.test/", lambda route: route.fulfill(body=html, content_type="text/html"))
         await page.goto("http://evil.test/")
-        async with page.expect_navigation() as navigation:
+        async with page.expect_navigation():
             await page.get_by_role("button", name="Win").click()
-        response = await navigation.value
-        assert response is not None
-        assert response.status in (303, 403)  # 303 to sign in: Lax kept the cookie at home
         await page.goto("/dashboard")
         await page.get_by_role("heading", name="Overview", exact=True).wait_for()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from common.db import users
 from common.db.applications import get_application
 from tests.integration.dashboard.conftest import Browser, Dashboard
 
@@ -120,13 +121,29 @@ async def test_an_organisation_keeps_an_owner(dashboard: Dashboard) -> None:
     assert "has an owner" in page.words
 
 
+async def test_an_account_that_is_there_is_added_by_operators_only(dashboard: Dashboard) -> None:
+    """Else the owner who made it, and holds a link for it, could follow it into another organisation."""
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    await dashboard.user("bob@theirs.example", theirs, "owner")
+    owner, operator = (
+        await dashboard.signed_in("eve@ours.example", ours, "owner"),
+        await dashboard.signed_in("o@x.test"),
+    )
+    path, form = f"/dashboard/organisations/{ours.id}", {"email": "bob@theirs.example", "role": "viewer"}
+    refused = await owner.post(f"{path}/members", of=path, **form)
+    assert refused.status == 422
+    assert "ask the operator" in refused.words
+    assert (await operator.post(f"{path}/members", of=path, **form)).status == 303
+
+
 async def test_an_owner_makes_no_link_for_a_user_of_other_organisations(dashboard: Dashboard) -> None:
     """Else the owner of one organisation could sign in as a member of another, or as an operator."""
     ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
     user_id = await dashboard.user("bob@theirs.example", theirs, "owner")
+    async with dashboard.service.database.transaction() as connection:
+        await users.put_membership(connection, user_id, ours.id, "viewer")
     owner = await dashboard.signed_in("eve@ours.example", ours, "owner")
     path = f"/dashboard/organisations/{ours.id}"
-    await owner.post(f"{path}/members", of=path, email="bob@theirs.example", role="viewer")
     page = await owner.post(f"{path}/members/link", of=path, user=user_id)
     assert page.status == 422
     assert "/dashboard/link/" not in page.text

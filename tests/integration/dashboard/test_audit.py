@@ -1,0 +1,71 @@
+"""Every change is in the audit log, with who made it and by which way, and without secrets."""
+
+from __future__ import annotations
+
+import json
+
+from common.db import audit
+from common.db.audit import Entry
+from tests.integration.dashboard.conftest import Dashboard
+
+
+async def entries(dashboard: Dashboard, application_id: str) -> list[Entry]:
+    async with dashboard.service.database.connection() as connection:
+        return await audit.list_entries(connection, before=None, limit=100, application_id=application_id)
+
+
+async def test_a_change_by_the_api_names_the_application_and_the_request(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    dashboard.service.point("shop.customer.test")
+    assert (await partner.post("shop.customer.test")).status == 200
+    assert (await partner.put("shop.customer.test", applicationUrl="https://other.example.com")).status == 200
+    assert (await partner.put("shop.customer.test", applicationUrl="https://other.example.com")).status == 200
+    assert (await partner.delete("shop.customer.test")).status == 200
+    removed, updated, enrolled = await entries(dashboard, partner.id)
+    assert [each.action for each in (enrolled, updated, removed)] == ["power.enrol", "power.update", "power.remove"]
+    assert {(each.way, each.actor, each.subject) for each in (enrolled, updated, removed)} == {
+        ("api", partner.id, "shop.customer.test")
+    }
+    assert updated.before == {"application_url": "https://origin.example.com"}
+    assert updated.after == {"application_url": "https://other.example.com"}
+    assert len({each.request_id for each in (enrolled, updated, removed)}) == 3
+    answer = await partner.call("GET", "/audit")
+    assert [each["id"] for each in answer.body["entries"]] == [removed.id, updated.id, enrolled.id]
+    assert (await (await dashboard.partner()).call("GET", "/audit")).body["entries"] == []
+
+
+async def test_what_was_refused_is_not_recorded(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    assert (await partner.post("nowhere.customer.test")).status == 502
+    assert await entries(dashboard, partner.id) == []
+
+
+async def test_a_change_by_the_dashboard_names_the_user_and_no_secret(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    browser = await dashboard.signed_in("dev@acme.example", organisation)
+    path = f"/dashboard/applications/{partner.id}/secrets"
+    page = await browser.post(path, kind="service_auth", wanted="on")
+    secret = page.text.split('id="secret-1">')[1].split("<")[0]
+    found = await entries(dashboard, partner.id)
+    assert [(each.way, each.actor, each.action) for each in found] == [
+        ("dashboard", "dev@acme.example", "application.set")
+    ]
+    assert secret not in json.dumps([found[0].before, found[0].after])
+    shown = await browser.get("/dashboard/audit")
+    assert "application.set" in shown.words
+    assert "dev@acme.example" in shown.words
+
+
+async def test_an_organisation_sees_its_own_entries_only(dashboard: Dashboard) -> None:
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    partner = await dashboard.partner(theirs)
+    dashboard.service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    member, other = await dashboard.signed_in("a@ours.test", ours), await dashboard.signed_in("b@theirs.test", theirs)
+    assert "shop.customer.test" not in (await member.get("/dashboard/audit")).words
+    assert "shop.customer.test" in (await other.get("/dashboard/audit")).words
+    assert "shop.customer.test" not in (await member.get("/dashboard/audit?subject=shop.customer.test")).text.replace(
+        'value="shop.customer.test"', ""
+    )
