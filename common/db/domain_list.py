@@ -27,7 +27,7 @@ PRODUCTS: tuple[Product, ...] = get_args(Product)
 STATUSES: tuple[Status, ...] = get_args(Status)
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
-_WINDOW = 5_000
+_WINDOW = 2_000
 _FEWEST_CHARACTERS = 3
 """Shorter texts are looked for at the beginning of names."""
 
@@ -130,11 +130,11 @@ async def list_page(connection: Connection, wanted: Wanted) -> list[Row]:
 
 async def _read_window(connection: Connection, wanted: Wanted) -> tuple[list[Row], bool]:
     """What the next names of the list hold, and whether the list ends with them."""
-    query = _Query(wanted)
-    branches = query.branches(_WINDOW, by_text=False)
+    query, window = _Query(wanted), _window(wanted)
+    branches = query.branches(window, by_text=False)
     order = query.order
     found = await connection.fetch(
-        f"with walked as materialized (select * from ({branches}) each_one order by {order} limit {_WINDOW}),"
+        f"with walked as materialized (select * from ({branches}) each_one order by {order} limit {window}),"
         f" found as materialized (select * from walked where {query.matches('name')} order by {order}"
         f" limit {wanted.limit})"
         f" select (select count(*) from walked) as walked, details.* from (select 1) one"
@@ -142,7 +142,12 @@ async def _read_window(connection: Connection, wanted: Wanted) -> tuple[list[Row
         *query.values,
     )
     rows = [_row({key: each[key] for key in each.keys() if key != "walked"}) for each in found if each["name"]]  # noqa: SIM118
-    return rows, found[0]["walked"] < _WINDOW
+    return rows, found[0]["walked"] < window
+
+
+def _window(wanted: Wanted) -> int:
+    """Each application's next names are read before they are merged, so of many only few."""
+    return max(_WINDOW // 10, _WINDOW // len(wanted.applications or (None,)))
 
 
 async def _read(connection: Connection, wanted: Wanted) -> list[Row]:

@@ -24,11 +24,12 @@ from tests.integration.dashboard.conftest import PASSWORD, Dashboard
 
 CHROMIUM = shutil.which("chromium")
 EMAIL = "ops@example.com"
+DARK = ("sign-in", "domain", "domains", "settings", "webhooks", "operations")  # every component is on one of them
 SLOW_MILLISECONDS = 60_000  # of a busy machine
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(600),  # twenty pages, three looks each,
 ]
 
 
@@ -172,7 +173,7 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: Dashboard)
 
 
 async def broken_rules(page: Page, name: str) -> dict[str, list[str]]:
-    """In light and dark; and that nothing is wider than a phone."""
+    """In light, where colours differ most in dark, and that nothing is wider than a phone."""
     found: dict[str, list[str]] = {}
     for look, scheme, width in (("light", "light", 1280), ("dark", "dark", 1280), ("phone", "light", 390)):
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -180,6 +181,6 @@ async def broken_rules(page: Page, name: str) -> dict[str, list[str]]:
         await screenshot(page, f"dashboard/{name}-{look}")
         wide = await page.evaluate("document.documentElement.scrollWidth")
         found[f"{name}-{look}"] = [f"{wide} pixels wide"] if wide > width else []
-        if look != "phone":
+        if look == "light" or (look == "dark" and name in DARK):
             found[f"{name}-{look}"] += await axe(page)
     return found
