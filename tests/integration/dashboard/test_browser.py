@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
 from common.accounts import hash_token, mint_token
 from common.db import domains, events, monitored_domains, sessions, webhook_endpoints
@@ -167,7 +167,7 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: Dashboard)
         await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
         for name, path in pages.items():
             await page.goto(path)
-            await page.wait_for_function("!document.querySelector('.loading')")
+            await expect(page.locator(".loading")).to_have_count(0, timeout=SLOW_MILLISECONDS)
             found |= await broken_rules(page, name)
     assert {name: rules for name, rules in found.items() if rules} == {}
 
