@@ -38,12 +38,14 @@ class Demo:
 
     @classmethod
     @contextlib.contextmanager
-    def started(cls, *options: str, env: dict[str, str], cwd: Path) -> Iterator[Self]:
+    def started(
+        cls, *options: str, env: dict[str, str], cwd: Path, ends_after_seconds: float = _LINE_SECONDS
+    ) -> Iterator[Self]:
         argv = [sys.executable, "-m", "common.cli", "demo", *options]
         with subprocess.Popen(
             argv, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process:
-            watchdog = threading.Timer(_LINE_SECONDS, process.kill)
+            watchdog = threading.Timer(ends_after_seconds, process.kill)
             watchdog.start()
             try:
                 yield cls(process)

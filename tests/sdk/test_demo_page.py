@@ -1,0 +1,61 @@
+"""The partner's page of `frontage demo` in a real browser: the real API, monitor, DNS and edge behind the modal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.acceptance.demo_process import Demo, environment
+from tests.browser import SESSION_LOOP, axe, screenshot
+from tests.sdk.scripted_api import shows
+
+pytestmark = [SESSION_LOOP, pytest.mark.timeout(400)]
+
+NAME = "modal.customer.localhost"
+_DEMO_SECONDS = 380
+_LIVE_SECONDS = 120
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    with Demo.started(env=environment(tmp_path / "state"), cwd=tmp_path, ends_after_seconds=_DEMO_SECONDS) as demo:
+        demo.read_until("Ctrl-C ends")
+        yield demo
+
+
+async def test_a_name_in_use_is_freed_by_hand_and_ends_live_with_https(chromium: Browser, demo: Demo) -> None:
+    zone = demo.line_after("The customers' DNS zone, to change with PUT and DELETE").removeprefix("curl ")
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        await session.put(zone, data=f"{NAME} A 192.0.2.1")
+        page = await (await chromium.new_context()).new_page()
+        page.set_default_timeout(60_000)
+        await page.goto(demo.line_after("A partner's page with the connect modal"))
+        await screenshot(page, "demo-page")
+        await page.get_by_role("button", name="Connect your domain").click()
+        await page.locator("#domain").fill(f"https://{NAME}/")
+        await page.keyboard.press("Enter")
+        await shows(page, "conflicts")
+        await screenshot(page, "demo-conflicts")
+        await expect(page.locator("del").filter(has_text="192.0.2.1")).to_be_visible()
+        assert await axe(page) == []
+        await page.get_by_role("button", name="Agree to these changes").click()
+        await page.locator("[data-way=manual]").click()
+        await shows(page, "manual")
+        await screenshot(page, "demo-manual")
+        await expect(page.get_by_text("apps.partner.localhost").first).to_be_visible()
+        await session.delete(zone, data=f"{NAME} A 192.0.2.1")
+        await session.put(zone, data=f"{NAME} CNAME apps.partner.localhost")
+        await page.get_by_role("button", name="Check now").click()
+        async with asyncio.timeout(_LIVE_SECONDS):
+            await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
+        await screenshot(page, "demo-done")
+        link = page.get_by_role("link", name=f"Open {NAME}")
+        await expect(link).to_have_attribute("href", f"https://{NAME}/")
+        await page.get_by_role("button", name="Done").click()
+        await expect(page.locator("#outcome")).to_contain_text('"lastStatus": "FINISHED_SUCCESSFULLY"')
+        await expect(page.locator("#outcome")).to_contain_text('"success": true')
