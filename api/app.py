@@ -59,6 +59,8 @@ from common.connect.looker import Looker
 from common.connect.settlement import Settlement
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.provider_api import ProviderApis
+from common.connect.ways.provider_apis import PROVIDER_APIS
+from common.db.applications import Application
 from common.db.pool import Database
 from common.dns import Resolver
 from common.dns.authority import DNS_PORT
@@ -101,7 +103,13 @@ def build_app(
     rdap_servers = RdapServers(database, settings.rdap_bootstrap, clock)
     rdap = RdapClient(resolver, policy, clock, rdap_servers.find)
     checks = DomainCheckService(
-        database, settings, resolver, rdap, enrolment.service_targets, clock, lambda _: OpenWays()
+        database,
+        settings,
+        resolver,
+        rdap,
+        enrolment.service_targets,
+        clock,
+        _open_ways,
     )
     record_checks = RecordCheckService(settings, policy, clock, authority_port=authority_port)
     app = web.Application(
@@ -126,7 +134,7 @@ def build_app(
         settings,
         sharing,
         clock,
-        Looker(resolver),
+        Looker(resolver, database, settings),
         Settlement(database, clock),
         DynamicUpdate(resolver, policy),
         ProviderApis(settings),
@@ -164,6 +172,10 @@ def build_app(
     )
     app.add_subapp(ROOT, build_dashboard(dashboard))
     return app
+
+
+def _open_ways(_: Application) -> OpenWays:
+    return OpenWays(provider_apis=frozenset(PROVIDER_APIS))
 
 
 def _domain_routes(power: PowerHandlers, secure: SecureHandlers, diagnosis: DiagnosisHandler) -> Routes:

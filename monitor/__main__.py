@@ -225,7 +225,7 @@ def _flows(
     steps = Steps(
         database,
         clock,
-        Looker(resolver),
+        Looker(resolver, database, settings),
         Settlement(database, clock),
         checks.record_checker,
         FlowEnrolment(database, claims),

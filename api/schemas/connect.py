@@ -113,7 +113,15 @@ def flow(of: Flow) -> dict[str, Any]:
 def _record(requested: Mapping[str, Any], of: Flow, number: int) -> dict[str, Any]:
     seen = of.statuses[number] if number < len(of.statuses) else {}
     fields = {name: requested[name] for name in ("type", "host", "value", "ttl", "priority") if name in requested}
-    return fields | {"status": "unknown"} | dict(seen)
+    return fields | {"status": "unknown"} | dict(seen) | _manual(of, number)
+
+
+def _manual(of: Flow, number: int) -> dict[str, Any]:
+    """What to type into the provider's form, once the provider is known."""
+    for way in (of.looked or {}).get("ways", ()):
+        if way["way"] == "manual" and number < len(way["records"]):
+            return {"manual": way["records"][number]}
+    return {}
 
 
 def _written(of: Flow) -> list[dict[str, Any]] | None:

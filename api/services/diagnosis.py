@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from api.schemas.evidence import hide_private
-from api.services.caa_identities import find_identities
 from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
 from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
+from common.caa_identities import find_identities
 from common.db import ca_ledger, certificates, domains, edge_nodes, monitor_nodes, orders
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
-from api.services.caa_identities import find_identities
+from common.caa_identities import find_identities
 from common.clock import Clock
 from common.connect.configuration import Surroundings
 from common.db.applications import Application

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from common.caa_identities import find_identities
 from common.connect.looking import Look, Note, look, read_back, read_sets
 from common.connect.plan import SetKey, Values
 from common.connect.requested import Requested
 from common.db.connect_flows import Flow
+from common.db.pool import Database
 from common.dns import Resolver
+from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds
+from common.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +21,20 @@ class Looker:
     """One a process."""
 
     resolver: Resolver
+    database: Database
+    settings: Settings
 
     async def look(self, flow: Flow, *, note: Note | None = None) -> Look:
-        """Raises: `CouldNotAsk`."""
-        requested = tuple(map(Requested.from_json, flow.requested))
-        return await look(self.resolver, flow.domain or "", requested, tenant=flow.application_id, note=note)
+        """Raises: `CouldNotAsk`, `DatabaseUnavailable`."""
+        requested, apex = tuple(map(Requested.from_json, flow.requested)), flow.domain or ""
+        needs = await self._certificate_needs(frozenset(each.name(apex) for each in requested if each.purpose.product))
+        return await look(self.resolver, apex, requested, tenant=flow.application_id, note=note, certificates=needs)
+
+    async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
+        """The internal issuer asks for no CAA records."""
+        if not hosts or self.settings.issuer == "internal":
+            return NO_CERTIFICATES
+        return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
 
     async def read_sets(self, flow: Flow, keys: Collection[SetKey]) -> Values:
         return await read_sets(self.resolver, keys, tenant=flow.application_id)

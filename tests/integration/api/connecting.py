@@ -177,7 +177,7 @@ def _runner(service: Service, name_server: HostPort) -> tuple[Runner[Any], Share
     steps = Steps(
         service.database,
         clock,
-        Looker(resolver),
+        Looker(resolver, service.database, settings),
         Settlement(service.database, clock),
         checker,
         FlowEnrolment(service.database, claims),

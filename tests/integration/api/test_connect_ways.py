@@ -44,6 +44,9 @@ async def test_a_plan_is_written_by_rfc_2136_enrolled_and_taken_back(world: Worl
 
     assert (applied.status, applied.body["state"]) == (200, "propagating"), applied.body
     assert await world.values(SHOP, "CNAME") == [f"{TARGET}."]
+    async with world.service.database.connection() as connection:
+        row = await connection.fetchval("select row_to_json(f)::text from connect_flows f")
+    assert KEY["key_secret"] not in row, "credentials are used and forgotten"
     finished = await flow.until("finished")
     assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [
         ("power", "success"),
