@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_PACKAGES = {
     "chromium": "chromium",
     "curl": "curl",
+    "firefox-esr": "firefox-esr",
     "knot": "knotd",
     "npm": "npm",
     "openssl": "openssl",

@@ -83,7 +83,7 @@ export class Dialog {
    * @param {{stage: number, canGoBack: boolean}} frame
    */
   show({ title, body, actions = [], focus = null, seal }, { stage, canGoBack }) {
-    const heading = el("h2", { id: "title", tabindex: "-1" }, title);
+    const heading = el("h2", { id: "title", tabindex: "-1" }, breakable(title));
     this.#main.replaceChildren(...(seal ? [seal] : []), heading, .../** @type {(Node | string)[]} */ (body.filter(Boolean)));
     this.#footer.replaceChildren(...actions);
     this.#main.scrollTop = 0;
@@ -119,6 +119,11 @@ export class Dialog {
   get element() {
     return this.#dialog;
   }
+}
+
+/** Long names break at their dots first. @param {string} text */
+function breakable(text) {
+  return text.split(/(?<=\.)(?=\S)/).flatMap((part, number) => (number ? [el("wbr"), part] : [part]));
 }
 
 /** @param {import("./configuration.js").WhiteLabel & {name?: string}} brand */

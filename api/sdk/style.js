@@ -172,6 +172,10 @@ summary { cursor: pointer; font-weight: 550; min-block-size: 28px; }
   .footer .button:not(.plain) { flex: 1 1 auto; }
   .footer .plain { margin-inline: 0; flex: 1 1 100%; order: 1; }
   .row { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  h2 { font-size: 1.25em; }
+  .looked { flex-wrap: wrap; row-gap: 2px; }
+  .looked div { flex: 1 1 calc(100% - 40px); }
+  .looked .state { margin-inline-start: 32px; }
   .sides { grid-template-columns: minmax(0, 1fr); }
 }
 @media (prefers-reduced-motion: reduce) {

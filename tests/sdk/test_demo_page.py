@@ -1,8 +1,9 @@
-"""The partner's page of `frontage demo` in a real browser: the real API, monitor, DNS and edge behind the modal."""
+"""The partner's page of `frontage demo`, in Chromium and Firefox: the real API, monitor, DNS and edge."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from playwright.async_api import Browser, expect
 
 from tests.acceptance.demo_process import Demo, environment
 from tests.browser import SESSION_LOOP, axe, screenshot
+from tests.sdk.firefox import PROGRAM, Firefox
 from tests.sdk.scripted_api import shows
 
 pytestmark = [SESSION_LOOP, pytest.mark.timeout(400)]
@@ -21,9 +23,10 @@ _DEMO_SECONDS = 380
 _LIVE_SECONDS = 120
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Demo]:
-    with Demo.started(env=environment(tmp_path / "state"), cwd=tmp_path, ends_after_seconds=_DEMO_SECONDS) as demo:
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    path = tmp_path_factory.mktemp("demo")
+    with Demo.started(env=environment(path / "state"), cwd=path, ends_after_seconds=_DEMO_SECONDS) as demo:
         demo.read_until("Ctrl-C ends")
         yield demo
 
@@ -59,3 +62,35 @@ async def test_a_name_in_use_is_freed_by_hand_and_ends_live_with_https(chromium:
         await page.get_by_role("button", name="Done").click()
         await expect(page.locator("#outcome")).to_contain_text('"lastStatus": "FINISHED_SUCCESSFULLY"')
         await expect(page.locator("#outcome")).to_contain_text('"success": true')
+
+
+@pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="without Debian's firefox-esr")
+async def test_the_main_path_in_firefox(demo: Demo, tmp_path: Path) -> None:
+    async with Firefox.started(tmp_path) as firefox:
+        await firefox.open(demo.line_after("A partner's page with the connect modal"))
+        await firefox.evaluate(
+            """(() => {
+                window.inModal = selector =>
+                    document.querySelector('frontage-connect')?.shadowRoot.querySelector(selector);
+                window.when = test => new Promise(resolve => {
+                    const look = () => test() ? resolve(true) : setTimeout(look, 50);
+                    look();
+                });
+                document.getElementById('connect').click();
+            })()"""
+        )
+        await firefox.evaluate("when(() => inModal('#domain'))")
+        field = "inModal('#domain')"
+        assert await firefox.evaluate(f"document.activeElement.shadowRoot.activeElement === {field}")
+        await firefox.evaluate(f"{field}.value = 'firefox.customer.localhost', inModal('form').requestSubmit()")
+        await firefox.evaluate("when(() => inModal('dialog[data-step=way]'))")
+        style = "getComputedStyle(inModal('dialog'))"
+        assert await firefox.evaluate(f"[{style}.borderRadius, {style}.position]") == ["14px", "fixed"]
+        await firefox.evaluate("(inModal('[data-way=manual]') ?? inModal('.footer .primary')).click()")
+        await firefox.evaluate("when(() => inModal('dialog[data-step=done]'))")
+        href = await firefox.evaluate("inModal('a.primary').href")
+        assert href == "https://firefox.customer.localhost/"
+        await firefox.evaluate("frontage.close()")
+        outcome = "document.getElementById('outcome').textContent"
+        await firefox.evaluate(f"when(() => {outcome} !== '')")
+        assert '"lastStatus": "FINISHED_SUCCESSFULLY"' in await firefox.evaluate(outcome)
