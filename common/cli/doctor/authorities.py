@@ -21,7 +21,7 @@ _SUBJECT = "certificates"
 
 def check_authorities(settings: Settings) -> Iterator[Finding]:
     if settings.issuer == "internal":
-        yield note(_SUBJECT, "from a CA of our own, which browsers do not trust", "handbook, Going live")
+        yield note(_SUBJECT, "from a CA of our own, which browsers do not trust", "handbook, Go live with a public CA")
         return
     if not settings.acme_directory:
         remedy = "set FRONTAGE_ACME_DIRECTORY to the address of a CA's ACME directory"
