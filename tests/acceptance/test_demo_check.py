@@ -27,6 +27,7 @@ STEPS = (
     "status",
     "PUT /power, seen at the edge",
     "DELETE /power, gone at the edge",
+    "connect modal",
 )
 
 
