@@ -100,13 +100,23 @@ async def opened(database: Database, keyring: Keyring) -> dict[str, list[bytes]]
     return found
 
 
+# Bytes that are no envelopes: digests, a public document, and answers that their application has had
+NOT_SEALED = {
+    "idempotent_requests.body",
+    "idempotent_requests.key",
+    "rdap_bootstrap.content",
+    "sessions.token_hash",
+    "sign_in_links.token_hash",
+}
+
+
 async def test_every_column_of_envelopes_is_known(database: Database) -> None:
     rows = await parts.fetch(
         database,
         "select table_name || '.' || column_name as place from information_schema.columns"
         " where table_schema = 'public' and data_type = 'bytea'",
     )
-    assert {row["place"] for row in rows} == {*map(str, envelopes.PLACES), "canary.envelope"}
+    assert {row["place"] for row in rows} == {*map(str, envelopes.PLACES), "canary.envelope", *NOT_SEALED}
 
 
 async def test_everything_is_sealed_anew_and_the_old_key_is_gone(
