@@ -25,7 +25,6 @@ from api.errors import (
     UNAUTHORIZED,
     Refused,
     invalid_parameter,
-    is_product_write,
     refusal_of_failure,
     refusal_of_http,
     too_many_requests,
@@ -180,16 +179,14 @@ def _is_open(route: str) -> bool:
 
 
 def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware:
-    """`queries`: the parameters that a method and path take. Others are refused, so that no misspelt filter is taken
-    for none."""
+    """`queries`: the parameters that a read takes. Others are refused, so that no misspelt filter is taken for none."""
 
     @web.middleware
     async def understand_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         known = queries.get((request.method, _route_of(request)))
         if known is not None and (unknown := next((name for name in request.query if name not in known), None)):
-            status = 502 if is_product_write(request.method, request.path) else 400
             hint = f"known here: {', '.join(sorted(known))}" if known else "this call takes no query parameters"
-            raise Refused(invalid_parameter(unknown[:_LONGEST_NAME], status=status), hint=hint)
+            raise Refused(invalid_parameter(unknown[:_LONGEST_NAME]), hint=hint)
         return await handler(request)
 
     return understand_request

@@ -130,7 +130,7 @@ class MonitoredDomains(Answer):
 class Statement(Answer):
     """One answer of a name server."""
 
-    at: str
+    at: str | None = None
     role: str
     server: str
     name: str | None = None

@@ -607,7 +607,8 @@ QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
     {
         (each.method, each.path): frozenset(query.name for query in each.queries)
         for each in OPERATIONS
-        if not each.has_page and each.tag != "Health"  # links get parameters on their way, and probes bring theirs
+        # links get parameters on their way, and probes bring theirs; a body says all of what is written
+        if each.method == "GET" and not each.has_page and each.tag != "Health"
     }
 )
-"""The query parameters that each method and path takes."""
+"""The query parameters that each path takes where it is read."""
