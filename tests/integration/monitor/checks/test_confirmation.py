@@ -108,12 +108,12 @@ async def test_servers_that_stay_silent_are_not_waited_for_with_every_record(wor
         records = [a(f"h{number}") for number in range(500)]
         async with parts.running(checking):
             await watch(world.database, DOMAIN, records)
-            async with asyncio.timeout(300):
-                while await state(world, checking) != "missing":  # a busy machine leaves resolvers' answers unknown
-                    assert len(_questions(silent)) < 100
-        questions = _questions(silent)
-    assert (await row_of(world.database, DOMAIN))["records_missing"] == records, "all of them"
-    assert len(questions) < 100, "twice at once for as many as there is room for"
+            missing = None
+            async with asyncio.timeout(100):
+                while missing != records:  # a busy machine leaves some resolvers' answers unknown
+                    await state(world, checking)
+                    missing = (await row_of(world.database, DOMAIN))["records_missing"]
+                    assert len(_questions(silent)) < 100, "twice at once for as many as there is room for"
 
 
 def _questions(server: socket.socket) -> list[bytes]:
