@@ -13,8 +13,8 @@ from contextlib import suppress
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from api.errors import KEY_RUNNING, Refused, invalid_parameter, is_product_write
-from api.requests import ACCESS, APPLICATION
+from api.errors import KEY_REUSED, KEY_RUNNING, Refused, invalid_body, invalid_parameter, is_product_write
+from api.requests import ACCESS, APPLICATION, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, read_raw
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import Begun, KeptAnswer
 from common.db.pool import Database
@@ -31,14 +31,18 @@ def idempotent(database: Database) -> Middleware:
         if request.method != "POST" or FIELD not in request.headers or APPLICATION not in request:
             return await handler(request)
         application_id, key = request[APPLICATION].id, _key_of(request)
+        body = await read_raw(request, invalid_body(request.method, request.path), _most_bytes(request.path))
         async with database.transaction() as connection:
-            begun = await kept.begin(connection, application_id, key)
+            begun = await kept.begin(connection, application_id, key, hashlib.sha256(body).digest())
         if isinstance(begun, KeptAnswer):
             headers = {"Idempotent-Replayed": "true"}
             return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)
         if begun is Begun.RUNNING:
             hint = "wait for the first request, then send this one again for its answer"
             raise Refused(KEY_RUNNING, code="idempotency_key_running", hint=hint, retry_after_seconds=1)
+        if begun is Begun.OTHER:
+            hint = "the key was used for another body: a new request needs a key of its own"
+            raise Refused(KEY_REUSED, code="idempotency_key_reused", hint=hint)
         try:
             response = await handler(request)
         except Exception:
@@ -48,6 +52,10 @@ def idempotent(database: Database) -> Middleware:
         return response
 
     return keep_answer
+
+
+def _most_bytes(path: str) -> int:
+    return LARGEST_BATCH_BYTES if path.endswith("/batch") else LARGEST_BODY_BYTES
 
 
 def _key_of(request: web.Request) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.errors import MISSING_DOMAINS, NOT_MONITORED_OR_FOREIGN, Refused
-from api.requests import application_of, read_body
+from api.requests import LARGEST_BATCH_BYTES, application_of, read_body
 from api.schemas import answers, monitor_answers, monitor_queries, queries
 from api.schemas.evidence import last_check
 from api.schemas.monitor_bodies import (
@@ -25,9 +25,6 @@ UPDATED = "Domain successfully updated."
 DELETED = "Domain successfully deleted"
 RECORDS_UPDATED = "DNS Records successfully updated"
 RECORDS_DELETED = "DNS record(s) successfully deleted"
-
-LARGEST_BATCH_BYTES = 4 * 1024 * 1024
-"""A hundred domains with a hundred records of 200 characters each are 2.6 MB."""
 
 
 class MonitorHandlers:

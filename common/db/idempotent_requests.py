@@ -20,6 +20,7 @@ LONGEST_SECONDS = 120
 class Begun(Enum):
     FIRST = "first"  # it is to run
     RUNNING = "running"  # another request under this key runs
+    OTHER = "other"  # the key was used for another body
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,11 @@ class KeptAnswer:
     body: bytes
 
 
-async def begin(connection: Connection, application_id: str, key: bytes) -> Begun | KeptAnswer:
-    """Start a request under `key`, or say why it is not to run."""
+async def begin(connection: Connection, application_id: str, key: bytes, request: bytes) -> Begun | KeptAnswer:
+    """Start a request under `key`, or say why it is not to run. `request` is a digest of its body."""
     is_first = await connection.fetchval(
-        "insert into idempotent_requests as kept (application_id, key) values ($1, $2)"
-        " on conflict (application_id, key) do update set started_at = now(), status = null, body = null"
+        "insert into idempotent_requests as kept (application_id, key, request) values ($1, $2, $5)"
+        " on conflict (application_id, key) do update set started_at = now(), request = $5, status = null, body = null"
         " where kept.started_at < now() - make_interval(hours => $3)"
         " or kept.status is null and kept.started_at < now() - make_interval(secs => $4)"
         " returning true",
@@ -40,12 +41,17 @@ async def begin(connection: Connection, application_id: str, key: bytes) -> Begu
         key,
         KEPT_HOURS,
         LONGEST_SECONDS,
+        request,
     )
     if is_first:
         return Begun.FIRST
     row = await connection.fetchrow(
-        "select status, body from idempotent_requests where application_id = $1 and key = $2", application_id, key
+        "select request, status, body from idempotent_requests where application_id = $1 and key = $2",
+        application_id,
+        key,
     )
+    if row is not None and row["request"] != request:
+        return Begun.OTHER
     if row is None or row["status"] is None:
         return Begun.RUNNING
     return KeptAnswer(row["status"], row["body"])

@@ -83,7 +83,7 @@ class SigningInHandlers:
         return response
 
     async def _verified(self, email: str, password: str) -> User | None:
-        """Takes as long for an address that nobody has."""
+        """Takes as long for an address without an account."""
         async with self._context.database.connection() as connection:
             user = await users.find_user(connection, email)
             stored = await users.get_password_hash(connection, user.id) if user else None

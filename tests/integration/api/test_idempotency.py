@@ -48,6 +48,14 @@ async def test_requests_at_the_same_time_do_it_once(service: Service) -> None:
             assert (answer.body["code"], answer.headers["Retry-After"]) == ("idempotency_key_running", "1")
 
 
+async def test_a_key_used_for_another_body_is_refused_and_does_nothing(service: Service) -> None:
+    partner = await service.partner()
+    await post(partner, "one")
+    answer = await post(partner, "one", body={"domains": [BODY | {"domain": "another.example"}]})
+    assert (answer.status, answer.body["code"]) == (409, "idempotency_key_reused")
+    assert await count(service) == 1
+
+
 async def test_a_refused_request_may_be_sent_again(service: Service) -> None:
     partner = await service.partner()
     assert (await post(partner, "one", body={"domains": []})).status == 400

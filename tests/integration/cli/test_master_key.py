@@ -104,6 +104,7 @@ async def opened(database: Database, keyring: Keyring) -> dict[str, list[bytes]]
 NOT_SEALED = {
     "idempotent_requests.body",
     "idempotent_requests.key",
+    "idempotent_requests.request",
     "rdap_bootstrap.content",
     "sessions.token_hash",
     "sign_in_links.token_hash",

@@ -3,6 +3,7 @@
 create table idempotent_requests (
     application_id  text not null references applications on delete cascade,
     key             bytea not null,
+    request         bytea not null,                 -- SHA-256 of the body
     started_at      timestamptz not null default now(),
     status          smallint,
     body            bytea,
