@@ -27,13 +27,13 @@ from api.requests import refuse_beyond
 from api.schemas import connect
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
 from api.services.sharing import SharingService
+from api.services.surroundings import surroundings_of
 from common.clock import Clock
 from common.connect import flow_events
 from common.connect.configuration import (
     ChosenDomain,
     Configuration,
     InvalidConfiguration,
-    Surroundings,
     choose_domain,
     parse_configuration,
     resolve,
@@ -289,7 +289,7 @@ class ConnectService:
         """Raises: `Refused`."""
         chosen: ChosenDomain = _understood(choose_domain, configuration, text, subdomain)
         refuse_beyond(access, chosen.domain)
-        requested = _understood(resolve, configuration, chosen, self._around(access.application))
+        requested = _understood(resolve, configuration, chosen, surroundings_of(access.application, self.settings))
         return {
             "domain": chosen.domain,
             "subdomain": chosen.subdomain,
@@ -300,13 +300,6 @@ class ConnectService:
             "error": None,
             "due_at": self.clock.now(),
         }
-
-    def _around(self, application: Application) -> Surroundings:
-        return Surroundings(
-            application.cname_target,
-            application.secure_cname_target or application.cname_target,
-            tuple(map(str, self.settings.service_servers)),
-        )
 
 
 def _possible(flow: Flow, move: Move) -> State:

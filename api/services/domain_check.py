@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
+from api.services.surroundings import surroundings_of
 from common.caa_identities import find_identities
 from common.clock import Clock
 from common.connect.configuration import Surroundings
@@ -64,11 +65,7 @@ class DomainCheckService:
 
     def surroundings(self, application: Application) -> Surroundings:
         """What placeholders in the application's configuration stand for."""
-        return Surroundings(
-            application.cname_target,
-            application.secure_cname_target or application.cname_target,
-            tuple(map(str, self.settings.service_servers)),
-        )
+        return surroundings_of(application, self.settings)
 
     async def check(
         self,
