@@ -117,10 +117,10 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": answer}
     }
     statuses = {*_EVERYWHERE, *operation.errors, *(() if operation.is_open else _AUTHENTICATED)}
-    if (operation.method, operation.path) in QUERIES and 502 not in operation.errors:
-        statuses |= {400}  # a query parameter that it does not know
+    if (operation.method, operation.path) in QUERIES or _takes_key(operation):
+        statuses |= {502 if 502 in operation.errors else 400}  # a query parameter that it does not know, or a bad key
     if _takes_key(operation):
-        statuses |= {409}
+        statuses |= {409, 413}
     if operation.id == "createToken":
         statuses |= {401}
     if operation.body is not None:

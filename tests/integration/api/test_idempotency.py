@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from api.reference.operations import OPERATIONS
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 
@@ -54,6 +55,19 @@ async def test_a_key_used_for_another_body_is_refused_and_does_nothing(service: 
     answer = await post(partner, "one", body={"domains": [BODY | {"domain": "another.example"}]})
     assert (answer.status, answer.body["code"]) == (409, "idempotency_key_reused")
     assert await count(service) == 1
+
+
+async def test_every_call_that_takes_a_key_documents_how_it_refuses_one(service: Service) -> None:
+    """`Partner.call` compares each answer with the reference."""
+    partner = await service.partner()
+    calls = [each for each in OPERATIONS if each.method == "POST" and not each.is_open]
+    for operation in calls:
+        path = operation.path.replace("{id}", "x").replace("{domain_name}", "customer.example")
+        answer = await post(partner, "two words", path, dict(operation.example or {}))
+        assert (answer.status, answer.message) in (
+            (400, "Invalid 'Idempotency-Key' parameter"),
+            (502, "Invalid 'Idempotency-Key' parameter"),
+        ), operation.id
 
 
 async def test_a_refused_request_may_be_sent_again(service: Service) -> None:
