@@ -6,36 +6,80 @@ Commands import what they need when they run, so that `--help` and completion st
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
+import typer.main
 from typer.core import TyperGroup
 
-from common.cli import (
-    alarms,
-    applications,
-    audit,
-    backup,
-    certificates,
-    database,
-    demo,
-    domains,
-    master_key,
-    organisations,
-    roles,
-    status,
-    up,
-    users,
-)
-from common.cli.doctor.command import doctor
-from common.cli.service import command as service
 from common.errors import FrontageError
+
+# Each command, in the order of the help, and where it is: a function, or a group of commands.
+_COMMANDS = {
+    "demo": "common.cli.demo:demo",
+    "up": "common.cli.up:up",
+    "edge": "common.cli.roles:edge",
+    "api": "common.cli.roles:api",
+    "monitor": "common.cli.roles:monitor",
+    "migrate": "common.cli.database:migrate",
+    "doctor": "common.cli.doctor.command:doctor",
+    "audit": "common.cli.audit:audit",
+    "status": "common.cli.status:status",
+    "backup": "common.cli.backup:backup",
+    "restore": "common.cli.backup:restore",
+    "token": "common.cli.applications:token",
+    "app": "common.cli.applications:app",
+    "domain": "common.cli.domains:app",
+    "user": "common.cli.users:app",
+    "organisation": "common.cli.organisations:app",
+    "alarms": "common.cli.alarms:app",
+    "certificate": "common.cli.certificates:app",
+    "master-key": "common.cli.master_key:app",
+    "service": "common.cli.service.command:app",
+}
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
 
 
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each imported and built when it is asked for: a process runs one of them."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._built:
+            self._built[name] = _build(name, _COMMANDS[name])
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+def _build(name: str, place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        return typer.main.get_command(alone)
+    group = typer.main.get_group(found)
+    group.name = name  # the help lists it
+    return group
+
+
 class _Root(TyperGroup):
-    """Reports an invalid argument with our message alone, without the library's prefix."""
+    """Builds only the command that is run, and reports an invalid argument with our message alone, without the
+    library's prefix."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast("MutableMapping[str, Any]", _Commands())
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -52,26 +96,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("up")(up.up)
-app.command("edge")(roles.edge)
-app.command("api")(roles.api)
-app.command("monitor")(roles.monitor)
-app.command("migrate")(database.migrate)
-app.command("doctor")(doctor)
-app.command("audit")(audit.audit)
-app.command("status")(status.status)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.command("token")(applications.token)
-app.add_typer(applications.app, name="app")
-app.add_typer(domains.app, name="domain")
-app.add_typer(users.app, name="user")
-app.add_typer(organisations.app, name="organisation")
-app.add_typer(alarms.app, name="alarms")
-app.add_typer(certificates.app, name="certificate")
-app.add_typer(master_key.app, name="master-key")
-app.add_typer(service.app, name="service")
 
 
 def _print_version(is_asked: bool) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from common.processes import role_argv
-
 
 def edge() -> None:
     """Run the proxy: it serves domains, from its own copy when the database is away."""
@@ -23,5 +21,7 @@ def monitor() -> None:
 
 
 def _become(role: str) -> None:
+    from common.processes import role_argv
+
     argv = role_argv(role)
     os.execv(argv[0], argv)  # noqa: S606 - the same process, so that its parent's signals reach the role
