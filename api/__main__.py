@@ -12,9 +12,11 @@ from common.addresses import own_policy
 from common.admin_listener import check_database, serving_admin
 from common.clock import SystemClock
 from common.db.address import resolve_dsn
-from common.db.pool import open_pool
+from common.db.pool import Database, open_pool
 from common.db.start import check_start
 from common.dns import Resolver
+from common.machine_metrics import measure_machine
+from common.metrics import Family
 from common.names import load_public_suffixes
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import load_keyring
@@ -39,12 +41,19 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         async with (
             serving(app, settings.api_listen, settings.api_trusted_proxies),
             serving_admin(
-                settings.api_admin, "FRONTAGE_API_ADMIN", partial(check_database, database), counters.families
+                settings.api_admin,
+                "FRONTAGE_API_ADMIN",
+                partial(check_database, database),
+                partial(_measure, settings, database, counters),
             ),
         ):
             settle_garbage_collector()
             announce_ready()
             await stop.wait()
+
+
+async def _measure(settings: Settings, database: Database, counters: Counters) -> list[Family]:
+    return [*counters.families(), *database.families(), *measure_machine(settings.state_dir)]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from common.db.schema import check_schema
 from common.errors import DatabaseUnavailable, OperatorError
 from common.exposition import CONTENT_TYPE, render
 from common.listen_errors import cannot_listen
+from common.machine_metrics import LoopLag
 from common.metrics import Family
 from common.settings import HostPort
 
@@ -40,7 +41,7 @@ class Readiness:
 
 
 CheckReadiness = Callable[[], Awaitable[Readiness]]
-Measure = Callable[[], Iterable[Family]]
+Measure = Callable[[], Awaitable[Iterable[Family]]]
 
 
 @asynccontextmanager
@@ -56,8 +57,14 @@ async def serving_admin(
     if listen is None:
         yield None
         return
-    runner = web.AppRunner(build_admin_app(check, measure), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    lag = LoopLag()
+
+    async def measure_all() -> list[Family]:
+        return [*await measure(), *lag.families()]
+
+    runner = web.AppRunner(build_admin_app(check, measure_all), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
+    sampling = asyncio.create_task(lag.run(), name="loop lag")
     try:
         try:
             await web.TCPSite(runner, *listen).start()
@@ -65,6 +72,9 @@ async def serving_admin(
             raise cannot_listen(listen, variable, error) from error
         yield HostPort(*runner.addresses[0][:2])
     finally:
+        sampling.cancel()
+        with suppress(asyncio.CancelledError):
+            await sampling
         await runner.cleanup()
 
 
@@ -82,7 +92,7 @@ def build_admin_app(check: CheckReadiness, measure: Measure) -> web.Application:
         return _json(200 if readiness.is_ready else 503, {"message": message, **readiness.details})
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=render(measure(), with_process=True), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=render(await measure(), with_process=True), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
     app.router.add_get("/healthz", healthz)

@@ -28,7 +28,6 @@ from common.domain_claims import DomainClaims
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.logs import get_logger
-from common.metrics import Family
 from common.names import load_public_suffixes
 from common.ownership import OwnNames
 from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
@@ -47,6 +46,7 @@ from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import Steps
 from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.lease import Lease
+from monitor.measurements import Measurements
 from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.restarts import restart_on_failure
 from monitor.retention import Retention
@@ -111,10 +111,10 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         lease = Lease(dsn, authority, lambda: stopped)
         work["lease"] = lease.run
         await lease.report(database)  # a monitor that is ready is known to run
-        measure = partial(_measure, runners, retention)
+        measurements = Measurements(settings, database, runners, retention, lease, stopped)
         check_readiness = partial(_check_readiness, database, stopped)
         await opened.enter_async_context(
-            serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", check_readiness, measure)
+            serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", check_readiness, measurements.measure)
         )
         async with asyncio.TaskGroup() as tasks:
             roots = [
@@ -233,12 +233,6 @@ def _flows(
         settings.base_url,
     )
     return make_flow_runner(database, steps, random)
-
-
-def _measure(runners: Mapping[str, Runner[Any]], retention: Retention) -> list[Family]:
-    held: dict[tuple[str, ...], list[float]] = {(name,): [runner.held] for name, runner in runners.items()}
-    claims = Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held)
-    return [claims, *retention.families()]
 
 
 def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
@@ -36,6 +37,12 @@ class Lease:
         self._issuer = issuer
         self._stopped = stopped
         self._patience = patience
+        self._renewed_at = time.monotonic()
+
+    @property
+    def age_seconds(self) -> float:
+        """Since it was last renewed, or this object made."""
+        return time.monotonic() - self._renewed_at
 
     async def report(self, database: Database) -> None:
         """Raises: `DatabaseUnavailable`."""
@@ -68,6 +75,7 @@ class Lease:
 
     async def _report(self, connection: Connection) -> None:
         await monitor_nodes.report(connection, self.node_id, self._host, self._issuer, self._stopped())
+        self._renewed_at = time.monotonic()
 
     async def _end(self) -> None:
         with suppress(DatabaseUnavailable, TimeoutError):

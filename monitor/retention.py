@@ -17,7 +17,7 @@ from common.db.pool import Database
 from common.db.retention import STEPS, Step, oldest_seconds
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
-from common.metrics import Family, Kind, Labels
+from common.metrics import Family, Labels
 
 _log = get_logger("monitor.retention")
 
@@ -72,30 +72,40 @@ class Retention:
         """Measurements, by step."""
         progress = self._progress
         return [
-            _family(
+            Family(
                 "frontage_retention_rows_erased",
                 "Rows erased.",
                 "counter",
-                [(p, float(p.rows_erased)) for p in progress],
+                ("step",),
+                samples=_by_step((p, p.rows_erased) for p in progress),
             ),
-            _family("frontage_retention_seconds", "Time spent erasing.", "counter", [(p, p.seconds) for p in progress]),
-            _family(
+            Family(
+                "frontage_retention_seconds",
+                "Time spent erasing.",
+                "counter",
+                ("step",),
+                samples=_by_step((p, p.seconds) for p in progress),
+            ),
+            Family(
                 "frontage_retention_failures",
                 "Sweeps in which the step failed.",
                 "counter",
-                [(p, float(p.failures)) for p in progress],
+                ("step",),
+                samples=_by_step((p, p.failures) for p in progress),
             ),
-            _family(
+            Family(
                 "frontage_retention_last_success_timestamp_seconds",
                 "When the step last had nothing left to erase.",
                 "gauge",
-                [(p, p.last_success_at) for p in progress],
+                ("step",),
+                samples=_by_step((p, p.last_success_at) for p in progress),
             ),
-            _family(
+            Family(
                 "frontage_retention_oldest_row_seconds",
                 "Age of the oldest row the step looks after.",
                 "gauge",
-                [(p, p.oldest_seconds) for p in progress],
+                ("step",),
+                samples=_by_step((p, p.oldest_seconds) for p in progress),
             ),
         ]
 
@@ -164,6 +174,5 @@ class _StepSweep:
         self._progress.seconds += seconds
 
 
-def _family(name: str, help_text: str, kind: Kind, values: Iterable[tuple[Progress, float | None]]) -> Family:
-    samples: dict[Labels, list[float]] = {(each.step.name,): [value] for each, value in values if value is not None}
-    return Family(name, help_text, kind, ("step",), samples=samples)
+def _by_step(values: Iterable[tuple[Progress, float | None]]) -> dict[Labels, list[float]]:
+    return {(each.step.name,): [float(value)] for each, value in values if value is not None}

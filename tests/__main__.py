@@ -27,6 +27,7 @@ DEBIAN_PACKAGES = {
     "pebble": "pebble",
     "pgbouncer": "pgbouncer",
     "php-cli": "php",
+    "prometheus": "promtool",
     "unbound": "unbound",
 }
 SOME_FAILED = 1  # pytest's status when it came to its end; any other is an accident

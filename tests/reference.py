@@ -15,6 +15,7 @@ from typer.core import TyperArgument, TyperGroup
 
 from api.sdk.assets import VERSION, integrity, load_assets
 from common.cli.__main__ import app
+from common.cli.metrics.alerts import ALERTS
 from edge.http import error_responses
 from edge.http.error_responses import ErrorResponse
 from tests.api_page import api_page
@@ -24,7 +25,11 @@ HANDBOOK = Path(ROOT) / "api/handbook"
 EDGE_CODES = "<!-- edge codes -->\n"
 INTEGRITY = "<!-- integrity -->\n"
 AFTER_INTEGRITY = "On a page with a Content Security Policy"
-_MAKERS = ("Family", "Family.of", "_family")  # name, help, kind, labels
+_ALERTS = """\
+`frontage metrics alerts > frontage.rules.yml` writes these rules; Prometheus loads the file (`rule_files:`) and
+scrapes each role's admin port (`EDGE_ADMIN`, `API_ADMIN`, `MONITOR_ADMIN`). `frontage metrics dashboard` prints a
+dashboard that Grafana imports. Set `FRONTAGE_PUBLIC_URL` when you run them: each alert links to this handbook there."""
+_MAKERS = ("Family", "Family.of")  # name, help, kind, labels
 _ROLES = ("edge", "api", "monitor", "common")
 
 
@@ -70,13 +75,13 @@ def metrics() -> str:
     """The page of all metrics, as the roles' admin ports show them."""
     lines = ["# Metrics", "", "At `/metrics` of each role's admin port, in Prometheus' text format.", ""]
     lines += ["| metric | kind | labels | |", "|---|---|---|---|"]
-    for name, (kind, labels, words) in sorted(_families().items()):
+    for name, (kind, labels, words) in sorted(metric_families().items()):
         shown = name + "_total" if kind == "counter" else name
         lines.append(f"| `{shown}` | {kind} | {', '.join(f'`{each}`' for each in labels)} | {_cell(words)} |")
     return "\n".join(lines) + "\n"
 
 
-def _families() -> Mapping[str, tuple[str, tuple[str, ...], str]]:
+def metric_families() -> Mapping[str, tuple[str, tuple[str, ...], str]]:
     """Kind, labels and help of each `Family` that a role makes under a name of its own, by name."""
     found = {}
     for path in (path for role in _ROLES for path in (Path(ROOT) / role).rglob("*.py")):
@@ -94,6 +99,16 @@ def _constant(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except ValueError:
         return None
+
+
+def alerts() -> str:
+    """The page of the rules that `frontage metrics alerts` prints."""
+    lines = ["# Alerts", "", f"{_ALERTS}", "", "| alert | what it means | what to do | more |", "|---|---|---|---|"]
+    for each in ALERTS:
+        title = (HANDBOOK / f"{each.page}.md").read_text("utf-8").splitlines()[0].removeprefix("# ")
+        more = f"[{title}]({each.page}.md)"
+        lines.append(f"| `{each.name}` ({each.severity}) | {_cell(each.meaning)} | {_cell(each.remedy)} | {more} |")
+    return "\n".join(lines) + "\n"
 
 
 def edge_codes() -> str:
@@ -124,6 +139,7 @@ def generated() -> Mapping[Path, str]:
     modal = HANDBOOK / "modal.md"
     head, _, rest = modal.read_text("utf-8").partition(INTEGRITY)
     return {
+        HANDBOOK / "alerts.md": alerts(),
         HANDBOOK / "api.md": api_page(),
         HANDBOOK / "commands.md": commands(),
         HANDBOOK / "metrics.md": metrics(),

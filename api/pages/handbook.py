@@ -38,7 +38,7 @@ CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "security",
             "figures",
         ),
-        "Reference": ("api", "settings", "commands", "metrics", "errors"),
+        "Reference": ("api", "settings", "commands", "metrics", "alerts", "errors"),
     }
 )
 """The pages in the order in which they are read, under their headings."""

@@ -38,6 +38,7 @@ _COMMANDS = {
     "certificate": "common.cli.certificates:app",
     "master-key": "common.cli.master_key:app",
     "service": "common.cli.service.command:app",
+    "metrics": "common.cli.metrics.command:app",
 }
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."

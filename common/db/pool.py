@@ -30,6 +30,7 @@ from common.db.session import (
     unavailable,
 )
 from common.errors import DatabaseUnavailable, OperatorError
+from common.metrics import Family
 
 __all__ = ["Connection", "Database", "Patience", "open_pool", "refuse_transaction_pooler"]
 
@@ -46,6 +47,7 @@ class Database:
         self._application_name = application_name
         self._patience = patience
         self._is_tried = False
+        self._waiting = 0
         self._trying = asyncio.Lock()
         self._pool = asyncpg.Pool(
             dsn,
@@ -101,7 +103,23 @@ class Database:
     async def _drain(self) -> None:
         await self._pool.close()
 
+    def families(self) -> list[Family]:
+        """Measurements: how many connections there may be, are in use, and are waited for."""
+        in_use = self._pool.get_size() - self._pool.get_idle_size()
+        return [
+            Family.of("frontage_pool_size", "Most connections to Postgres.", "gauge", self._pool.get_max_size()),
+            Family.of("frontage_pool_in_use", "Connections to Postgres in use.", "gauge", in_use),
+            Family.of("frontage_pool_waiting", "Tasks that wait for a connection.", "gauge", self._waiting),
+        ]
+
     async def _acquire(self) -> PoolConnectionProxy[asyncpg.Record]:
+        self._waiting += 1
+        try:
+            return await self._acquire_now()
+        finally:
+            self._waiting -= 1
+
+    async def _acquire_now(self) -> PoolConnectionProxy[asyncpg.Record]:
         try:
             return await self._pool.acquire(timeout=self._patience.acquire_seconds)
         except (DatabaseUnavailable, OperatorError):

@@ -34,6 +34,9 @@ _QUEUES = {
 _SPANS = ((None, 0), (0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, 60), (60, None))
 """Days left of a certificate: from, and up to."""
 
+_NEGLECTED_DAYS = (0, 1, 3, 7)
+_MOST_NEGLECTED = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -133,6 +136,21 @@ class Status:
         if expired:
             found.append(f"{expired} certificates in service have expired.")
         return found
+
+
+async def count_unrenewed(connection: Connection) -> dict[int, int]:
+    """By days: the certificates that end within so many days, of domains whose DNS still leads here. Counts stop at
+    `_MOST_NEGLECTED`."""
+    return {
+        days: await connection.fetchval(
+            "select count(*) from (select from certificates c where c.released_at is null"
+            " and c.not_after <= now() + make_interval(days => $1) and exists"
+            " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
+            days,
+            _MOST_NEGLECTED,
+        )
+        for days in _NEGLECTED_DAYS
+    }
 
 
 async def read_status(connection: Connection, limits: Limits) -> Status:

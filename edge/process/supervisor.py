@@ -17,6 +17,7 @@ from itertools import islice, zip_longest
 
 from common.errors import OperatorError
 from common.logs import get_logger
+from common.machine_metrics import measure_machine
 from common.metrics import Aggregate, Family
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import Settings
@@ -289,7 +290,7 @@ class Supervisor:
         ]
         if self._active_role.replica:
             own += _replica_families(self._active_role.replica)
-        return [*own, *self._measured.families()]
+        return [*own, *measure_machine(self._settings.state_dir), *self._measured.families()]
 
 
 def merge_failing(reports: Iterable[list[FailingOrigin]]) -> tuple[FailingOrigin, ...]:

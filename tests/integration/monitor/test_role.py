@@ -57,7 +57,20 @@ async def test_the_admin_listener_reports_readiness_and_metrics(dsn: str, tmp_pa
             async with session.get(f"http://{admin}{path}") as response:
                 assert response.status == 200
         async with session.get(f"http://{admin}/metrics") as response:
-            assert 'frontage_monitor_claims_held{work="deliveries"} 0.0' in await response.text()
+            shown = (await response.text()).splitlines()
+        for line in (
+            'frontage_monitor_claims_held{work="deliveries"} 0.0',
+            "frontage_monitor_work_stopped 0.0",
+            "frontage_database_reachable 1.0",
+            'frontage_monitors{state="running"} 1.0',
+            'frontage_edges{state="serving"} 0.0',
+            'frontage_due{work="certificate orders"} 0.0',
+            'frontage_certificates_unrenewed{within_days="3"} 0.0',
+            "frontage_pool_waiting 0.0",
+        ):
+            assert line in shown
+        for name in ("frontage_disk_free_bytes", "frontage_clock_timestamp_seconds", "frontage_loop_lag_seconds"):
+            assert any(line.startswith(f"{name} ") for line in shown)
 
 
 async def test_monitors_issue_what_is_notified_and_stop_cleanly(database: Database, dsn: str, tmp_path: Path) -> None:

@@ -1,0 +1,273 @@
+"""The alerts an operator needs, and the file of rules that Prometheus loads. Pure.
+
+A rule about the installation takes the `max` over monitors, which all show the same. A test compares every metric and
+label named here with those that the roles show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Severity = Literal["critical", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """`lasting`: how long `expression` holds before the alert fires, as Prometheus writes it. `meaning` and `remedy`
+    are for the operator, a sentence or two each; `page` is the handbook's page with more."""
+
+    name: str
+    severity: Severity
+    expression: str
+    lasting: str
+    meaning: str
+    remedy: str
+    page: str
+
+
+ALERTS: Final = (
+    Alert(
+        "FrontageNoEdgeServes",
+        "critical",
+        'max(frontage_edges{state="serving"}) < 1',
+        "1m",
+        "No edge holds a lease and follows the database: domains are served from old copies, or not at all.",
+        "Run `frontage status`; start `frontage edge`, or see the edges' logs.",
+        "running",
+    ),
+    Alert(
+        "FrontageEdgeLost",
+        "warning",
+        'max(frontage_edges{state="gone"}) > 0',
+        "1m",
+        "An edge has stopped without ending its lease.",
+        "See its machine and its log. A machine that was removed is forgotten after a day.",
+        "running",
+    ),
+    Alert(
+        "FrontageReplicaLags",
+        "critical",
+        "frontage_edge_replica_age_seconds > 60",
+        "2m",
+        "An edge serves from a copy older than a minute: new domains and certificates do not reach it.",
+        "See whether it reaches Postgres, and what `/readyz` of its admin port gives as the reason.",
+        "observing",
+    ),
+    Alert(
+        "FrontageHeldCopy",
+        "critical",
+        "frontage_edge_replica_held_copy == 1",
+        "1m",
+        "An edge holds back a copy that would remove many routes, and goes on serving the old ones.",
+        "Restore the database, or accept the copy: `curl -X POST 127.0.0.1:9180/replica/accept` on that machine.",
+        "running",
+    ),
+    Alert(
+        "FrontageUpgradeFailed",
+        "warning",
+        "frontage_edge_failed_upgrade == 1",
+        "0m",
+        "An edge's new version did not start; the old one serves on.",
+        "Read `failed_upgrade` in `/readyz` of its admin port, put that right, and upgrade again.",
+        "upgrading",
+    ),
+    Alert(
+        "FrontageWorkersDie",
+        "warning",
+        "increase(frontage_edge_worker_failures_total[15m]) > 2",
+        "0m",
+        "An edge's workers end unexpectedly and are started again; what they served was cut.",
+        "See its log for the exit reports, and the machine's memory.",
+        "observing",
+    ),
+    Alert(
+        "FrontageNoMonitor",
+        "critical",
+        'max(frontage_monitors{state="running"}) < 1 or absent(frontage_database_reachable)',
+        "2m",
+        "No monitor runs, or none is scraped: no certificate is issued, no record is checked, no webhook is sent.",
+        "Start `frontage monitor`, or see its log.",
+        "running",
+    ),
+    Alert(
+        "FrontageMonitorLeaseLost",
+        "critical",
+        "frontage_monitor_lease_age_seconds > 10",
+        "1m",
+        "A monitor has not renewed its lease: it does not reach the database, or is frozen.",
+        "See its log, and whether Postgres answers it.",
+        "running",
+    ),
+    Alert(
+        "FrontageWorkStopped",
+        "critical",
+        "frontage_monitor_work_stopped > 0",
+        "1m",
+        "A kind of a monitor's work has failed and does not run.",
+        "`frontage doctor` names it; its log has the reason. A schema newer than the monitor needs an upgrade.",
+        "upgrading",
+    ),
+    Alert(
+        "FrontageDatabaseAway",
+        "critical",
+        "frontage_database_reachable == 0",
+        "1m",
+        "A monitor does not reach Postgres. Edges serve from their copies; nothing can be changed.",
+        "See Postgres, its connections and its disk; run `frontage doctor`.",
+        "running",
+    ),
+    Alert(
+        "FrontageWorkOverdue",
+        "warning",
+        "max by (work) (frontage_due_oldest_seconds) > 300",
+        "5m",
+        "Work has been due for more than five minutes: the monitors do not keep up, or it is not done at all.",
+        "Run `frontage status`; start more monitors, or see their logs.",
+        "running",
+    ),
+    Alert(
+        "FrontageCertificatesEnd",
+        "critical",
+        'max(frontage_certificates_unrenewed{within_days="3"}) > 0',
+        "6h",
+        "Certificates of domains whose DNS leads here end within three days, and are not renewed.",
+        "`frontage status` groups the orders that fail; `frontage certificate show DOMAIN` has the last error of one.",
+        "certificates",
+    ),
+    Alert(
+        "FrontageCaLimitShort",
+        "warning",
+        "max by (issuer, limit) (frontage_ca_limit_used_ratio) > 0.9",
+        "10m",
+        "A limit of the certificate authority is nearly used up: orders will wait.",
+        "`frontage certificate limits` prints when there is room again; ask the authority for more, or add another.",
+        "certificates",
+    ),
+    Alert(
+        "FrontageOrdersFail",
+        "warning",
+        "max by (reason) (frontage_orders_failing) > 10",
+        "30m",
+        "Many certificate orders fail for one reason.",
+        "Read the reason; `frontage certificate show DOMAIN` has the whole of it for one of them.",
+        "certificates",
+    ),
+    Alert(
+        "FrontageDeliveriesFail",
+        "warning",
+        'max(frontage_webhook_endpoints{state="failing"}) > 5',
+        "30m",
+        "Several webhook endpoints do not take deliveries.",
+        "One endpoint is its application's fault, several may be ours: see whether monitors reach the internet.",
+        "webhooks",
+    ),
+    Alert(
+        "FrontageChecksUnhealthy",
+        "warning",
+        "max(frontage_checks_healthy) == 0",
+        "5m",
+        "DNS checks fail on our side, so no alarm is sent.",
+        "See whether monitors reach name servers; `frontage alarms show` has the reason.",
+        "monitor",
+    ),
+    Alert(
+        "FrontageAlarmsHeld",
+        "warning",
+        "max(frontage_alarms_held) > 0",
+        "5m",
+        "So many domains changed at once that their alarms are held back.",
+        "See whether the change is real, then `frontage alarms release`.",
+        "monitor",
+    ),
+    Alert(
+        "FrontageOriginErrors",
+        "warning",
+        'sum by (instance) (rate(frontage_edge_exchanges_total{status=~"5.."}[10m]))'
+        " > 0.05 * sum by (instance) (rate(frontage_edge_exchanges_total[10m]))",
+        "10m",
+        "More than one response in twenty of an edge is a 5xx, of origins or of our own.",
+        "`frontage_edge_refusals_total` by `code` has our own; the access log names the domains and the reasons.",
+        "troubleshooting",
+    ),
+    Alert(
+        "FrontageOriginsUnreachable",
+        "warning",
+        "sum by (code) (rate(frontage_edge_refusals_total"
+        '{code=~"origin_down|origin_slow|origin_unreachable|origin_invalid"}[10m])) > 1',
+        "10m",
+        "Requests fail since origins do not answer, more than one a second.",
+        "The access log names the domains; the diagnosis of a domain has the origin's state.",
+        "origins",
+    ),
+    Alert(
+        "FrontageApiErrors",
+        "warning",
+        'sum by (route) (rate(frontage_api_requests_total{status=~"500|503|504"}[10m])) > 0.1',
+        "10m",
+        "The API fails on its own account.",
+        "Its log has a line with the request's id for each; see also whether Postgres is reached.",
+        "observing",
+    ),
+    Alert(
+        "FrontagePoolExhausted",
+        "warning",
+        "frontage_pool_waiting > 0",
+        "2m",
+        "Work waits for connections to Postgres: all of a process are in use.",
+        "Look for slow statements in Postgres (`pg_stat_activity`), or start one more of the role.",
+        "running",
+    ),
+    Alert(
+        "FrontageLoopLags",
+        "warning",
+        "frontage_loop_lag_seconds > 1",
+        "5m",
+        "A process is late with everything it does: its machine is overloaded, or swaps.",
+        "See the machine's CPU and memory.",
+        "observing",
+    ),
+    Alert(
+        "FrontageDiskFull",
+        "critical",
+        "frontage_disk_free_bytes / frontage_disk_size_bytes < 0.1",
+        "5m",
+        "The disk of a state directory is nearly full: an edge would stop following the database.",
+        "Free space, or enlarge it.",
+        "running",
+    ),
+    Alert(
+        "FrontageClockWrong",
+        "critical",
+        "abs(frontage_clock_timestamp_seconds - timestamp(frontage_clock_timestamp_seconds)) > 2",
+        "5m",
+        "A machine's clock differs from that of Prometheus: tokens, certificates and DNSSEC go wrong.",
+        "`frontage doctor` shows which clock is wrong; keep it set by NTP (`timedatectl set-ntp true`).",
+        "running",
+    ),
+)
+
+
+def rules(handbook: str) -> str:
+    """The file of rules, in YAML. `handbook` is the address below which its pages lie."""
+    return "\n".join(_lines(handbook)) + "\n"
+
+
+def _lines(handbook: str) -> Iterator[str]:
+    """Scalars are written as JSON strings, which YAML reads alike."""
+    yield "# Printed by `frontage metrics alerts`."
+    yield "groups:"
+    yield "  - name: frontage"
+    yield "    rules:"
+    for alert in ALERTS:
+        yield f"      - alert: {alert.name}"
+        yield f"        expr: {json.dumps(alert.expression)}"
+        yield f"        for: {alert.lasting}"
+        yield "        labels:"
+        yield f"          severity: {alert.severity}"
+        yield "        annotations:"
+        yield f"          summary: {json.dumps(alert.meaning)}"
+        yield f"          description: {json.dumps(f'{alert.meaning} {alert.remedy}')}"
+        yield f"          runbook_url: {json.dumps(f'{handbook}/{alert.page}')}"

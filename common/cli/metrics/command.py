@@ -1,0 +1,26 @@
+"""`frontage metrics alerts` and `frontage metrics dashboard`."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+app = typer.Typer(help="Rules for Prometheus and charts for Grafana.", no_args_is_help=True)
+
+
+@app.command()
+def alerts() -> None:
+    """Print alerting rules for Prometheus; each links to this handbook below PUBLIC_URL."""
+    from common.cli.metrics.alerts import rules
+    from common.settings import load
+
+    typer.echo(rules(f"{load(os.environ).base_url}/docs"), nl=False)
+
+
+@app.command()
+def dashboard() -> None:
+    """Print a dashboard for Grafana to import."""
+    from common.cli.metrics.dashboard import dashboard as definition
+
+    typer.echo(definition(), nl=False)

@@ -1,0 +1,174 @@
+"""What the monitor's admin port measures: its own work, and the state of the whole installation as Postgres has it.
+
+Every monitor shows the same figures of the installation, so rules take their `max`, never their sum. While Postgres
+cannot be asked they are left out, instead of shown as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from common.claims import Runner
+from common.db.ca_ledger import Limits
+from common.db.pool import Database
+from common.db.status import Status, count_unrenewed, read_status
+from common.errors import DatabaseUnavailable
+from common.machine_metrics import measure_machine
+from common.metrics import Family, Labels
+from common.settings import Settings
+from monitor.lease import Lease
+from monitor.retention import Retention
+
+_EDGE_STATES = ("serving", "held", "stuck", "unusable", "gone")
+_LONGEST_REASON = 120
+_PARTICULAR = re.compile(r"(?:[\w*-]+\.)+[\w-]+|https?://\S+|\d+")
+"""Names, addresses and numbers: what differs from domain to domain in the words of one failure."""
+
+
+class Measurements:
+    """One a monitor, made by its ``__main__``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        runners: Mapping[str, Runner[Any]],
+        retention: Retention,
+        lease: Lease,
+        stopped: Collection[str],
+    ) -> None:
+        """`stopped`: the work that has failed and is not running, as it is at any time."""
+        self._settings = settings
+        self._database = database
+        self._runners = runners
+        self._retention = retention
+        self._lease = lease
+        self._stopped = stopped
+
+    async def measure(self) -> list[Family]:
+        held: dict[Labels, list[float]] = {(name,): [runner.held] for name, runner in self._runners.items()}
+        return [
+            Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held),
+            Family.of("frontage_monitor_work_stopped", "Kinds of work that do not run.", "gauge", len(self._stopped)),
+            Family.of(
+                "frontage_monitor_lease_age_seconds",
+                "Since this monitor's lease was renewed.",
+                "gauge",
+                self._lease.age_seconds,
+            ),
+            *self._retention.families(),
+            *self._database.families(),
+            *measure_machine(self._settings.state_dir),
+            *await self._measure_installation(),
+        ]
+
+    async def _measure_installation(self) -> list[Family]:
+        try:
+            async with self._database.connection() as connection:
+                status = await read_status(connection, Limits.of(self._settings))
+                unrenewed = await count_unrenewed(connection)
+        except DatabaseUnavailable:
+            return [_reachable(is_reachable=False)]
+        return [_reachable(is_reachable=True), *_of_status(status), _unrenewed(unrenewed)]
+
+
+def _reachable(*, is_reachable: bool) -> Family:
+    return Family.of("frontage_database_reachable", "Whether Postgres answers a monitor.", "gauge", is_reachable)
+
+
+def _unrenewed(counts: Mapping[int, int]) -> Family:
+    samples: dict[Labels, list[float]] = {(str(days),): [count] for days, count in counts.items()}
+    return Family(
+        "frontage_certificates_unrenewed",
+        "Certificates of domains led here that end within so many days.",
+        "gauge",
+        ("within_days",),
+        samples=samples,
+    )
+
+
+def _of_status(status: Status) -> list[Family]:
+    edges = Counter(each.node.condition.state if each.is_alive else "gone" for each in status.edges)
+    monitors = Counter("running" if each.is_alive else "ended" for each in status.monitors)
+    behind = max((each.behind for each in status.edges if each.is_alive), default=0)
+    endpoints = {"failing": status.endpoints_failing, "disabled": status.endpoints_disabled}
+    return [
+        Family("frontage_edges", "Edges of the last day.", "gauge", ("state",), samples=_samples(edges, _EDGE_STATES)),
+        Family.of("frontage_edges_behind_changes", "Changes the slowest edge has to apply.", "gauge", behind),
+        Family.of("frontage_feed_version", "Version of the change feed.", "gauge", status.feed_version),
+        Family(
+            "frontage_monitors",
+            "Monitors of the last day.",
+            "gauge",
+            ("state",),
+            samples=_samples(monitors, ("running", "ended")),
+        ),
+        Family.of("frontage_checks_healthy", "Whether DNS checks work.", "gauge", status.checks.is_healthy),
+        Family.of("frontage_alarms_held", "Domains whose alarms are held back.", "gauge", status.alarms_held),
+        Family(
+            "frontage_due",
+            "Work that is due.",
+            "gauge",
+            ("work",),
+            samples={(q.name,): [q.count] for q in status.queues},
+        ),
+        Family(
+            "frontage_due_oldest_seconds",
+            "How long the first of it has been due.",
+            "gauge",
+            ("work",),
+            samples={(queue.name,): [max(0.0, queue.oldest_seconds or 0.0)] for queue in status.queues},
+        ),
+        Family(
+            "frontage_certificates",
+            "Certificates in service, by days left.",
+            "gauge",
+            ("days_left",),
+            samples={(each.label.replace("–", "-"),): [each.count] for each in status.certificates},
+        ),
+        Family(
+            "frontage_ca_limit_used_ratio",
+            "Part of a CA's limit that is used, by the name that uses most.",
+            "gauge",
+            ("issuer", "limit"),
+            samples=_used(status),
+        ),
+        Family(
+            "frontage_orders_failing",
+            "Certificate orders whose last attempt failed, by reason.",
+            "gauge",
+            ("reason",),
+            samples=_reasons(status),
+        ),
+        Family(
+            "frontage_webhook_endpoints",
+            "Webhook endpoints that do not take deliveries.",
+            "gauge",
+            ("state",),
+            samples=_samples(endpoints, endpoints),
+        ),
+    ]
+
+
+def _samples(counts: Mapping[str, int], states: Collection[str]) -> dict[Labels, list[float]]:
+    """Of every state, also without any: a rule must find the zero."""
+    return {(state,): [counts.get(state, 0)] for state in states}
+
+
+def _used(status: Status) -> dict[Labels, list[float]]:
+    used: dict[Labels, list[float]] = {}
+    for each in status.ledger:
+        ratio = each.used / each.most
+        used[each.issuer, each.limit] = [max(ratio, *used.get((each.issuer, each.limit), [0.0]))]
+    return used
+
+
+def _reasons(status: Status) -> dict[Labels, list[float]]:
+    """Without what is particular to a domain, so that the number of label values stays small."""
+    reasons: Counter[str] = Counter()
+    for each in status.failing_orders:
+        reasons[_PARTICULAR.sub("…", each.reason)[:_LONGEST_REASON]] += each.count
+    return {(reason,): [count] for reason, count in reasons.items()}
