@@ -10,9 +10,10 @@ Words
     evidence        which server answered what, and when
 
 ``questions`` has the words as types. ``resolvers`` asks resolvers for one task, ``shared_resolvers`` for thousands of
-checks at once; both do so by ``channels`` (c-ares). ``authority`` finds and asks a zone's own servers, by ``direct``
-(dnspython), and reads what they answer by ``replies``; ``authoritative`` makes one answer of theirs and follows chains
-through zones. ``evidence`` keeps what was answered. Nothing here remembers an answer beyond its task.
+checks at once; both do so by ``channels`` (c-ares). ``authority`` finds and asks a zone's own servers, by ``direct``,
+which has ``question_sockets``, and reads the usual answer by ``wire`` and any other by ``replies`` (dnspython);
+``authoritative`` makes one answer of theirs and follows chains through zones. ``evidence`` keeps what was answered.
+Nothing here remembers an answer beyond its task, except ``delegations``, which no loss is decided by.
 """
 
 from common.dns.authoritative import Authoritative

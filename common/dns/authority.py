@@ -8,7 +8,7 @@ Each address comes from outside: it is checked against the address policy, and i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from typing import TypeAlias
 
 from common.addresses import AddressPolicy
+from common.dns.delegations import Delegation
 from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome
 from common.dns.replies import Referral, Reply, is_below, read_authoritative
@@ -30,8 +31,8 @@ _MOST_AT_ONCE = 256  # each is a socket
 _MOST_NAMES = 6
 _MOST_REFERRALS = 8
 
-Resolve: TypeAlias = Callable[[str, RecordType], Awaitable[tuple[str, ...]]]
-"""The values of a name, as a resolver has them; none where no resolver knows any."""
+Resolve: TypeAlias = Callable[[str, RecordType], Awaitable[Answer]]
+"""A resolver's answer about a name; without values where no resolver knows any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +67,21 @@ class Authority:
         most_servers: int = MOST_SERVERS,
         at_once: int = MOST_SERVERS,
         from_parent: bool = False,
+        delegation: Delegation | None = None,
     ) -> list[ServerAnswer]:
         """The answers of the servers of the zone that `name` is in, those that could not be asked included.
 
         `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
         than the first useful reply count as not asked, and only `at_once` servers are asked at first: the next ones
         when those have no useful reply within that time. `from_parent`: where `name` is the apex of a zone, those of
-        the zone above are asked, which know its delegation. Empty if no server can be found.
+        the zone above are asked, which know its delegation. With `delegation`, the search begins there. Empty if no
+        server can be found.
         """
         ask = ask or self.ask_server
-        zone, servers = await self._nearest(name.partition(".")[2] if from_parent else name, resolve)
+        if delegation is None:
+            begin = name.partition(".")[2] if from_parent else name
+            delegation = await self.find_nearest(begin, resolve, most_servers=most_servers)
+        zone, servers = delegation.zone, delegation.servers
         answers: list[ServerAnswer] = []
         for _ in range(_MOST_REFERRALS):
             servers = servers[:most_servers]
@@ -85,29 +91,49 @@ class Authority:
             referral = next((reply.referral for reply in replies if is_below(reply.referral, zone)), None)
             if referral is None or any(each.answer.outcome.is_known for each in answers):
                 break
-            zone, servers = referral.zone, await self._addresses(referral, resolve)
+            zone = referral.zone
+            servers, _ = await self._addresses(referral, resolve, most_servers)
         return answers
 
     async def ask_server(self, server: HostPort, name: str, kind: RecordType, *, tenant: str = "") -> Reply:
         """Without recursion. It ends within seconds. Tenants share the sockets evenly."""
         reply = await self._client.ask(server, name, kind, recursion=False, tenant=tenant)
-        return Reply(Answer(reply)) if isinstance(reply, Outcome) else read_authoritative(reply, name, kind)
+        if isinstance(reply, Outcome):
+            return Reply(Answer(reply))
+        if present := reply.read_present(kind):
+            return Reply(present)
+        message = reply.parse()
+        return read_authoritative(message, name, kind) if message else Reply(Answer(Outcome.SERVER_FAILURE))
 
-    async def _nearest(self, name: str, resolve: Resolve) -> tuple[str, list[HostPort]]:
+    async def find_nearest(self, name: str, resolve: Resolve, *, most_servers: int = MOST_SERVERS) -> Delegation:
+        """The nearest zone at or above `name` whose name servers a resolver knows, and at least so many of its servers,
+        if it has them."""
         labels = name.split(".")
         for start in range(len(labels)):
             zone = ".".join(labels[start:])
-            if names := await resolve(zone, "NS"):
-                return zone, await self._addresses(Referral(zone, names, ()), resolve)
-        return "", []
+            found = await resolve(zone, "NS")
+            if found.values:
+                servers, seconds = await self._addresses(Referral(zone, found.values, ()), resolve, most_servers)
+                return Delegation(zone, servers, min(found.ttl_seconds, seconds))
+        return Delegation("", ())
 
-    async def _addresses(self, referral: Referral, resolve: Resolve) -> list[HostPort]:
-        addresses = referral.glue
-        if not addresses:
-            found = await asyncio.gather(*(_resolve_address(name, resolve) for name in referral.names[:_MOST_NAMES]))
-            addresses = tuple(values[0] for values in found if values)
-        allowed = dict.fromkeys(address for address in addresses if self._may_ask(address))
-        return [HostPort(address, self._port) for address in allowed][:MOST_SERVERS]
+    async def _addresses(
+        self, referral: Referral, resolve: Resolve, most_servers: int
+    ) -> tuple[tuple[HostPort, ...], int]:
+        """The addresses of so many servers, or of a few more, and the seconds for which they hold."""
+        found = self._allowed(referral.glue)
+        seconds = [0] if found else []
+        names = [] if referral.glue else list(referral.names[:_MOST_NAMES])
+        while names and len(found) < most_servers:
+            asked, names = names[:most_servers], names[most_servers:]
+            answers = await asyncio.gather(*(_resolve_address(name, resolve) for name in asked))
+            found |= self._allowed(answer.values[0] for answer in answers if answer.values)
+            seconds += [answer.ttl_seconds for answer in answers if answer.values]
+        return tuple(found)[:MOST_SERVERS], min(seconds, default=0)
+
+    def _allowed(self, addresses: Iterable[str]) -> dict[HostPort, None]:
+        """Each once, in their order."""
+        return dict.fromkeys(HostPort(address, self._port) for address in addresses if self._may_ask(address))
 
     def _may_ask(self, address: str) -> bool:
         try:
@@ -117,15 +143,18 @@ class Authority:
         return True
 
 
-async def _resolve_address(name: str, resolve: Resolve) -> tuple[str, ...]:
-    return await resolve(name, "A") or await resolve(name, "AAAA")
+async def _resolve_address(name: str, resolve: Resolve) -> Answer:
+    answer = await resolve(name, "A")
+    return answer if answer.values else await resolve(name, "AAAA")
 
 
 async def _gather(
     questions: Sequence[Callable[[], Awaitable[Reply]]], grace_seconds: float | None, at_once: int
 ) -> list[Reply]:
     """The replies of the questions that were asked, the first ones, in order; one that is given up is a time-out."""
-    if grace_seconds is None or len(questions) < 2:
+    if len(questions) == 1:
+        return [await questions[0]()]
+    if grace_seconds is None or not questions:
         return await asyncio.gather(*(ask() for ask in questions))
     tasks: list[asyncio.Future[Reply]] = []
     try:

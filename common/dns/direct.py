@@ -1,57 +1,91 @@
-"""One question to one server by dnspython, which takes any name and has no cache."""
+"""One question to one server, by our own sockets: any name, and no cache."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from functools import partial
 
-import dns.asyncquery
 import dns.exception
-import dns.flags
 import dns.message
-import dns.rcode
 
-from common.dns.questions import Outcome
+from common.dns import wire
+from common.dns.question_sockets import Encode, QuestionSockets
+from common.dns.questions import Answer, Outcome
 from common.fair_queue import FairQueue
 from common.records import RecordType
 from common.settings import HostPort
 
 _TRIES_SECONDS = (0.8, 1.6)
-_NO_EDNS = (dns.rcode.FORMERR, dns.rcode.NOTIMP)  # servers from before RFC 6891 §7, and RFC 2671 §5.3
-_PAYLOAD_BYTES = 1232  # as agreed on the DNS flag day of 2020
+
+
+@dataclass(frozen=True, slots=True)
+class DirectReply:
+    """A server's reply, not yet read beyond its head, and the query as it was sent."""
+
+    message: bytes
+    query: bytes
+
+    def read_present(self, kind: RecordType) -> Answer | None:
+        """As `wire.read_present`."""
+        return wire.read_present(self.message, self.query, kind)
+
+    def parse(self) -> dns.message.Message | None:
+        """None for what is no DNS message."""
+        try:
+            return dns.message.from_wire(self.message)
+        except dns.exception.DNSException:
+            return None
 
 
 class DirectClient:
-    """Holds no answer, and at most `most_at_once` sockets, which tenants share evenly."""
+    """Holds no answer, and has at most `most_at_once` questions open, which tenants share evenly; so it has no more
+    sockets than that."""
 
     def __init__(self, *, most_at_once: int) -> None:
         self._room = FairQueue(most_at_once)
+        self._sockets = QuestionSockets()
 
     async def ask(
         self, server: HostPort, name: str, kind: RecordType, *, recursion: bool, tenant: str = ""
-    ) -> dns.message.Message | Outcome:
+    ) -> DirectReply | Outcome:
         """The reply, or how the question ended without one. By TCP where UDP truncates it. It ends within seconds
-        from when there is a socket for it."""
-        flags = dns.flags.RD if recursion else 0
-        try:
-            query = dns.message.make_query(name, kind, flags=flags, use_edns=0, payload=_PAYLOAD_BYTES)
-        except dns.exception.DNSException:
-            return Outcome.NO_NAME  # no zone can have such a name
+        from when there is room for it."""
+        edns = True
         for seconds in _TRIES_SECONDS:
+            encode = partial(wire.encode_query, name, kind, recursion=recursion, edns=edns)
             try:
-                async with self._room.slot(tenant), asyncio.timeout(2 * seconds):
-                    reply = await _exchange(query, server, seconds)
-                if reply.rcode() not in _NO_EDNS or query.edns < 0:
-                    return reply
-                query.use_edns(False)
-            except (dns.exception.Timeout, TimeoutError):
+                async with self._room.slot(tenant):
+                    reply = await self._exchange(server, encode, seconds)
+            except TimeoutError:
                 continue
-            except (dns.exception.DNSException, OSError, EOFError):
+            except dns.exception.DNSException:
+                return Outcome.NO_NAME  # no zone can have such a name
+            except (OSError, EOFError):
                 return Outcome.SERVER_FAILURE  # the server is there, but cannot answer this question
+            if not edns or not wire.lacks_edns(reply.message):
+                return reply
+            edns = False
         return Outcome.TIMEOUT
 
+    async def _exchange(self, server: HostPort, encode: Encode, seconds: float) -> DirectReply:
+        """Raises: `TimeoutError`, `OSError`, `EOFError`, `dns.exception.DNSException`."""
+        async with asyncio.timeout(seconds):
+            query, message = await self._sockets.ask(server, encode)
+        if wire.is_truncated(message):
+            async with asyncio.timeout(seconds):
+                message = await _exchange_by_tcp(server, query)
+        return DirectReply(message, query)
 
-async def _exchange(query: dns.message.Message, server: HostPort, seconds: float) -> dns.message.Message:
-    reply, _ = await dns.asyncquery.udp_with_fallback(
-        query, server.host, timeout=seconds, port=server.port, ignore_unexpected=True
-    )
-    return reply
+
+async def _exchange_by_tcp(server: HostPort, query: bytes) -> bytes:
+    """Raises: `OSError`, `EOFError`."""
+    reader, writer = await asyncio.open_connection(server.host, server.port)
+    try:
+        writer.write(len(query).to_bytes(2) + query)
+        message = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+    finally:
+        writer.close()
+    if not wire.is_reply(message, query):
+        raise ConnectionError("the reply is to another question")
+    return message

@@ -145,8 +145,8 @@ class Pass:
         end = chain.names[-1] if chain.names else name
         return list(await asyncio.gather(*(self.ask_confirmed(end, kind) for kind in kinds)))
 
-    async def _resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
-        return (await self._ask(name, kind, name)).values
+    async def _resolve(self, name: str, kind: RecordType) -> Answer:
+        return await self._ask(name, kind, name)
 
     async def _ask(self, name: str, kind: RecordType, owner: str | None) -> Answer:
         return await self._asked.ask((name, kind, owner), partial(self._ask_servers, name, kind, owner))

@@ -4,7 +4,7 @@ c-ares caches answers as long as a channel lives (`common.dns.channels`). A chan
 more than the questions themselves (measured: 350 µs, a question 46 µs). So the checks of a moment share one channel:
 it takes each question once, a repeated question opens a new channel, and so does the first one after
 `_CHANNEL_SECONDS`. Only the name servers of a zone and their addresses, which decide nothing, may come from a shared
-answer. Names that c-ares refuses, because they are not host names, are asked by dnspython.
+answer. Names that c-ares refuses, because they are not host names, are asked by `common.dns.direct`.
 """
 
 from __future__ import annotations
@@ -116,10 +116,13 @@ class SharedResolvers:
         return answer
 
     async def ask_directly(self, server: HostPort, name: str, kind: RecordType, *, owner: str | None) -> Answer:
-        """By dnspython, which costs more, but takes every name and shows for how long the server remembers that there
+        """Without c-ares, which costs more, but takes every name and shows for how long the server remembers that there
         is nothing."""
         reply = await self._client.ask(server, name, kind, recursion=True)
-        return Answer(reply) if isinstance(reply, Outcome) else read_recursive(reply, kind, owner)
+        if isinstance(reply, Outcome):
+            return Answer(reply)
+        message = reply.parse()
+        return read_recursive(message, kind, owner) if message else Answer(Outcome.SERVER_FAILURE)
 
     async def close(self) -> None:
         """Questions still open end as time-outs."""

@@ -26,7 +26,8 @@ from typing import Any
 
 from common.clock import Clock
 from common.dns import evidence
-from common.dns.authority import MOST_SERVERS, Authority
+from common.dns.authority import MOST_SERVERS, Authority, Resolve
+from common.dns.delegations import Delegation, Delegations
 from common.dns.evidence import Role, Statement
 from common.dns.questions import Answer, Ask, Outcome, Question
 from common.dns.replies import Reply
@@ -80,6 +81,7 @@ class RecordChecker:
             first=FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_FIRST_SECONDS),
             doubts=FairQueue(_MOST_DOUBTED, longest_hold_seconds=_DOUBTS_SECONDS),
         )
+        self._delegations = Delegations(longest_seconds=interval_seconds)
 
     async def check(
         self,
@@ -99,6 +101,7 @@ class RecordChecker:
             self._authority,
             self._clock,
             self._queues,
+            self._delegations,
             tenant or domain,
             domain,
             records,
@@ -121,6 +124,7 @@ class CheckRun:
         authority: Authority,
         clock: Clock,
         queues: _Queues,
+        delegations: Delegations,
         tenant: str,
         domain: str,
         records: Sequence[Record],
@@ -133,6 +137,7 @@ class CheckRun:
         self._authority = authority
         self._clock = clock
         self._queues = queues
+        self._delegations = delegations
         self._tenant = tenant
         self._apex = normal_name(domain)
         self._records = records
@@ -263,6 +268,8 @@ class CheckRun:
     ) -> list[Verdict]:
         """The verdicts of the zone's own servers, as the resolver `by` finds them, or the first that can."""
         servers = await self._zone(question, by, most_servers)
+        if len(servers) == 1:
+            return [await self._judge(record, question, partial(self._ask_authority, servers[0]))]
         return await asyncio.gather(
             *(self._judge(record, question, partial(self._ask_authority, server)) for server in servers)
         )
@@ -312,12 +319,13 @@ class CheckRun:
                 break
         return answer
 
-    async def _resolve(self, servers: Sequence[HostPort], name: str, kind: RecordType) -> tuple[str, ...]:
+    async def _resolve(self, servers: Sequence[HostPort], name: str, kind: RecordType) -> Answer:
+        answer = Answer(Outcome.TIMEOUT)
         for server in servers:
             answer = await self._begin(server, name, kind, may_share=True)
             if answer.values:
-                return answer.values
-        return ()
+                break
+        return answer
 
     async def _zone(self, question: Question, by: HostPort | None, most_servers: int) -> list[HostPort]:
         """The zone's servers; their answers are kept for `_ask_authority`."""
@@ -328,12 +336,24 @@ class CheckRun:
 
     async def _find_zone(self, question: Question, by: HostPort | None, most_servers: int) -> list[HostPort]:
         resolve = partial(self._resolve, [by] if by else self._servers)
-        answers = await self._authority.ask_zone(*question, resolve, self._ask_server, most_servers=most_servers)
+        delegation = await self._find_delegation(question[0], resolve) if most_servers == 1 else None
+        answers = await self._authority.ask_zone(
+            *question, resolve, self._ask_server, most_servers=most_servers, delegation=delegation
+        )
         for each in answers:
             self._has_long_ttl |= each.answer.ttl_seconds > self._long_ttl_seconds
             self._zone_answers[each.server, *question] = each.answer
             self._note("authority", each.server, question, each.answer)
         return [each.server for each in answers]
+
+    async def _find_delegation(self, name: str, resolve: Resolve) -> Delegation:
+        """For a question whose answer counts only if the record is there."""
+        now = asyncio.get_running_loop().time()
+        known = self._delegations.find(name, self._apex, now)
+        if known is None:
+            known = await self._authority.find_nearest(name, resolve, most_servers=1)
+            self._delegations.remember(known, now)
+        return known
 
     async def _ask_authority(self, server: HostPort, name: str, kind: RecordType) -> Answer:
         if (server, name, kind) in self._zone_answers:

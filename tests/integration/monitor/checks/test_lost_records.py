@@ -127,6 +127,23 @@ async def test_a_second_resolvers_cache_hides_no_loss(world: World) -> None:
         assert await state(world.database, checking) == "missing"
 
 
+async def test_the_servers_of_a_zone_are_looked_up_once_for_all_its_names(world: World) -> None:
+    world.first.zone.replace(DOMAIN, "NS", f"ns.{DOMAIN}", ttl_seconds=DAY)
+    world.first.zone.replace(f"ns.{DOMAIN}", "A", "127.0.0.1", ttl_seconds=DAY)
+    checking = world.checking(world.first)
+    async with parts.running(checking):
+        for subdomain in ("www", "shop"):
+            world.cache(f"{subdomain}.{DOMAIN}", DAY)
+            await watch(world.database, DOMAIN, [a(subdomain)])
+            assert await state(world.database, checking) == "present"
+        asked = {(question.name, question.type) for question in world.first.zone.questions}
+        assert (WWW, "NS") in asked
+        assert (f"shop.{DOMAIN}", "NS") not in asked
+
+        await world.knot.remove(DOMAIN, "shop", "A")
+        assert await state(world.database, checking) == "missing", "what is remembered decides no loss"
+
+
 async def test_a_zone_that_cannot_be_asked_loses_nothing(world: World) -> None:
     world.cache(WWW, DAY)
     await world.knot.remove(DOMAIN, "www", "A")
