@@ -29,6 +29,8 @@ _SERVICE = Template("""\
 Description=$description
 After=network-online.target
 Wants=network-online.target
+# Restarted for ever: systemd gives up after five starts in ten seconds, and then closes the edge's ports too.
+StartLimitIntervalSec=0
 
 [Service]
 Type=exec

@@ -18,6 +18,7 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
     for text in services.values():
         assert "WantedBy=multi-user.target" in text
         assert "ProtectSystem=strict" in text
+        assert "StartLimitIntervalSec=0" in text.partition("[Service]")[0]
         assert "$" not in text.replace("$MAINPID", "")
     assert files[f"{units.SYSTEMD}/frontage-https.socket"].count("ListenStream=443") == 2
     assert not any("socket" in path for path in units.units("/bin/frontage", (units.Role.MONITOR,)))
