@@ -2,6 +2,7 @@
 
 bodies  the origin answers HEAD with the body it describes, and sends a body behind 304, at once or up to 1.5 s later.
         Counted: GETs in between that got anything but their own response.
+hidden  the same behind a 204 that announces nothing. The first ones cannot be told from a response.
 closes  the origin closes each connection behind its response without announcing it. Counted: PUTs of 1 KB that got an
         error. One client sends them one after the other, on one connection.
 """
@@ -15,7 +16,8 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from bench import output
@@ -32,10 +34,12 @@ _DELAYS_SECONDS = (0.0, 0.0, 0.001, 0.02, 1.5)
 _PATIENCE_SECONDS = 30.0
 _FORGED = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
 _RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright"
-_HEADS = {
+_ANNOUNCED = {
     b"HEAD": b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(_FORGED),
     b"OPTIONS": b"HTTP/1.1 304 Not Modified\r\nContent-Length: %d\r\n\r\n" % len(_FORGED),
 }
+_HIDDEN = dict.fromkeys(_ANNOUNCED, b"HTTP/1.1 204 No Content\r\n\r\n")
+_TRIALS = ("bodies", "hidden", "closes")
 _BODY = bytes(1024)
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -52,30 +56,34 @@ def main() -> None:
         results = asyncio.run(_try_all(arguments.requests))
     except FrontageError as error:
         sys.exit(f"bench.broken_origins: {error}")
-    print(f"{'wrong of ' + str(arguments.requests):20} {'bodies':>8} {'closes':>8}")
-    for name, (bodies, closes) in results.items():
-        print(f"{name:20} {bodies:8} {closes:8}")
-    figures = {name: {"bodies": bodies, "closes": closes} for name, (bodies, closes) in results.items()}
-    print(f"written to {output.write('broken_origins', {'requests': arguments.requests, 'wrong': figures})}")
+    print(f"{'wrong of ' + str(arguments.requests):20}", *(f"{trial:>8}" for trial in _TRIALS))
+    for name, wrong in results.items():
+        print(f"{name:20}", *(f"{wrong[trial]:8}" for trial in _TRIALS))
+    print(f"written to {output.write('broken_origins', {'requests': arguments.requests, 'wrong': results})}")
 
 
-async def _try_all(requests: int) -> dict[str, tuple[int, int]]:
+async def _try_all(requests: int) -> dict[str, dict[str, int]]:
     """Raises: `OperatorError`."""
     needs: dict[str, str] = {}
     for peer in _PEERS:
         needs |= peer.needs
     if packages := missing(needs):
         raise OperatorError(f"programs are missing: on Debian, as root, `apt-get install {' '.join(packages)}`")
-    results = {}
+    results: dict[str, dict[str, int]] = {}
+    serve: Mapping[str, Serve] = {
+        "bodies": partial(_send_forbidden_bodies, _ANNOUNCED),
+        "hidden": partial(_send_forbidden_bodies, _HIDDEN),
+        "closes": _close_each,
+    }
     with tempfile.TemporaryDirectory(prefix="frontage-origins-") as name:
         os.chmod(name, 0o755)  # nginx' worker is another user when we are root
         write_certificates(Path(name), (HOST,))
         for peer in _PEERS:
-            async with _origin(_send_forbidden_bodies) as port, peer.serve(Sites({HOST: port}, Path(name))) as serving:
-                share = -(-requests // _CLIENTS)
-                counts = await asyncio.gather(*(_try_bodies(serving.http_port, share) for _ in range(_CLIENTS)))
-            async with _origin(_close_each) as port, peer.serve(Sites({HOST: port}, Path(name))) as serving:
-                results[peer.name] = (sum(counts), await _try_closes(serving.http_port, requests))
+            wrong = results[peer.name] = {}
+            for trial in _TRIALS:
+                async with _origin(serve[trial]) as port, peer.serve(Sites({HOST: port}, Path(name))) as serving:
+                    ask = _try_closes if trial == "closes" else _try_bodies
+                    wrong[trial] = await ask(serving.http_port, requests)
     return results
 
 
@@ -83,13 +91,17 @@ async def _try_all(requests: int) -> dict[str, tuple[int, int]]:
 
 
 async def _try_bodies(port: int, requests: int) -> int:
-    """How many GETs got a wrong response; every second request is one."""
-    wrong, client = 0, _Client(port)
-    for number in range(requests // 2):
-        await client.ask(b"OPTIONS" if number % 3 == 0 else b"HEAD")
-        wrong += await client.ask(b"GET") != (200, b"right")
-    client.close()
-    return wrong
+    """How many GETs of some clients at once got a wrong response; every second request is one."""
+
+    async def run() -> int:
+        wrong, client = 0, _Client(port)
+        for each in range(requests // _CLIENTS // 2):
+            await client.ask(b"OPTIONS" if each % 3 == 0 else b"HEAD")
+            wrong += await client.ask(b"GET") != (200, b"right")
+        client.close()
+        return wrong
+
+    return sum(await asyncio.gather(*(run() for _ in range(_CLIENTS))))
 
 
 async def _try_closes(port: int, requests: int) -> int:
@@ -119,7 +131,7 @@ class _Client:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
                 status = int(head.split()[1])
                 size = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or b"0")
-                answer = b"" if method == b"HEAD" or status == 304 else await reader.readexactly(size)
+                answer = b"" if method == b"HEAD" or status in (204, 304) else await reader.readexactly(size)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             self.close()
             return 0, b""
@@ -136,7 +148,9 @@ class _Client:
 # Origins ---------------------------------------------------------------------------------------------------
 
 
-async def _send_forbidden_bodies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _send_forbidden_bodies(
+    heads: Mapping[bytes, bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     late: set[asyncio.Task[None]] = set()
 
     async def send_late(seconds: float) -> None:
@@ -146,7 +160,7 @@ async def _send_forbidden_bodies(reader: asyncio.StreamReader, writer: asyncio.S
     chance = random.Random(writer.get_extra_info("peername")[1])
     while True:
         method = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 1)[0]
-        head = _HEADS.get(method)
+        head = heads.get(method)
         writer.write(head or _RIGHT)
         if head is not None:
             task = asyncio.create_task(send_late(chance.choice(_DELAYS_SECONDS)))

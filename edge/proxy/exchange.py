@@ -300,6 +300,8 @@ class Exchange:
             try:
                 self._read_head(data)
             except Refused as error:
+                if self._upstream is not None and self.reused:  # it may be what followed the response before
+                    self._upstream.sent_unasked = True
                 self._refuse(error.response, error.reason)
 
     def _read_head(self, data: bytes) -> None:
@@ -561,6 +563,8 @@ class Exchange:
     def _complete(self, *, reusable: bool) -> None:
         """The response went down to its last byte."""
         assert self._response is not None
+        if not reusable and self._upstream is not None:  # bytes came beyond the response's end
+            self._upstream.sent_unasked = True
         is_whole = self.request_is_complete
         self._let_go(reusable=reusable and is_whole and self._response.keep_alive)
         self._end(COMPLETE if is_whole and self._client_keeps_alive else LAST)

@@ -51,6 +51,7 @@ class UpstreamConnection(asyncio.Protocol):
         "idle_since",
         "last_response",
         "origin",
+        "sent_unasked",
         "served",
         "transport",
     )
@@ -65,6 +66,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.holder: LeaseHolder | None = None
         self.served = 0
         self.answered_with_body = True  # at last
+        self.sent_unasked = False  # bytes that belong to no request
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
         self._on_lost = on_lost
@@ -78,11 +80,13 @@ class UpstreamConnection(asyncio.Protocol):
         if self._socket is None:
             return True
         try:
-            self._socket.recv(1, socket.MSG_PEEK)
+            found = self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
         except OSError:
             return False
+        if found and self.origin.scheme == "http":  # of TLS it may be a ticket or close_notify
+            self.sent_unasked = True
         return False  # an unsolicited response, or the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -90,6 +94,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.holder is None:
+            # A server may say on its way out that it closes an idle connection; Go's client knows it, too.
+            self.sent_unasked = not data.startswith((b"HTTP/1.1 408", b"HTTP/1.0 408"))
             self.transport.abort()
         else:
             self.holder.on_upstream_data(data)

@@ -16,6 +16,7 @@ from edge.routing.route import Origin
 from edge.upstream.breaker import Breaker
 from edge.upstream.connection import LeaseHolder, UpstreamConnection
 from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
+from edge.upstream.distrust import DistrustedOrigins
 from edge.upstream.pool import Decision, Pool
 
 _log = get_logger("edge.upstream")
@@ -45,6 +46,7 @@ class UpstreamDispatcher:
         self._connector = connector
         self._pool = pool
         self._breaker = breaker
+        self._distrusted = DistrustedOrigins()
         self._loop = loop
         self._tasks: dict[LeaseRequester, asyncio.Task[None]] = {}
         self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
@@ -92,7 +94,9 @@ class UpstreamDispatcher:
     def give_back(self, connection: UpstreamConnection, *, answered_with_body: bool = True) -> None:
         """The exchange is over and the connection can serve another. Behind a response without a body a broken origin
         may send one: `answered_with_body` saves looking for it."""
-        if not (answered_with_body or connection.is_silent()):
+        if not (answered_with_body or connection.is_silent()) or (
+            self._distrusted and connection.origin in self._distrusted
+        ):
             self.drop(connection)
             return
         connection.answered_with_body = answered_with_body
@@ -113,6 +117,7 @@ class UpstreamDispatcher:
     def close_idle(self, idle_before: float) -> None:
         for connection in self._pool.expired(idle_before):
             connection.transport.close()
+        self._distrusted.expire(self.now)
 
     def close(self) -> None:
         for task in self._tasks.values():
@@ -161,9 +166,18 @@ class UpstreamDispatcher:
     def _on_lost(self, connection: UpstreamConnection) -> None:
         # Connections are counted from the moment a place is reserved; those that never came out of the
         # connector are accounted for by `_connect`.
+        if connection.sent_unasked:
+            self._distrust(connection.origin)
         if connection in self._connections:
             self._connections.discard(connection)
             self._forget(connection.origin)
+
+    def _distrust(self, origin: Origin) -> None:
+        if origin not in self._distrusted:
+            _log.warning("origin sent bytes that belong to no request", origin=origin.authority.decode())
+        self._distrusted.add(origin, self._loop.time())
+        while (connection := self._pool.take(origin)) is not None:
+            connection.transport.abort()
 
     def _forget(self, origin: Origin) -> None:
         waiter = self._pool.forget(origin)

@@ -144,3 +144,76 @@ async def test_what_an_idle_origin_said_before_we_looked_is_no_answer_either(tmp
             asking.send(GET)
             forging.send(FORGED)
         assert (await client.response())[1] == b"right"
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+async def test_origin_that_once_sent_what_was_not_asked_gets_a_connection_for_each_request(
+    tmp_path: Path, status: bytes
+) -> None:
+    """Behind the second such response its body comes when the next request has arrived: too late to be noticed."""
+    next_arrived = asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        while True:
+            request = await wire.head()
+            if b" /late " in request:
+                await wire.send(b"HTTP/1.1 " + status + b"\r\n\r\n")
+                await next_arrived.wait()
+            elif b" /once " in request:
+                await wire.send(b"HTTP/1.1 " + status + b"\r\n\r\n")
+            else:
+                next_arrived.set()
+                await wire.send(OK + b"Content-Length: 5\r\n\r\nright")
+                continue
+            await wire.send(OK + b"Content-Length: 6\r\n\r\nforged")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET.replace(b" / ", b" /once "))
+        await client.head()
+        await until(lambda: not proxy.worker.upstream_count)  # it was noticed
+        await client.send(GET.replace(b" / ", b" /late "))
+        await client.head()
+        for number in range(3):
+            await client.send(GET)
+            assert (await client.response())[1] == b"right"
+            assert len(there.connections) == 3 + number
+
+
+@pytest.mark.parametrize(
+    ("sent", "when_idle", "connections"),
+    [
+        (OK + b"Content-Length: 2\r\n\r\nok and more", b"", 3),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nmore", b"", 3),
+        (OK + b"Content-Length: 2\r\n\r\nok", b"more", 3),
+        (OK + b"Content-Length: 2\r\n\r\nok", b"HTTP/1.1 408 Request Timeout\r\n\r\n", 2),  # a server's goodbye
+    ],
+)
+async def test_bytes_beyond_the_end_are_remembered_and_a_goodbye_is_not(
+    tmp_path: Path, sent: bytes, when_idle: bytes, connections: int
+) -> None:
+    is_idle = asyncio.Event()
+
+    async def script(wire: Wire) -> None:
+        is_first = len(there.connections) == 1
+        while True:
+            await wire.head()
+            await wire.send(sent if is_first else OK + b"Content-Length: 2\r\n\r\nok")
+            if is_first:
+                await is_idle.wait()
+                await wire.send(when_idle)
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET)
+        await client.reader.readuntil(b"0\r\n\r\n" if b"chunked" in sent else b"ok")
+        is_idle.set()
+        await until(lambda: not proxy.worker.upstream_count)
+        for _ in range(2):
+            await client.send(GET)
+            assert (await client.response())[1] == b"ok"
+        assert len(there.connections) == connections
