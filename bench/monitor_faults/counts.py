@@ -27,6 +27,7 @@ class Counts:
     writes_unanswered: int = 0
     batches: int = 0
     events: int = 0
+    slowest_event_seconds: float = 0.0
     webhooks: int = 0
     faulty_receptions: int = 0
     superseded: int = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,9 +13,11 @@ from bench.monitor_faults.world import World
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 
-_NOTIFIED_SECONDS = 90.0  # within which a loss or a return must be notified, in spite of the faults
-_CHECK_SECONDS = 30.0  # longer than any check takes: what it saw may be so old
-_SETTLE_SECONDS = 60.0
+# Within which a loss or a return must be notified once nothing is broken any more. A transition that was lost is lost
+# for ever, so this only has to be long; `Counts.slowest_event_seconds` is how long it took in spite of the faults.
+_NOTIFIED_SECONDS = 300.0
+_CHECK_SECONDS = 60.0  # longer than any check takes (`common.record_checks`): what it saw may be so old
+_SETTLE_SECONDS = 300.0
 _READ_SECONDS = 0.2
 
 
@@ -32,8 +36,9 @@ class Event:
 class Notifications:
     """Mutable state: all events so far, by domain, and how many of them were waited for."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._database = world.database
         self._changed = asyncio.Condition()
         self._taken: dict[str, int] = {}
         self.events: dict[str, list[Event]] = {}
@@ -59,20 +64,39 @@ class Notifications:
             self.events = events
             self._changed.notify_all()
 
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(condition)
+
     async def wait_for(self, domain: str, kind: str) -> bool:
         """Whether the domain's next event comes in time and is of this kind."""
 
         def is_there() -> bool:
             return len(self.events.get(domain, ())) > self._taken.get(domain, 0)
 
+        began_at = time.monotonic()
+        waiting = asyncio.ensure_future(self._until(is_there))
         try:
-            async with asyncio.timeout(_NOTIFIED_SECONDS), self._changed:
-                await self._changed.wait_for(is_there)
+            await _first_of(waiting, self._world.quiet.wait())
+            await asyncio.wait_for(waiting, _NOTIFIED_SECONDS)
         except TimeoutError:
             return False
+        finally:
+            waiting.cancel()
+        counts = self._world.counts
+        counts.slowest_event_seconds = max(counts.slowest_event_seconds, time.monotonic() - began_at)
         number = self._taken.get(domain, 0)
         self._taken[domain] = number + 1
         return self.events[domain][number].type == kind
+
+
+async def _first_of(waiting: asyncio.Future[None], other: Coroutine[None, None, object]) -> None:
+    """Until `waiting` or the other is done."""
+    beside = asyncio.ensure_future(other)
+    try:
+        await asyncio.wait((waiting, beside), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        beside.cancel()
 
 
 async def settle(database: Database) -> None:

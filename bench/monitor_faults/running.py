@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from bench.monitor_faults.breaking import break_things
 from bench.monitor_faults.counts import Counts
@@ -11,41 +12,62 @@ from bench.monitor_faults.notifications import Notifications, audit, settle
 from bench.monitor_faults.partners import Partners
 from bench.monitor_faults.world import World, open_world, watch
 
+_ENOUGH_SECONDS = 0.2
 
-async def run(*, seconds: float, domains: int, changing: int, partners: int, seed: int) -> Counts:
-    """`changing` of the `domains` lose a record and get it back; `partners` more are changed through the API."""
+
+async def run(
+    *,
+    seconds: float,
+    domains: int,
+    changing: int,
+    partners: int,
+    seed: int,
+    is_enough: Callable[[Counts], bool] | None = None,
+) -> Counts:
+    """`changing` of the `domains` lose a record and get it back; `partners` more are changed through the API. Parts are
+    broken for so many seconds, and longer until what was counted `is_enough`: a slow machine does less in a second."""
     counts, began = Counts(), time.monotonic()
     async with open_world(seed, counts) as world:
         names = [f"c{number}.example" for number in range(domains)]
         await watch(world, names)
-        sent, at_work = Notifications(world.database), Partners(world, partners)
+        sent, at_work = Notifications(world), Partners(world, partners)
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(sent.follow_for_ever(), name="faults: follow events")
             breaking = tasks.create_task(break_things(world), name="faults: break things")
-            ends_at = time.monotonic() + seconds
-            changes = [_change(world, sent, name, ends_at) for name in names[:changing]]
-            await asyncio.gather(*changes, at_work.run(ends_at))
+            changes = [
+                tasks.create_task(_change(world, sent, name), name=f"faults: {name}") for name in names[:changing]
+            ]
+            working = tasks.create_task(at_work.run(), name="faults: partners")
+            await asyncio.sleep(seconds)
+            while is_enough and not is_enough(_count_answers(world)):  # noqa: ASYNC110 - counted in many places
+                await asyncio.sleep(_ENOUGH_SECONDS)
             world.quiet.set()
             world.receiver.has_faults = False
+            await asyncio.gather(working, *changes)
             await breaking  # what it broke, it mends
             await at_work.verify()
             await settle(world.database)
             listening.cancel()
         await audit(world, sent)
         at_work.audit(sent)
-        for server in (*world.resolvers, world.authority):
-            counts.answers += server.answered
-            counts.faulty_answers += server.faulty
+        _count_answers(world)
         counts.faulty_receptions = world.receiver.faulty
     counts.seconds = time.monotonic() - began
     return counts
 
 
-async def _change(world: World, sent: Notifications, domain: str, ends_at: float) -> None:
+def _count_answers(world: World) -> Counts:
+    servers = (*world.resolvers, world.authority)
+    world.counts.answers = sum(server.answered for server in servers)
+    world.counts.faulty_answers = sum(server.faulty for server in servers)
+    return world.counts
+
+
+async def _change(world: World, sent: Notifications, domain: str) -> None:
     """One domain's ``www`` goes and comes back, each notified before the next."""
     name = f"www.{domain}"
     await asyncio.sleep(world.random.uniform(5, 10))  # it was there at first
-    while time.monotonic() < ends_at:
+    while not world.quiet.is_set():
         world.lose(name)
         world.counts.losses += 1
         if not await sent.wait_for(domain, "domain.record_missing"):
