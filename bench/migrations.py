@@ -2,7 +2,7 @@
 
 A database of the schema before the online steps is filled, writers go on changing its tables, and the remaining steps
 are taken. A writer gives up a lock that it has waited for longer than a second (counted), and a watcher asks Postgres
-all the while how long writers have waited for locks. The goal is no wait over a second.
+all the while how long writers have waited for locks, and for what. The goal is no wait over a second.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LOCK_SECONDS = 1.0
 _WATCH_SECONDS = 0.02
 _WRITER = "frontage bench writer"
 _FILL_ROWS = 250_000
+_APPLICATIONS = 20_000
 _PATIENCE = Patience(query_seconds=3600, statement_seconds=3600)
-_WRITER_PATIENCE = Patience(query_seconds=60, statement_seconds=30, lock_seconds=_LOCK_SECONDS)
 
 _FILL = (
     "insert into domains (domain, product, application_id, application_url)"
@@ -64,6 +64,7 @@ _WRITE = (
     " values ('bench', 'webhook.test', '{}', $1::bigint::text)",
     "update event_sequences set last = last + 1 where domain = 'd' || $1::bigint",
     "update batches set attempts = attempts + 1 where id = 'b' || $1::bigint",
+    f"update applications set maintenance = not maintenance where id = 'a' || $1::bigint % {_APPLICATIONS}",
 )
 
 
@@ -74,6 +75,7 @@ class Stalls:
     writes: int = 0
     given_up: int = 0
     longest_wait_seconds: float = 0.0
+    waited_for: str = ""
     migration_seconds: float = 0.0
 
 
@@ -92,6 +94,7 @@ def main() -> None:
         f"{arguments.rows:,} rows a table: steps after {BEFORE} took {stalls.migration_seconds:.1f} s beside"
         f" {stalls.writes:,} writes; longest wait for a lock {stalls.longest_wait_seconds * 1000:.0f} ms (goal ≤ 1000),"
         f" {stalls.given_up} given up after {_LOCK_SECONDS:g} s (goal 0)"
+        f"\nthe longest wait was for: {' '.join(stalls.waited_for.split())}"
     )
 
 
@@ -107,13 +110,14 @@ async def _measure(arguments: argparse.Namespace) -> Stalls:
             await asyncio.to_thread(server.stop)
 
 
-async def measure(dsn: str, rows: int) -> Stalls:
-    """Fill the empty database with so many rows a table, and take the steps beside writers."""
+async def measure(dsn: str, rows: int, *, lock_seconds: float = _LOCK_SECONDS) -> Stalls:
+    """Fill the empty database with so many rows a table, and take the steps beside writers, which give up a lock after
+    `lock_seconds`."""
     with _until(BEFORE):
         await migrations.migrate(dsn)
     await _fill(dsn, rows)
     stalls = Stalls()
-    tasks = [asyncio.create_task(_write(dsn, statement, rows, stalls)) for statement in _WRITE]
+    tasks = [asyncio.create_task(_write(dsn, statement, rows, stalls, lock_seconds)) for statement in _WRITE]
     tasks.append(asyncio.create_task(_watch(dsn, stalls)))
     try:
         began_at = time.perf_counter()
@@ -147,6 +151,12 @@ async def _fill(dsn: str, rows: int) -> None:
             "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
             " values ('bench', 'bench', 'bench', '', '')"
         )
+        async with transaction(connection):
+            await connection.execute("set local session_replication_role = replica")
+            await connection.execute(
+                "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+                f" select 'a' || n, 'bench', 'a' || n, '', '' from generate_series(0, {_APPLICATIONS - 1}) n"
+            )
         for statement in _FILL:
             for first in range(1, rows + 1, _FILL_ROWS):
                 async with transaction(connection):
@@ -159,9 +169,10 @@ async def _fill(dsn: str, rows: int) -> None:
         connection.terminate()
 
 
-async def _write(dsn: str, statement: str, rows: int, stalls: Stalls) -> None:
+async def _write(dsn: str, statement: str, rows: int, stalls: Stalls, lock_seconds: float) -> None:
     """One statement after the other, until cancelled."""
-    connection = await open_session(dsn, _WRITER, _WRITER_PATIENCE)
+    patience = Patience(query_seconds=60, statement_seconds=30, lock_seconds=lock_seconds)
+    connection = await open_session(dsn, _WRITER, patience)
     try:
         for number in count():
             try:
@@ -179,12 +190,15 @@ async def _watch(dsn: str, stalls: Stalls) -> None:
     connection: Connection = await open_session(dsn, "frontage bench watcher")
     try:
         while True:
-            longest = await connection.fetchval(
-                "select max(extract(epoch from clock_timestamp() - waitstart))::float8 from pg_locks"
-                " join pg_stat_activity using (pid) where not granted and application_name = $1",
+            longest = await connection.fetchrow(
+                "select extract(epoch from clock_timestamp() - waitstart)::float8 as seconds, (select left(query, 200)"
+                " from pg_stat_activity where pid = any(pg_blocking_pids(l.pid)) limit 1) as blocker"
+                " from pg_locks l join pg_stat_activity using (pid) where not granted and application_name = $1"
+                " order by waitstart limit 1",
                 _WRITER,
             )
-            stalls.longest_wait_seconds = max(stalls.longest_wait_seconds, longest or 0.0)
+            if longest and (longest["seconds"] or 0.0) > stalls.longest_wait_seconds:
+                stalls.longest_wait_seconds, stalls.waited_for = longest["seconds"], longest["blocker"] or ""
             await asyncio.sleep(_WATCH_SECONDS)
     finally:
         connection.terminate()

@@ -3,6 +3,8 @@
 alter table applications
     add column buffer_uploads_bytes bigint check (buffer_uploads_bytes > 0); -- none: uploads are streamed
 
+-- The new field is in the contents of the applications that have set it. The contents of all others stay as they are, and
+-- so do their digests: writing them anew would keep every application locked for as long as that takes.
 create or replace function routed_content(of_row applications) returns jsonb language sql immutable as $$
     select jsonb_build_object(
         'id', of_row.id, 'application_url', of_row.application_url, 'root_path_access', of_row.root_path_access,
@@ -13,9 +15,7 @@ create or replace function routed_content(of_row applications) returns jsonb lan
         'signature_key', encode(of_row.signature_key, 'base64'),
         'previous_signature_key', encode(of_row.previous_signature_key, 'base64'),
         'previous_signature_until', extract(epoch from of_row.previous_signature_until),
-        'maintenance', of_row.maintenance,
-        'buffer_uploads_bytes', of_row.buffer_uploads_bytes)
+        'maintenance', of_row.maintenance)
+        || case when of_row.buffer_uploads_bytes is null then '{}'
+            else jsonb_build_object('buffer_uploads_bytes', of_row.buffer_uploads_bytes) end
 $$;
-
--- The contents of applications have a new field, so their digests are new.
-select record_change('application', id) from applications;
