@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from functools import partial
 
 from api.app import build_app
@@ -21,8 +23,11 @@ from common.names import load_public_suffixes
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import load_keyring
 from common.settings import Settings
+from common.socket_activation import check_address, take_passed_sockets
 
 _CONNECTIONS = 10
+SOCKET = "api"
+"""The name of the socket that systemd passes."""
 
 
 def main() -> None:
@@ -31,6 +36,7 @@ def main() -> None:
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Serve until `stop`. Raises: `OperatorError`."""
+    passed = _take_socket(settings)
     keyring = load_keyring(settings.key_file)
     resolver = Resolver(settings.dns_servers, own_policy(settings))
     async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
@@ -39,7 +45,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters)
         load_public_suffixes()
         async with (
-            serving(app, settings.api_listen, settings.api_trusted_proxies),
+            serving(app, settings.api_listen, settings.api_trusted_proxies, passed=passed),
             serving_admin(
                 settings.api_admin,
                 "FRONTAGE_API_ADMIN",
@@ -50,6 +56,15 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             settle_garbage_collector()
             announce_ready()
             await stop.wait()
+
+
+def _take_socket(settings: Settings) -> socket.socket | None:
+    """The listening socket that systemd holds, if it does. Raises: `OperatorError`."""
+    passed = take_passed_sockets(os.environ, os.getpid(), "API", needed=(SOCKET,))
+    if not passed:
+        return None
+    check_address(passed[SOCKET], settings.api_listen, "API_LISTEN")
+    return passed[SOCKET][0]
 
 
 async def _measure(settings: Settings, database: Database, counters: Counters) -> list[Family]:

@@ -5,6 +5,7 @@ The middlewares are in `api.middlewares`.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -18,6 +19,7 @@ from api.cross_origin import Preflight, allow_origins, is_connect_route
 from api.dashboard.app import build_dashboard
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
+from api.draining import DRAINING
 from api.handlers.audit import AuditHandler
 from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.diagnosis import DiagnosisHandler
@@ -123,10 +125,11 @@ def build_app(
         ],
         client_max_size=LARGEST_BODY_BYTES,
     )
+    app[DRAINING] = asyncio.Event()
     app.on_response_prepare.extend((_add_fields, allow_origins))
     for owner in (origins, rdap, record_checks):
         app.on_cleanup.append(partial(_close, owner))
-    watch = FlowWatch(database)
+    watch = FlowWatch(database, app[DRAINING])
     app.on_shutdown.append(lambda _: watch.close())
     sharing = SharingService(database, settings.base_url)
     connect = ConnectService(

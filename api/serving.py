@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import secrets
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -17,6 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from api.client_address import is_trusted, limited_by
+from api.draining import DRAINING
 from api.open_connections import OpenConnections
 from api.schemas import answers
 from common.listen_errors import cannot_listen
@@ -25,6 +27,9 @@ from common.settings import HostPort, Networks
 
 SOFTWARE = "frontage"
 _SHUTDOWN_SECONDS = 5.0
+_DRAIN_SECONDS = 10.0
+_NEXT_REQUEST_SECONDS = 1.0  # of connections kept alive, once this process drains
+_DRAIN_POLL_SECONDS = 0.02
 _FIRST_REQUEST_SECONDS = 10.0
 _IDLE_SECONDS = 60.0
 MOST_CONNECTIONS = 1024
@@ -38,14 +43,21 @@ class _Connection(web.RequestHandler):
     Between requests, and for a head that stops half-way there, aiohttp's keep-alive time-out ends it.
     """
 
-    __slots__ = ("_first_request", "_open", "_trusted_proxies")
+    __slots__ = ("_draining", "_first_request", "_open", "_trusted_proxies")
 
     def __init__(
-        self, manager: web.Server, open_connections: OpenConnections[_Connection], trusted: Networks, **options: Any
+        self,
+        manager: web.Server,
+        open_connections: OpenConnections[_Connection],
+        trusted: Networks,
+        draining: asyncio.Event,
+        **options: Any,
     ) -> None:
-        """`open_connections` are all of the listener's."""
+        """`open_connections` are all of the listener's. Once `draining` is set, each response is its connection's
+        last."""
         super().__init__(manager, **options)
         self._open = open_connections
+        self._draining = draining
         self._trusted_proxies = trusted
         self._first_request: asyncio.TimerHandle | None = None
 
@@ -76,6 +88,11 @@ class _Connection(web.RequestHandler):
         if self._current_request is not None and not self._current_request.content.is_eof():
             return True
         return self.transport is not None and self.transport.get_write_buffer_size() > 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Kept alive after a request, and without another one."""
+        return self._request_count > 0 and self._waiter is not None and not self._waiter.done()
 
     def _expect_a_request(self) -> None:
         if self._request_count == 0:
@@ -113,6 +130,8 @@ class _Connection(web.RequestHandler):
         shape."""
         if isinstance(resp, web.HTTPException):
             resp = self.handle_error(request, resp.status, resp)
+        if self._draining.is_set():
+            resp.force_close()
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
@@ -120,12 +139,18 @@ class _Connection(web.RequestHandler):
 
 
 @asynccontextmanager
-async def serving(app: web.Application, listen: HostPort, trusted_proxies: Networks = ()) -> AsyncIterator[HostPort]:
+async def serving(
+    app: web.Application, listen: HostPort, trusted_proxies: Networks = (), *, passed: socket.socket | None = None
+) -> AsyncIterator[HostPort]:
     """Serve `app` until the block is left, then finish what is under way. Yields where it listens.
+
+    With `passed`, a socket that listens already and that another process holds too, connections wait there from then on
+    for the process that follows.
 
     Raises: `OperatorError`.
     """
     loop = asyncio.get_running_loop()
+    draining = app.get(DRAINING) or asyncio.Event()
     runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
     open_connections: OpenConnections[_Connection] = OpenConnections(min(MOST_CONNECTIONS, _descriptors() // 2))
     await runner.setup()
@@ -138,18 +163,37 @@ async def serving(app: web.Application, listen: HostPort, trusted_proxies: Netwo
                 manager,
                 open_connections,
                 trusted_proxies,
+                draining,
                 loop=loop,
                 keepalive_timeout=_IDLE_SECONDS,
                 auto_decompress=False,
             ),
             listen,
+            passed,
         )
         try:
             yield HostPort(*listener.sockets[0].getsockname()[:2])
         finally:
             listener.close()
+            draining.set()
+            if passed is not None:
+                await _drain(manager)
     finally:
         await runner.cleanup()
+
+
+async def _drain(manager: web.Server) -> None:
+    """Wait until the connections have had their last response, for `_DRAIN_SECONDS`. Those kept alive may send one more
+    request for `_NEXT_REQUEST_SECONDS`, since one may be on its way; those accepted last have yet to send their first.
+    """
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+    while manager.connections and loop.time() - began_at < _DRAIN_SECONDS:
+        if loop.time() - began_at > _NEXT_REQUEST_SECONDS and all(
+            isinstance(each, _Connection) and each.is_idle for each in manager.connections
+        ):
+            return
+        await asyncio.sleep(_DRAIN_POLL_SECONDS)
 
 
 def _descriptors() -> int:
@@ -162,9 +206,13 @@ def _descriptors() -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
-async def _listen(new_connection: Callable[[], asyncio.Protocol], listen: HostPort) -> asyncio.Server:
+async def _listen(
+    new_connection: Callable[[], asyncio.Protocol], listen: HostPort, passed: socket.socket | None
+) -> asyncio.Server:
     """Raises: `OperatorError`."""
     try:
+        if passed is not None:
+            return await asyncio.get_running_loop().create_server(new_connection, sock=passed)
         return await asyncio.get_running_loop().create_server(new_connection, *listen)
     except OSError as error:
         raise cannot_listen(listen, "FRONTAGE_API_LISTEN", error) from error

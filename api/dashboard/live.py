@@ -17,6 +17,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import find_visitor
 from api.dashboard.rendering import HEADERS
 from api.dashboard.visitors import visitor_of
+from api.draining import is_draining, pause
 from common.errors import DatabaseUnavailable
 
 _LONGEST_SECONDS = 600.0
@@ -54,7 +55,7 @@ async def _send(
     ends_at, sent, sent_at = loop.time() + _LONGEST_SECONDS, "", loop.time()
     await response.prepare(request)
     with contextlib.suppress(ConnectionError, web.HTTPNotFound):
-        while loop.time() < ends_at and not _is_closing(request) and await find_visitor(context, request) is not None:
+        while loop.time() < ends_at and not _is_over(request) and await find_visitor(context, request) is not None:
             with contextlib.suppress(DatabaseUnavailable):
                 text = await render()
                 if text != sent:
@@ -63,12 +64,12 @@ async def _send(
             if loop.time() - sent_at > _SILENT_SECONDS:
                 await response.write(b": still here\n\n")
                 sent_at = loop.time()
-            await asyncio.sleep(every)
+            await pause(request, every)
     return response
 
 
-def _is_closing(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
+def _is_over(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing() or is_draining(request)
 
 
 def _event(text: str) -> bytes:

@@ -29,17 +29,17 @@ _HEADERS = {
 
 
 async def stream_flow(request: web.Request, flow: Flow, watcher: Watcher) -> web.StreamResponse:
-    """Ends when the flow does, when the client disconnects, and after `LONGEST_SECONDS`."""
+    """Ends when the flow does, when the client disconnects, when this process drains, and after `LONGEST_SECONDS`."""
     response = web.StreamResponse(headers=_HEADERS)
     with suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(LONGEST_SECONDS):
             await response.prepare(request)
             await _write(response, b"retry: 1000\n" + _event(flow))
-            while flow.state not in ENDED:
+            while flow.state not in ENDED and not watcher.is_over:
                 changed = await watcher.next_change(within_seconds=_COMMENT_SECONDS)
-                if changed is None:
+                if changed is None and not watcher.is_over:
                     await _write(response, b":\n\n")
-                else:
+                elif changed is not None:
                     flow = changed
                     await _write(response, _event(flow))
             await response.write_eof()

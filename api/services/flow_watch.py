@@ -32,12 +32,19 @@ class Watcher:
         self.flow = flow
         self.changed = asyncio.Event()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the stream is to end, since this process does; its client connects again."""
+        return self._watch.is_over
+
     async def next_change(self, *, within_seconds: float) -> Flow | None:
         """The flow once it has changed; None if it has not."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
                 await self.changed.wait()
                 self.changed.clear()
+                if self.is_over:
+                    return None
                 fresh = await self._watch.read(self.flow)
                 if fresh is not None:
                     self.flow = fresh
@@ -51,8 +58,10 @@ class FlowWatch:
     Mutable state: the watchers, how many each application has, and the task that polls while there are any.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, draining: asyncio.Event) -> None:
+        """Once `draining` is set, every stream is to end."""
         self._database = database
+        self._draining = draining
         self._watchers: set[Watcher] = set()
         self._streams: Counter[str] = Counter()
         self._polling: asyncio.Task[None] | None = None
@@ -75,6 +84,10 @@ class FlowWatch:
             if not self._streams[flow.application_id]:
                 del self._streams[flow.application_id]
 
+    @property
+    def is_over(self) -> bool:
+        return self._draining.is_set()
+
     async def close(self) -> None:
         if self._polling is not None:
             self._polling.cancel()
@@ -88,7 +101,7 @@ class FlowWatch:
         return None
 
     async def _poll(self) -> None:
-        while self._watchers:
+        while self._watchers and not self.is_over:
             with suppress(DatabaseUnavailable):
                 async with self._database.connection() as connection:
                     versions = await connect_flows.find_versions(
@@ -97,4 +110,8 @@ class FlowWatch:
                 for watcher in self._watchers:
                     if versions.get(watcher.flow.id, watcher.flow.version) != watcher.flow.version:
                         watcher.changed.set()
-            await asyncio.sleep(_POLL_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_SECONDS):
+                    await self._draining.wait()
+        for watcher in self._watchers:
+            watcher.changed.set()

@@ -15,10 +15,12 @@ from typing import Self
 from common.errors import OperatorError
 from common.listen_errors import cannot_listen
 from common.settings import HostPort
+from common.socket_activation import one_for_each
 from edge.process.address_spreading import spread_by_address
-from edge.process.socket_activation import ADMIN, HTTP, HTTPS, one_for_each
 from edge.process.worker_messages import ListenerPair
 
+HTTP, HTTPS, ADMIN = "http", "https", "admin"
+"""The names of the sockets that systemd passes."""
 BACKLOG = 4096  # the kernel caps it at net.core.somaxconn, 4096 by default since Linux 5.4
 
 

@@ -31,10 +31,10 @@ from common.clock import Clock, SystemClock
 from common.logs import get_logger
 from common.processes import announce_ready
 from common.settings import PREFIX, Settings
+from common.socket_activation import check_address, take_passed_sockets
 from edge.process.generation import Ended, Generation
 from edge.process.generation_messages import Begin, Command, Leave, Renew, Stop, TakeOver, UpgradeFailed
-from edge.process.listeners import Listeners
-from edge.process.socket_activation import HTTP, HTTPS, check_address, take_passed_sockets
+from edge.process.listeners import ADMIN, HTTP, HTTPS, Listeners
 
 UPGRADE_SECONDS = 60.0
 STOP_SLACK_SECONDS = 5.0  # beyond its grace a generation needs a moment to be gone
@@ -179,7 +179,7 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
 
     Raises: `OperatorError` when an address cannot be had; SystemExit with the status of a generation that failed.
     """
-    passed = take_passed_sockets(os.environ, os.getpid())
+    passed = take_passed_sockets(os.environ, os.getpid(), "edge", needed=(HTTP, HTTPS), optional=(ADMIN,))
     env = dict(os.environ)
     if settings.database_url is not None:  # taken from our own environment as a secret; a supervisor needs it
         env[f"{PREFIX}DATABASE_URL"] = settings.database_url

@@ -61,7 +61,8 @@ def install(
 
 
 def _files(roles: list[Role] | None, workers: int | None) -> dict[str, str]:
-    return units.units(_program(), tuple(roles or ROLES), workers=_count(workers))
+    listen = os.environ.get("FRONTAGE_API_LISTEN", units.API_LISTEN)
+    return units.units(_program(), tuple(roles or ROLES), workers=_count(workers), api_listen=listen)
 
 
 def _count(workers: int | None) -> int:

@@ -18,6 +18,7 @@ ROLES: Final = tuple(Role)
 
 SYSTEMD: Final = "/etc/systemd/system"
 ENVIRONMENT_FILE: Final = "/etc/frontage/frontage.env"
+API_LISTEN: Final = "127.0.0.1:8000"
 
 _DESCRIPTIONS: Final[Mapping[Role, str]] = {
     Role.EDGE: "Frontage edge: proxy for customers' domains",
@@ -69,24 +70,27 @@ SystemCallArchitectures=native
 WantedBy=multi-user.target
 """)
 _SPECIAL: Final[Mapping[Role, str]] = {
-    # systemd holds the ports: clients queue while the edge restarts. TimeoutStopSec is above the drain's 10 s.
+    # systemd holds the ports: clients queue while the role restarts. TimeoutStopSec is above the drain's 10 s.
     Role.EDGE: """\
 ExecReload=/bin/kill -USR2 $MAINPID
 Sockets=frontage-http.socket frontage-https.socket
 TimeoutStopSec=30""",
-    Role.API: "CapabilityBoundingSet=",
+    Role.API: """\
+Sockets=frontage-api.socket
+TimeoutStopSec=30
+CapabilityBoundingSet=""",
     Role.MONITOR: "CapabilityBoundingSet=",
 }
 _SOCKET = Template("""\
 [Unit]
-Description=Frontage edge: port $port
+Description=Frontage $role: $listen
 
 [Socket]
 $listeners
 ReusePort=yes
 Backlog=4096
 FileDescriptorName=$name
-Service=frontage-edge.service
+Service=frontage-$role.service
 
 [Install]
 WantedBy=sockets.target
@@ -120,9 +124,11 @@ CMD ["up"]
 """)
 
 
-def units(program: str, roles: tuple[Role, ...] = ROLES, *, workers: int = 1) -> dict[str, str]:
+def units(
+    program: str, roles: tuple[Role, ...] = ROLES, *, workers: int = 1, api_listen: str = API_LISTEN
+) -> dict[str, str]:
     """The text of each file by its path. `program` is the path of ``frontage``; `workers` of the edge each get a
-    listener of their own."""
+    listener of their own; systemd listens on `api_listen` for the API."""
     files = {"/etc/sysusers.d/frontage.conf": _USER}
     for role in roles:
         files[f"{SYSTEMD}/frontage-{role}.service"] = _SERVICE.substitute(
@@ -135,7 +141,13 @@ def units(program: str, roles: tuple[Role, ...] = ROLES, *, workers: int = 1) ->
     if Role.EDGE in roles:
         for name, port in (("http", 80), ("https", 443)):
             listeners = "\n".join([f"ListenStream={port}"] * workers)
-            files[f"{SYSTEMD}/frontage-{name}.socket"] = _SOCKET.substitute(name=name, port=port, listeners=listeners)
+            files[f"{SYSTEMD}/frontage-{name}.socket"] = _SOCKET.substitute(
+                role=Role.EDGE, name=name, listen=f"port {port}", listeners=listeners
+            )
+    if Role.API in roles:
+        files[f"{SYSTEMD}/frontage-api.socket"] = _SOCKET.substitute(
+            role=Role.API, name="api", listen=api_listen, listeners=f"ListenStream={api_listen}"
+        )
     return files
 
 

@@ -15,6 +15,7 @@ from bench.lab.ports import free_ports
 from common.secrets import load_keyring
 
 ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_SECONDS = 90.0  # a process takes seconds to start on a busy machine
 
 
 def start(dsn: str, state_dir: Path, listen: str, *, admin: str = "off") -> subprocess.Popen[str]:
@@ -54,7 +55,7 @@ async def test_it_says_when_it_serves_and_leaves_when_told(dsn: str, tmp_path: P
                 assert 'frontage_api_requests_total{method="GET",route="/readyz",status="200"} 1.0' in text
                 assert "process_resident_memory_bytes" in text
         process.send_signal(signal.SIGTERM)
-        output, complaints = process.communicate(timeout=20)
+        output, complaints = process.communicate(timeout=PATIENCE_SECONDS)
     finally:
         process.kill()
         process.communicate()
@@ -81,7 +82,7 @@ async def test_a_missing_master_key_is_one_line(dsn: str, tmp_path: Path, probe_
 
 def expect_complaint(process: subprocess.Popen[str], words: str) -> None:
     try:
-        output, complaints = process.communicate(timeout=20)
+        output, complaints = process.communicate(timeout=PATIENCE_SECONDS)
     finally:
         process.kill()
         process.wait()

@@ -21,6 +21,10 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
         assert "StartLimitIntervalSec=0" in text.partition("[Service]")[0]
         assert "$" not in text.replace("$MAINPID", "")
     assert files[f"{units.SYSTEMD}/frontage-https.socket"].count("ListenStream=443") == 2
+    api = files[f"{units.SYSTEMD}/frontage-api.socket"]
+    assert "ListenStream=127.0.0.1:8000" in api
+    assert "Service=frontage-api.service" in api
+    assert "Sockets=frontage-api.socket" in files[f"{units.SYSTEMD}/frontage-api.service"]
     assert not any("socket" in path for path in units.units("/bin/frontage", (units.Role.MONITOR,)))
 
 
