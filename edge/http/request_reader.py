@@ -45,6 +45,14 @@ class RequestReader:
         self._searched = 0
         return raw, head
 
+    def take_same(self, raw: bytes) -> bool:
+        """Whether the next head is `raw`, a complete one, again; if so it is taken."""
+        if not self.buffer.startswith(raw):
+            return False
+        self.buffer = self.buffer[len(raw) :]
+        self._searched = 0
+        return True
+
     def take_rest(self) -> bytes:
         """What was received behind the last head, for a reader of another kind: a body's, or a tunnel's."""
         rest, self.buffer = self.buffer, b""

@@ -271,6 +271,15 @@ class ClientConnection(asyncio.Protocol):
         reader, worker = self._reader, self._worker
         is_new = reader.buffer[:1] == b"\r"  # empty lines had no deadline of a head
         while self.state is READING and reader.buffer and not self._is_full:
+            remembered = self._remembered
+            if (
+                remembered is not None
+                and remembered.generation == worker.routes.generation
+                and reader.take_same(remembered.raw)
+            ):
+                is_new = True
+                self._begin(remembered.forward)
+                continue
             try:
                 complete = reader.next_head()
             except Refused as error:

@@ -15,27 +15,17 @@ DISTRUST_SECONDS: Final = 600.0
 _MAX_REMEMBERED: Final = 10_000
 
 
-class DistrustedOrigins:
-    """One a worker, owned by the dispatcher. Times are monotonic seconds. Empty, it is false."""
+class DistrustedOrigins(dict[Origin, float]):
+    """Until when each is distrusted, in monotonic seconds, the earliest first. Owned by the worker's dispatcher."""
 
-    def __init__(self) -> None:
-        self._until: dict[Origin, float] = {}  # the earliest first
-
-    def __repr__(self) -> str:
-        return f"<DistrustedOrigins {len(self._until)}>"
-
-    def __bool__(self) -> bool:
-        return bool(self._until)
-
-    def __contains__(self, origin: Origin) -> bool:
-        return origin in self._until
+    __slots__ = ()
 
     def add(self, origin: Origin, now: float) -> None:
-        self._until.pop(origin, None)
-        if len(self._until) >= _MAX_REMEMBERED:
-            self._until.pop(next(iter(self._until)))
-        self._until[origin] = now + DISTRUST_SECONDS
+        self.pop(origin, None)
+        if len(self) >= _MAX_REMEMBERED:
+            del self[next(iter(self))]
+        self[origin] = now + DISTRUST_SECONDS
 
     def expire(self, now: float) -> None:
-        while self._until and (first := next(iter(self._until.items())))[1] <= now:
-            del self._until[first[0]]
+        while self and self[first := next(iter(self))] <= now:
+            del self[first]
