@@ -56,7 +56,7 @@ async def prepare(settings: Settings, *, create_roles: bool = False) -> Keyring:
     if settings.key_file.exists():
         load_keyring(settings.key_file)  # a damaged file is reported before the database is changed
     dsn = resolve_dsn(settings)
-    await bring_up_to_date(dsn)
+    await bring_up_to_date(dsn, on_wait=lambda words: typer.echo(words, err=True))
     async with (
         open_pool(dsn, size=1, application_name="frontage migrate") as database,
         database.transaction() as connection,

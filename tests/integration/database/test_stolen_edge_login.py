@@ -15,6 +15,7 @@ from common.db import certificates, domains, edge_nodes, feed, locks, orders, ow
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import Connection, open_session
+from common.errors import OperatorError
 from common.origin_faults import OriginIdentity
 from common.postgres import EmbeddedPostgres
 from tests.conftest import execute_at
@@ -177,3 +178,29 @@ async def test_no_commit_fails_because_an_edge_has_filled_the_queue_of_notificat
             other.terminate()
     finally:
         server.stop()
+
+
+async def test_a_migration_names_the_session_that_holds_its_lock_and_gives_up(
+    dsn: str, database: Database, thief: Connection
+) -> None:
+    await thief.execute("select pg_advisory_lock($1)", 0x46524F4E54414745)
+    waits: list[str] = []
+    with pytest.raises(OperatorError, match=r"session \d+ of the login edge_\w+ .*pg_terminate_backend"):
+        await migrate(dsn, on_wait=waits.append, give_up_seconds=0.5)
+    assert [words.partition(" of ")[0] for words in waits] == [f"waiting for session {thief.get_server_pid()}"]
+    await thief.execute("select pg_advisory_unlock_all()")
+    await migrate(dsn)
+
+
+async def test_a_migration_names_the_session_that_keeps_a_table_and_gives_up(
+    dsn: str, database: Database, thief: Connection
+) -> None:
+    async with database.transaction() as connection:  # the step before the last that changes this table again
+        await connection.execute("alter table feed_shards drop column published_by")
+        await connection.execute("update alembic_version set version_num = '0042'")
+        await connection.execute("drop function wake_listeners; drop table idempotent_requests")
+    async with thief.transaction():
+        await thief.fetch("select * from feed_shards")
+        with pytest.raises(OperatorError, match=r"session \d+ of the login edge_\w+ .*kept the migration waiting"):
+            await migrate(dsn, give_up_seconds=0.5)
+    await migrate(dsn)
