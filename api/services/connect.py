@@ -50,6 +50,7 @@ from common.db import connect_flows
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.pool import Database
+from common.errors import FenceLost
 from common.settings import Settings
 
 _MOST_TRIES = 3
@@ -200,7 +201,10 @@ class ConnectService:
                 problem = error
             seconds = 0.0 if problem is not None else READ_BACK_SECONDS
             now = await self.looker.read_back(held, as_wanted(plan.changes), within_seconds=seconds)
-            return await self.settlement.settle(held, now, problem)
+            try:
+                return await self.settlement.settle(held, now, problem)
+            except FenceLost as error:  # this process stood still for so long that a monitor has settled the flow
+                raise _busy() from error
 
     async def _begin(self, flow: Flow, move: Move, way: str, journal: tuple[Entry, ...]) -> Flow:
         try:
@@ -215,7 +219,7 @@ class ConnectService:
                     error=None,
                 )
         except FlowChanged as error:
-            raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again") from error
+            raise _busy() from error
 
     async def undo(self, flow: Flow, body: UndoBody) -> Flow:
         """Put back what was there, and take away what was added; what others have changed since is left alone.
@@ -277,7 +281,7 @@ class ConnectService:
             except FlowChanged:
                 async with self.database.connection() as connection:
                     flow = await connect_flows.find(connection, flow.id, flow.application_id) or flow
-        raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
+        raise _busy()
 
     def _chosen(self, access: Access, configuration: Configuration, body: ConnectBody) -> Changes | None:
         text = body.domain or configuration.prefilled_domain or access.domain
@@ -308,6 +312,10 @@ def _possible(flow: Flow, move: Move) -> State:
         return after(flow.state, move)
     except NotPossible as error:
         raise Refused(FLOW_STATE, code=f"flow_{flow.state}", hint=str(error)) from error
+
+
+def _busy() -> Refused:
+    return Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
 
 
 def _refuse_written(flow: Flow) -> None:

@@ -35,6 +35,7 @@ _TTL_SECONDS = 60
 _CONFIGURATION = """
 launch=gsqlite3
 gsqlite3-database={directory}/zones.sqlite3
+gsqlite3-pragma-synchronous=0
 local-address={host}
 local-port={port}
 api=yes
@@ -146,6 +147,7 @@ class PowerDns:
 
 def _create_database(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("pragma journal_mode = wal")  # readers and the writer do not lock each other out
         database.executescript(_SCHEMA.read_text())
 
 

@@ -106,7 +106,16 @@ def _provider(job: Mapping[str, Any], options: dict[str, Any]) -> Any:
         # Its own takes every CNAME's target for a name in the zone, and knows no long texts (seen in 3.25).
         provider._clean_content = _powerdns_content
         provider._unclean_content = lambda _, content: content
+        provider._parse_identifier = _powerdns_record
     return provider
+
+
+def _powerdns_record(identifier: str) -> tuple[str, str, str]:
+    """Type, name and content of `type/name=content`. Its own ends the content at a slash (seen in 3.25): the old SPF
+    record then stays beside the new one."""
+    kind, _, rest = identifier.partition("/")
+    name, _, content = rest.partition("=")
+    return kind, name, content
 
 
 def _powerdns_content(kind: str, content: str) -> str:

@@ -11,6 +11,7 @@ import dns.message
 import pytest
 
 from bench.lab.knot import Knot, find_knot
+from bench.lab.powerdns import PowerDns, find_powerdns
 from bench.lab.server import NameServer
 from bench.lab.zone import Behaviour, Zone
 from common.addresses import AddressPolicy
@@ -231,3 +232,16 @@ async def test_without_a_zone_server_to_find_an_authoritative_resolver_stands_in
     assert unknown_outcome(view) is None
     assert view.host("www.private.test").values("A") == ("192.0.2.1",)
     assert absent.delegation.outcome is Outcome.NO_NAME
+
+
+async def test_a_resolver_that_stands_in_may_rotate_the_records_of_a_set() -> None:
+    if find_powerdns() is None:
+        pytest.skip("PowerDNS is not installed")
+    addresses = {f"192.0.2.{number}" for number in range(1, 9)}
+    records = [(f"many.{APEX}", "A", address) for address in sorted(addresses)]
+    async with (
+        PowerDns.serve({APEX: records}) as server,
+        Resolver([server.address], LOOPBACK).open_pass() as questions,
+    ):
+        answer = await questions.zone_questions(100).ask(f"many.{APEX}", "A")
+    assert (answer.outcome, set(answer.values)) == (Outcome.RECORDS, addresses)

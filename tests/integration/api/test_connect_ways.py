@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import dns.name
+import dns.tsig
 import pytest
 
+from bench.connect_faults.faults import WriteFault
+from bench.connect_faults.proxies import Forward, update_proxy
 from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
 from common.connect.plan import Plan, journal_of
 from common.connect.states import State
 from common.db import connect_flows
-from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, World, open_world, zone_file
+from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -162,6 +166,25 @@ async def test_a_write_whose_process_died_is_settled_by_what_is_in_the_zone(
     assert sorted(kinds) == ["domain.added", "domain.flow.completed"], "each once"
 
 
+async def test_a_write_that_a_monitor_has_settled_meanwhile_is_no_server_error(world: World, knot: Knot) -> None:
+    """The API stood still after the write until its lease had lapsed."""
+    flow = await world.planned()
+    key = dns.tsig.Key(dns.name.from_text(KEY["key_name"]), KEY["key_secret"], dns.tsig.HMAC_SHA256)
+
+    async def stand_still(_: str, forward: Forward) -> WriteFault:
+        await forward()
+        async with world.service.database.transaction() as connection:
+            await connection.execute("update connect_flows set lease_until = clock_timestamp()")
+        await Flow(world, flow.body).until("propagating", "enrolling", "finished")
+        return WriteFault.CUT_BEFORE
+
+    async with update_proxy(knot.address, key, stand_still) as proxy:
+        refused = await flow.apply("dynamic_update", **world.key | {"server": str(proxy)})
+
+    assert (refused.status, refused.body["code"]) == (409, "flow_busy"), refused.body
+    await flow.until("finished")
+
+
 async def test_records_that_are_not_live_in_time_are_reported_with_a_link(world: World) -> None:
     flow = await world.planned()
     await flow.apply("manual")
@@ -244,3 +267,26 @@ async def test_a_plan_is_written_by_a_providers_api(dsn: str, tmp_path: Path, pr
         await flow.until("finished")
         assert (await flow.act("undo", credentials=token)).body["state"] == "undone"
         assert await world.values(SHOP, "A") == ["192.0.2.1"]
+
+
+async def test_a_provider_api_merges_an_spf_record_with_a_network(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    """dns-lexicon's PowerDNS ends the content of a record at a slash: the old record stayed beside the new one."""
+    if find_powerdns() is None:
+        pytest.skip("PowerDNS is not installed")
+    old = '"v=spf1 ip4:192.0.2.0/24 -all"'
+    zone = (*(record for record in CUSTOMER if record[1] != "TXT"), (APEX, "TXT", old))
+    async with (
+        PowerDns.serve({"test": PARENT, APEX: zone}) as provider,
+        open_world(dsn, tmp_path, probe_port, provider.address) as world,
+    ):
+        spf = {"type": "TXT", "host": "@", "value": "v=spf1 include:partner.test -all", "ttl": 300}
+        flow = await world.planned(APEX, power=False, dnsRecords=[spf])
+        token = {"pdns_server": provider.api_url, "auth_token": provider.key}
+
+        applied = await flow.apply("provider_api", **token)
+
+        assert applied.body["state"] == "propagating", (applied.body["error"], applied.body["written"])
+        assert await world.values(APEX, "TXT") == ['"v=spf1 ip4:192.0.2.0/24 include:partner.test -all"']
+        await flow.until("finished")
+        assert (await flow.act("undo", credentials=token)).body["state"] == "undone"
+        assert await world.values(APEX, "TXT") == [old]

@@ -1,0 +1,121 @@
+"""A person at the modal: connects a name, and takes it back, as often as it takes.
+
+Goes by what the API answers and by nothing else. Each answer may be lost with the API; then the flow is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from bench.connect_faults import zones
+from bench.connect_faults.faults import Drawn
+from bench.connect_faults.world import World
+from common.errors import FrontageError
+
+_PAUSE_SECONDS = 0.05
+_STILL_SECONDS = 90.0
+"""A flow that another process has to move, and that does not move for so long, is stuck."""
+_MOST_ACTIONS = 60
+_OWN_MOVE = frozenset({"planned", "halted", "unchecked", "finished", "undone"})
+"""States in which the person has the next move."""
+
+
+class Stuck(FrontageError):
+    """The flow does not come to its end."""
+
+
+@dataclass(slots=True)
+class Person:
+    """Of one zone. `flow` is what the API last answered."""
+
+    world: World
+    zone: str
+    drawn: Drawn
+    flow: dict[str, Any] = field(default_factory=dict)
+    _actions: int = 0
+
+    @property
+    def host(self) -> str:
+        return f"shop.{self.zone}"
+
+    async def connect(self) -> None:
+        """Until the flow is finished. Raises: `Stuck`."""
+        await self._until_created()
+        while (state := await self._until_own_move()) != "finished":
+            if state == "planned":
+                await self._apply()
+            else:
+                await self._act("plan")
+
+    async def take_back(self) -> None:
+        """Until the flow is undone. Raises: `Stuck`."""
+        if self.drawn.has_foreign_after:
+            await self.world.change_zone(self.zone, "@", "after")
+        digest = None
+        while await self._until_own_move() != "undone":
+            body = {"credentials": self._credentials()} | ({"digest": digest} if digest else {})
+            answer = await self._act("undo", body)
+            digest = answer["plan"]["digest"] if answer.get("code") == "written_changed" else None
+
+    async def _apply(self) -> None:
+        if self.drawn.has_foreign_before:
+            self.drawn.has_foreign_before = False
+            await self.world.change_zone(self.zone, "@", "before")
+        digest = self.flow["plan"]["digest"]
+        body = {"way": self.world.way, "digest": digest, "credentials": self._credentials()}
+        answer = await self._act("apply", body)
+        if answer.get("code") == "zone_changed":
+            self.world.counts.done["plans made anew, the zone had changed"] += 1
+
+    def _credentials(self) -> Mapping[str, str]:
+        if self.drawn.has_wrong_token:
+            self.drawn.has_wrong_token = False
+            self.world.counts.done["wrong tokens"] += 1
+            return self.world.wrong
+        return self.world.credentials
+
+    async def _until_created(self) -> None:
+        while not self.flow:
+            status, answer = await self._ask("POST", "/connect/flows", zones.config(self.host))
+            if status == 201:
+                self.flow = answer
+
+    async def _until_own_move(self) -> str:
+        """The state in which the person has the next move; after a write from which nothing is in the zone, too."""
+        still_until, seen = time.monotonic() + _STILL_SECONDS, None
+        while True:
+            status, answer = await self._ask("GET", f"/connect/flows/{self.flow['id']}")
+            if status == 200:
+                self.flow = answer
+            state = str(self.flow["state"])
+            if state in self.drawn.killed_at:
+                self.drawn.killed_at.discard(state)
+                await self.world.kill_monitors(state)
+            if status == 200 and state in _OWN_MOVE:
+                return state
+            if state != seen:
+                still_until, seen = time.monotonic() + _STILL_SECONDS, state
+            if time.monotonic() > still_until:
+                raise Stuck(f"{self.host} stays {state}")
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _act(self, action: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        self._actions += 1
+        if self._actions > _MOST_ACTIONS:
+            raise Stuck(f"{self.host} is {self.flow['state']} after {_MOST_ACTIONS} actions: {self.flow.get('error')}")
+        _, answer = await self._ask("POST", f"/connect/flows/{self.flow['id']}/{action}", dict(body or {}))
+        return answer
+
+    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Status 0: the answer is lost."""
+        try:
+            return await self.world.partner.ask(method, path, body)
+        except (aiohttp.ClientError, TimeoutError):
+            await asyncio.sleep(_PAUSE_SECONDS)
+            return 0, {}
