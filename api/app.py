@@ -49,7 +49,6 @@ from api.services.monitor import MonitorService
 from api.services.origin_state import OriginStates
 from api.services.power import PowerService
 from api.services.rdap_servers import RdapServers
-from api.services.reachability import OriginProbe
 from api.services.record_check import RecordCheckService
 from api.services.secure import SecureService
 from api.services.sharing import SharingService
@@ -70,6 +69,7 @@ from common.domain_check.rdap import RdapClient
 from common.domain_check.ways import OpenWays
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
+from common.origin_probe import OriginProbe
 from common.ownership import OwnNames
 from common.secrets import Keyring
 from common.settings import Settings

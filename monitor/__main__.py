@@ -29,6 +29,7 @@ from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.logs import get_logger
 from common.names import load_public_suffixes
+from common.origin_probe import OriginProbe
 from common.ownership import OwnNames
 from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
 from common.secrets import Keyring, load_keyring
@@ -214,7 +215,8 @@ def _flows(
     settings: Settings, database: Database, keyring: Keyring, clock: Clock, random: Random, checks: Checking
 ) -> Runner[Any]:
     """Raises: `OperatorError`."""
-    resolver = Resolver(settings.dns_servers, own_policy(settings))
+    policy = own_policy(settings)
+    resolver = Resolver(settings.dns_servers, policy)
     claims = DomainClaims(
         database,
         resolver,
@@ -228,7 +230,7 @@ def _flows(
         Looker(resolver, database, settings),
         Settlement(database, clock),
         checks.record_checker,
-        FlowEnrolment(database, claims),
+        FlowEnrolment(database, claims, policy, OriginProbe(policy, settings.dns_servers)),
         ConcurrencyShares(),
         settings.base_url,
     )

@@ -11,11 +11,11 @@ from api.services.diagnosis import DiagnosisService
 from api.services.enrolment import Enrolment
 from api.services.monitor import MonitorService
 from api.services.power import PowerService
-from api.services.reachability import OriginProbe
 from api.services.secure import SecureService
 from api.services.webhooks import WebhookService
 from common.clock import Clock
 from common.db.pool import Database
+from common.origin_probe import OriginProbe
 from common.secrets import Keyring
 from common.settings import Settings
 

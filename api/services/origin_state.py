@@ -1,4 +1,4 @@
-"""Origins as visitors meet them: asked the way an edge asks (`api.services.reachability`), for answers and diagnoses.
+"""Origins as visitors meet them: asked the way an edge asks (`common.origin_probe`), for answers and diagnoses.
 
 Questions are bounded and shared fairly between applications. Domains of one application that lead to one origin share
 an answer, whatever the path, since any HTTP response will do: an origin that answered is not asked again for
@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from api.services.notices import Notice
-from api.services.reachability import LONGEST_SECONDS, OriginProbe, Unreachable
 from common.clock import Clock
 from common.db.applications import Application
 from common.fair_queue import FairQueue, TooManyWaiting
 from common.logs import get_logger
 from common.names import parse_host_name
 from common.origin_faults import OriginFault, OriginIdentity
+from common.origin_probe import LONGEST_SECONDS, OriginProbe, Unreachable
 from common.urls import ApplicationUrl, parse_application_url
 
 _log = get_logger("api.services.origin_state")

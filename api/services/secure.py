@@ -27,13 +27,13 @@ from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import ownership_hints as hints
 from api.services.enrolment import Enrolment, is_foreign, refuse_unresolved
 from api.services.notices import Notice
-from api.services.reachability import OriginProbe, Unreachable
 from common.db import domains, orders
 from common.db.applications import Application
 from common.db.domains import Domain, EnrolledTooOften, Page, Status
 from common.db.orders import NotRenewable
 from common.db.session import Connection
 from common.names import DomainName
+from common.origin_probe import OriginProbe, Unreachable
 from common.ownership import Claim
 from common.redirect_loops import RedirectChain
 from common.urls import parse_application_url, parse_redirect_target

@@ -196,6 +196,9 @@ def _template(key: str, given: Any, warnings: list[str]) -> RecordTemplate:
     for name in ("ssl", "applicationUrl", "redirectTo", "powerRootPathAccess"):
         if values.get(name) and kind not in _ROUTED_TYPES:
             raise InvalidConfiguration(f"{key}.{name}", "it belongs to an A, AAAA or CNAME record")
+    url = values.get("applicationUrl")
+    if values.get("ssl") and url is not None and parse_application_url(url).path not in ("", "/"):
+        raise InvalidConfiguration(f"{key}.applicationUrl", "no path where ssl is true: requests keep their own")
     if values.get("redirectTo") and not values.get("ssl"):
         raise InvalidConfiguration(f"{key}.redirectTo", "it belongs to a record with ssl: true")
     return RecordTemplate(

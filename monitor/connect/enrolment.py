@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from common.addresses import AddressPolicy
 from common.connect.requested import Requested
 from common.db import connect_flows, domains, monitored_domains
 from common.db.applications import Application, get_application
@@ -20,10 +21,12 @@ from common.db.domains import AlreadyEnrolled, EnrolledTooOften
 from common.db.monitored_domains import Key, Labels
 from common.db.pool import Connection, Database
 from common.domain_claims import Assessment, DomainClaims, StandingChanged
-from common.errors import FrontageError, InvalidName
+from common.errors import AddressRefused, FrontageError, InvalidName
 from common.names import DomainName, parse_domain
+from common.origin_probe import OriginProbe, Unreachable
 from common.ownership import Claim, Verdict
 from common.records import as_json, from_json
+from common.urls import parse_application_url
 
 _MOST_TRIES = 3
 
@@ -37,6 +40,9 @@ _HINTS: Mapping[str, str] = {
     "step_one": "the application's cname target does not lead to this service",
     "enrolled_too_often": "it was enrolled five times within 24 hours",
     "loop": "the redirect leads back to the domain",
+    "origin_path": "the certificate's origin is given without a path: requests keep theirs",
+    "origin_refused": "the applicationUrl's address is not public",
+    "origin_unreachable": "the applicationUrl does not answer",
     "no_origin": "neither the record nor the application has an applicationUrl",
     "not_a_domain": "no name that can be enrolled",
 }
@@ -85,6 +91,8 @@ class FlowEnrolment:
 
     database: Database
     claims: DomainClaims
+    policy: AddressPolicy
+    probe_origin: OriginProbe
 
     async def enrol(self, flow: Flow) -> Flow:
         """Do all that is pending. Raises: `FenceLost`, `DatabaseUnavailable`."""
@@ -119,7 +127,9 @@ class FlowEnrolment:
         wanted = flow.enrolments[number]
         name = _parsed(wanted["name"])
         target = application.cname_target
+        self._refuse_address(wanted["applicationUrl"])
         if wanted["product"] == "secure":
+            await self._check_origin(application, name, wanted)
             target = application.secure_cname_target or target
         for _ in range(_MOST_TRIES):
             assessment = await self.claims.assess(application, name, target)
@@ -132,6 +142,32 @@ class FlowEnrolment:
                     return await _note(connection, flow, number, status="success")
         raise _Failed("held_unknown")
 
+    def _refuse_address(self, application_url: str | None) -> None:
+        """Raises: `_Failed` for an address that is written in the URL; names are checked when they are dialled."""
+        if application_url is None:
+            return
+        url = parse_application_url(application_url)
+        try:
+            if url.address is not None:
+                self.policy.check(url.address, url.port)
+        except AddressRefused as error:
+            raise _Failed("origin_refused") from error
+
+    async def _check_origin(self, application: Application, name: DomainName, wanted: Mapping[str, Any]) -> None:
+        """As for ``POST /ssl``: where a name is not redirected, its origin must answer. Raises: `_Failed`."""
+        url = wanted["applicationUrl"] or (None if wanted["redirectTo"] else application.application_url)
+        if not url:
+            if wanted["redirectTo"] is None:
+                raise _Failed("no_origin")
+            return
+        if parse_application_url(url).path not in ("", "/"):
+            raise _Failed("origin_path")
+        self._refuse_address(url)
+        try:
+            await self.probe_origin(url, name.text, application)
+        except Unreachable as error:
+            raise _Failed("origin_unreachable") from error
+
     async def _store(
         self,
         connection: Connection,
@@ -142,8 +178,6 @@ class FlowEnrolment:
     ) -> None:
         """A name that has the product already keeps it, with what this flow asks for. Raises: `_Failed`."""
         url, redirect_to = wanted["applicationUrl"], wanted["redirectTo"]
-        if wanted["product"] == "secure" and redirect_to is None and not (url or application.application_url):
-            raise _Failed("no_origin")
         if redirect_to is not None and await domains.closes_loop(connection, name.text, redirect_to):
             raise _Failed("loop")
         try:

@@ -15,7 +15,6 @@ from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.removals import Removals
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from api.services.reachability import Unreachable
 from common import application_secrets as secrets
 from common import application_settings as rules
 from common.accounts import Permission
@@ -32,6 +31,7 @@ from common.db.applications import (
 )
 from common.dns import Outcome
 from common.endpoint_health import disables_at
+from common.origin_probe import Unreachable
 from common.ownership import OwnNames
 
 _LISTED = 50

@@ -25,6 +25,7 @@ from common.dns.authority import Authority
 from common.dns.shared_resolvers import SharedResolvers
 from common.domain_claims import DomainClaims
 from common.eligibility import ServiceTargets
+from common.origin_probe import OriginProbe
 from common.ownership import OwnNames
 from common.record_checks.record_checker import RecordChecker
 from common.settings import HostPort
@@ -180,7 +181,7 @@ def _runner(service: Service, name_server: HostPort) -> tuple[Runner[Any], Share
         Looker(resolver, service.database, settings),
         Settlement(service.database, clock),
         checker,
-        FlowEnrolment(service.database, claims),
+        FlowEnrolment(service.database, claims, policy, OriginProbe(policy, settings.dns_servers)),
         ConcurrencyShares(),
         settings.base_url,
     )

@@ -17,6 +17,7 @@ from common.connect.plan import Plan, journal_of
 from common.connect.states import State
 from common.db import connect_flows
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
+from tests.integration.api.secured import serve_origin
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -245,6 +246,46 @@ async def test_a_root_gets_our_addresses_alone(world: World, knot: Knot) -> None
         "power": "success",
         "monitor": "success",
     }
+
+
+SECURE = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300, "ssl": True}
+
+
+async def test_a_flow_secures_what_post_ssl_would(world: World) -> None:
+    async with serve_origin() as origin:
+        flow = await world.planned(power=False, monitor=False, dnsRecords=[SECURE | {"applicationUrl": origin.url}])
+        await flow.apply("dynamic_update", **world.key)
+        finished = await flow.until("finished")
+    assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [("secure", "success")]
+    assert origin.asked == [("HEAD", origin.url.removeprefix("http://"))], "the origin was asked first, as by POST /ssl"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({}, "no_origin"),
+        ({"applicationUrl": "http://10.0.0.1"}, "origin_refused"),
+        ({"applicationUrl": "http://127.0.0.1:1"}, "origin_unreachable"),
+        ({"redirectTo": SHOP}, "loop"),
+    ],
+)
+async def test_a_flow_secures_nothing_that_post_ssl_would_refuse(
+    world: World, fields: dict[str, str], code: str
+) -> None:
+    flow = await world.planned(power=False, monitor=False, dnsRecords=[SECURE | fields])
+    await flow.apply("dynamic_update", **world.key)
+    finished = await flow.until("finished")
+    assert [(each["product"], each["status"], each.get("code")) for each in finished["enrolments"]] == [
+        ("secure", "failed", code)
+    ]
+    assert (await world.partner.call("GET", "/ssl", params={"page": 0})).body["items"] == []
+
+
+async def test_a_secured_record_has_an_origin_without_a_path(world: World) -> None:
+    record = SECURE | {"applicationUrl": "https://app.example.com/shop"}
+    body = CONFIG | {"power": False, "dnsRecords": [record], "domain": SHOP}
+    refused = await world.partner.call("POST", "/connect/flows", json=body)
+    assert (refused.status, refused.body["message"]) == (400, "Invalid 'dnsRecords[0].applicationUrl' parameter")
 
 
 async def test_a_plan_is_written_by_a_providers_api(dsn: str, tmp_path: Path, probe_port: int) -> None:

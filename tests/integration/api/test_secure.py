@@ -316,7 +316,7 @@ async def test_an_origin_that_does_not_answer_is_not_reachable(service: Service,
 
 
 async def test_a_silent_origin_is_given_up(service: Service, ssl_partner: Ssl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.services.reachability.LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr("common.origin_probe.LONGEST_SECONDS", 0.2)
     release = asyncio.Event()
 
     async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

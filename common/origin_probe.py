@@ -1,4 +1,4 @@
-"""Whether an origin answers, as an edge would ask it: ``ApplicationUrl is not reachable``.
+"""Ask an origin the way an edge does, to see whether it answers.
 
 Any HTTP answer will do, whatever its status. The address is the partner's word: it is resolved here (hosts file first,
 as edges do), the policy is asked where the socket is made, nothing is followed, and time is bounded.
