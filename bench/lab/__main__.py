@@ -1,7 +1,7 @@
 """``python -m bench.lab``: the lab as a process of its own.
 
-Prints one line of JSON with its addresses (``origin``, ``dns``, ``zone``, ``sink``, ``partner``) and serves until
-SIGTERM or SIGINT.
+Prints one line of JSON with its addresses (``origin``, ``dns``, ``zone``, ``sink``, ``partner``) and ``key``, the name
+and the secret of the key that signs updates of the zone, and serves until SIGTERM or SIGINT.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from bench.lab.origin import Origin
 from bench.lab.partner import PartnerSite
 from bench.lab.server import NameServer
 from bench.lab.sink import WebhookSink
+from bench.lab.updates import UpdateKey
 from bench.lab.zone import Zone
 
 
@@ -22,6 +23,8 @@ class Lab:
     desk: ZoneDesk
     sink: WebhookSink
     partner: PartnerSite
+    key: UpdateKey
+    """Signs updates of the zone."""
 
     @property
     def zone(self) -> Zone:
@@ -36,18 +39,19 @@ class Lab:
             "zone": self.desk.url,
             "sink": self.sink.url,
             "partner": self.partner.url,
+            "key": f"{self.key.name}:{self.key.secret}",
         }
 
     @classmethod
     @contextlib.asynccontextmanager
     async def start(cls) -> AsyncIterator[Self]:
         """Everything on free loopback ports."""
-        zone = Zone()
+        zone, key = Zone(), UpdateKey.mint("customer")
         async with (
             Origin.serve() as origin,
-            NameServer.serve(zone) as dns,
+            NameServer.serve(zone, key=key) as dns,
             ZoneDesk.serve(zone) as desk,
             WebhookSink.serve() as sink,
             PartnerSite.serve() as partner,
         ):
-            yield cls(origin, dns, desk, sink, partner)
+            yield cls(origin, dns, desk, sink, partner, key)

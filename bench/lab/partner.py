@@ -1,7 +1,8 @@
 """The partner's own site: a page with the connect modal's button, and the server behind it that mints its tokens.
 
-``PUT /settings`` ``{"api", "applicationId", "clientSecret", "origin"}`` makes it one partner's; until then the page
-is 503. The secret stays here: ``POST /token`` gives the page a token with the scope ``connect``, for one customer.
+``PUT /settings`` with `_SETTINGS` makes it one partner's; until then the page is 503. ``dns`` and ``key`` are what a
+customer knows of their own zone: its server's address, and the key that signs updates, as ``name:secret``. The client
+secret stays here: ``POST /token`` gives the page a token with the scope ``connect``, for one customer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bench.lab.serving import serving
 
 _TOKEN_SECONDS = 10.0
 _CUSTOMER = "user-7"
+_SETTINGS = ("api", "applicationId", "clientSecret", "origin", "dns", "key")
 
 
 class PartnerSite:
@@ -46,12 +48,13 @@ class PartnerSite:
 
     async def _set(self, request: web.Request) -> web.Response:
         given = await request.json()
-        self._settings = {name: str(given[name]) for name in ("api", "applicationId", "clientSecret", "origin")}
+        self._settings = {name: str(given[name]) for name in _SETTINGS}
         return web.Response(status=204)
 
     async def _show(self, _: web.Request) -> web.Response:
         settings = self._given()
-        shown = {name: html.escape(settings[name], quote=True) for name in ("api", "applicationId", "origin")}
+        shown = {name: html.escape(settings[name], quote=True) for name in _SETTINGS if name != "clientSecret"}
+        shown["keyName"], shown["keySecret"] = shown["key"].split(":", 1)
         return web.Response(text=self._page.substitute(shown), content_type="text/html")
 
     async def _mint(self, _: web.Request) -> web.Response:

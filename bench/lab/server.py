@@ -1,4 +1,7 @@
-"""The lab's name server: carries questions to a `Zone` and its answers back, over UDP and TCP on one port."""
+"""The lab's name server: carries questions to a `Zone` and its answers back, over UDP and TCP on one port.
+
+With an `UpdateKey` it also takes updates that the key has signed (`bench.lab.updates`), over TCP.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import dns.exception
 import dns.flags
 import dns.message
 
+from bench.lab.updates import UpdateKey, answer_update, is_update
 from bench.lab.zone import Zone
 
 _SMALLEST_UDP_PAYLOAD = 512
@@ -22,8 +26,9 @@ _TCP_IDLE_SECONDS = 30
 class NameServer:
     """Created and closed by `serve`; `zone` may be changed at any time."""
 
-    def __init__(self, zone: Zone) -> None:
+    def __init__(self, zone: Zone, key: UpdateKey | None = None) -> None:
         self.zone = zone
+        self.key = key
         self.host = ""
         self.port = 0
 
@@ -34,8 +39,10 @@ class NameServer:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def serve(cls, zone: Zone, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Self]:
-        server = cls(zone)
+    async def serve(
+        cls, zone: Zone, host: str = "127.0.0.1", port: int = 0, *, key: UpdateKey | None = None
+    ) -> AsyncIterator[Self]:
+        server = cls(zone, key)
         transport, tcp = await server._listen(host, port)
         try:
             yield server
@@ -64,7 +71,7 @@ class NameServer:
                 async with asyncio.timeout(_TCP_IDLE_SECONDS):
                     (size,) = struct.unpack("!H", await reader.readexactly(2))
                     question = await reader.readexactly(size)
-                if (answer := _answer(self.zone, question, most_bytes=65535)) is None:
+                if (answer := self._answer(question)) is None:
                     continue
                 writer.write(struct.pack("!H", len(answer)) + answer)
                 await writer.drain()
@@ -72,6 +79,11 @@ class NameServer:
             pass
         finally:
             writer.close()
+
+    def _answer(self, question: bytes) -> bytes | None:
+        if self.key is None or not is_update(question):
+            return _answer(self.zone, question, most_bytes=65535)
+        return answer_update(self.zone, question, self.key)
 
 
 class _Datagrams(asyncio.DatagramProtocol):

@@ -98,6 +98,11 @@ class Zone:
         if not of_name:
             self._records.pop(owner, None)
 
+    def values(self, name: str, kind: str) -> tuple[str, ...]:
+        """What `name` itself has of that type, wildcards aside."""
+        records = self._records.get(_parse(name), {}).get(kind.upper())
+        return () if records is None else tuple(records.values)
+
     def listed(self) -> Iterator[tuple[str, str, str]]:
         """Every record: name, type and value."""
         for name, of_name in self._records.items():

@@ -70,11 +70,14 @@ async def _run(*, check: bool) -> None:
 
 
 async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
+    from common.cli.stage import ELSEWHERE
     from common.cli.walk import Partner, Visitor, Walk
 
     visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
     async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
-        walk = Walk(partner, visitor, _domain(check=check), stage.lab.origin, tell, partner_site=stage.lab.partner)
+        domain = _domain(check=check)
+        elsewhere = f"{domain.partition('.')[0]}.{ELSEWHERE}"
+        walk = Walk(partner, visitor, domain, elsewhere, stage.lab, tell)
         await walk.sign_in(stage.client_secret)
         if check:
             await _check(walk)
@@ -95,6 +98,11 @@ async def _check(walk: Walk) -> None:
     await walk.move()
     await walk.remove()
     await walk.open_modal()
+    await walk.plan()
+    await walk.apply()
+    await walk.finish()
+    await walk.serve_connected()
+    await walk.undo()
 
 
 def _domain(*, check: bool) -> str:

@@ -24,6 +24,8 @@ from common.settings import PREFIX, Settings, load
 
 CNAME_TARGET = "apps.partner.localhost"
 CUSTOMER = "customer.localhost"  # every name beneath it leads to the application
+ELSEWHERE = "elsewhere.localhost"  # a customer's zone that leads to another server
+ELSEWHERE_ADDRESS = "192.0.2.1"
 APPLICATION_NAME = "Demo"
 USER = "demo@frontage.localhost"
 LOG_NAME = "demo.log"
@@ -33,13 +35,14 @@ _LAB_SECONDS = 20
 @dataclass(frozen=True, slots=True)
 class LabAddresses:
     """`origin`, `sink`, `zone` (where the DNS zone is changed) and `partner` (the partner's own site) are base URLs,
-    `dns` is host:port."""
+    `dns` is host:port. `key`, as ``name:secret``, signs updates of the zone (RFC 2136)."""
 
     origin: str
     dns: str
     zone: str
     sink: str
     partner: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,7 @@ def _records(settings: Settings) -> Iterator[str]:
         f"*.{CUSTOMER} CNAME {CNAME_TARGET}",
         f"{CNAME_TARGET} CNAME {settings.power_target}",
         f"{settings.power_target} A {settings.service_servers[0]}",
+        f"shop.{ELSEWHERE} A {ELSEWHERE_ADDRESS}",
     ):
         yield "--record"
         yield record
@@ -230,7 +234,8 @@ async def _open_partner_site(lab: LabAddresses, api: str, application_id: str, c
     """Raises: `OperatorError`."""
     import aiohttp
 
-    known = {"api": api, "applicationId": application_id, "clientSecret": client_secret, "origin": lab.origin}
+    known = {"api": api, "applicationId": application_id, "clientSecret": client_secret}
+    known |= {"origin": lab.origin, "dns": lab.dns, "key": lab.key}
     timeout = aiohttp.ClientTimeout(total=_LAB_SECONDS)
     try:
         async with (

@@ -22,10 +22,13 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from common.cli.stage import ELSEWHERE_ADDRESS, LabAddresses
 from common.errors import OperatorError
 
 _REQUEST_SECONDS = 10.0
 _SEEN_SECONDS = 10.0
+_FLOW_SECONDS = 60.0
+_FLOW_ENDS = frozenset({"unchecked", "halted", "timed_out", "closed"})
 _POLL_SECONDS = 0.01
 P = ParamSpec("P")
 
@@ -91,8 +94,8 @@ class Partner:
     async def _change(self, method: str, body: dict[str, Any]) -> str:
         return str((await self._ask(method, "/power", body))["message"])
 
-    async def open_modal(self, site: str, domain: str) -> str:
-        """What the modal on the page at `site` does until there is a flow for `domain`. Returns the flow's state."""
+    async def open_modal(self, site: str, domain: str, application_url: str) -> Flow:
+        """What the modal on the page at `site` does until there is a flow for `domain`."""
         try:
             async with self._session.get(f"{site}/") as page, self._session.get("/sdk/v1/frontage.js") as script:
                 _expect("partner's page", (page.status, "/sdk/v1/frontage.js" in await page.text()), (200, True))
@@ -103,9 +106,15 @@ class Partner:
             raise WalkFailed(f"{site} did not answer: {error}") from error
         scoped = Partner(self._session, self._headers["applicationId"])
         scoped._headers["Authorization"] = f"Bearer {token}"
-        record = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300}
-        flow = await scoped._ask("POST", "/connect/flows", {"domain": domain, "dnsRecords": [record]}, status=201)
-        return str(flow["state"])
+        record = {
+            "type": "CNAME",
+            "host": "{SUBDOMAIN}",
+            "value": "{CNAME_TARGET}",
+            "ttl": 300,
+            "applicationUrl": application_url,
+        }
+        body = {"domain": domain, "power": True, "dnsRecords": [record]}
+        return Flow(scoped, await scoped._ask("POST", "/connect/flows", body, status=201))
 
     async def _ask(
         self, method: str, path: str, body: dict[str, Any] | None = None, status: int = 200
@@ -119,6 +128,29 @@ class Partner:
         if answer.status != status:
             raise WalkFailed(f"{method} {path.partition('?')[0]} said {answer.status}: {said.get('message')}")
         return said
+
+
+class Flow:
+    """A flow of the connect modal, with the token of its page. Made by `Partner.open_modal`."""
+
+    def __init__(self, partner: Partner, shown: dict[str, Any]) -> None:
+        self.shown = shown
+        self._partner = partner
+        self._path = f"/connect/flows/{shown['id']}"
+
+    async def act(self, action: str, body: dict[str, Any]) -> str:
+        """Returns the state that the flow is in then."""
+        self.shown = await self._partner._ask("POST", f"{self._path}/{action}", body)
+        return str(self.shown["state"])
+
+    async def until(self, state: str) -> None:
+        """Raises: `WalkFailed` when the flow comes to another end."""
+        deadline = time.monotonic() + _FLOW_SECONDS
+        while self.shown["state"] != state:
+            if time.monotonic() > deadline or self.shown["state"] in _FLOW_ENDS:
+                raise WalkFailed(f"expected a flow that is {state}, it is {self.shown['state']}: {self.shown['error']}")
+            await asyncio.sleep(_POLL_SECONDS)
+            self.shown = await self._partner._ask("GET", self._path)
 
 
 class Visitor:
@@ -224,18 +256,19 @@ def _step(
 
 
 class Walk:
-    """One domain's way through the service; `origin` and `partner_site` are base URLs of the lab. Steps raise
-    `WalkFailed`."""
+    """The way through the service of `domain`, which leads to the application, and of `elsewhere`, a name that the
+    connect modal makes lead there. Steps raise `WalkFailed`."""
 
     def __init__(
-        self, partner: Partner, visitor: Visitor, domain: str, origin: str, tell: Tell, *, partner_site: str
+        self, partner: Partner, visitor: Visitor, domain: str, elsewhere: str, lab: LabAddresses, tell: Tell
     ) -> None:
         self.tell = tell
-        self._partner_site = partner_site
         self._partner = partner
         self._visitor = visitor
         self._domain = domain
-        self._origin = origin
+        self._elsewhere = elsewhere
+        self._lab = lab
+        self._flow: Flow
 
     async def is_powered(self) -> bool:
         """Whether an earlier walk powered the domain for this application."""
@@ -256,8 +289,8 @@ class Walk:
     @_step("POST /power")
     async def power(self) -> str:
         if await self.is_powered():  # on a kept state directory, where the origin was another
-            return await self._partner.move(self._domain, f"{self._origin}/a")
-        return await self._partner.power(self._domain, f"{self._origin}/a", ["/static"])
+            return await self._partner.move(self._domain, f"{self._lab.origin}/a")
+        return await self._partner.power(self._domain, f"{self._lab.origin}/a", ["/static"])
 
     @_step("first HTTPS response")
     async def serve(self) -> str:
@@ -296,7 +329,7 @@ class Walk:
 
     @_step("PUT /power, seen at the edge")
     async def move(self) -> str:
-        message = await self._partner.move(self._domain, f"{self._origin}/b")
+        message = await self._partner.move(self._domain, f"{self._lab.origin}/b")
         await self._visitor.get_when(self._domain, "Version B of the application")
         return message
 
@@ -314,8 +347,61 @@ class Walk:
 
     @_step("connect modal")
     async def open_modal(self) -> str:
-        state = await self._partner.open_modal(self._partner_site, self._domain)
-        return f"a scoped token, a flow that is {state}"
+        await self._change_zone("PUT", f"{self._elsewhere} A {ELSEWHERE_ADDRESS}")
+        self._flow = await self._partner.open_modal(self._lab.partner, self._elsewhere, f"{self._lab.origin}/a")
+        return f"a scoped token, a flow that is {self._flow.shown['state']}"
+
+    @_step("plan")
+    async def plan(self) -> str:
+        await self._flow.until("planned")
+        changes = self._flow.shown["plan"]["changes"]
+        return ", ".join(f"{each['action']} {each['type']}" for each in changes)
+
+    @_step("change of the zone, by RFC 2136")
+    async def apply(self) -> str:
+        credentials = {"credentials": self._lab_credentials()}
+        body = {"way": "dynamic_update", "digest": self._flow.shown["plan"]["digest"], **credentials}
+        if await self._flow.act("apply", body) == "halted":
+            raise WalkFailed(str(self._flow.shown["error"]))
+        return "the plan, whole, and read back"
+
+    @_step("records live, domain powered")
+    async def finish(self) -> str:
+        await self._flow.until("finished")
+        [enrolment] = self._flow.shown["enrolments"]
+        _expect("enrolment", (enrolment["product"], enrolment["status"]), ("power", "success"))
+        return f"{self._elsewhere} from the connect modal"
+
+    @_step("first HTTPS response of the flow")
+    async def serve_connected(self) -> str:
+        await self._visitor.get_when(self._elsewhere, "Version A of the application")
+        return "certificate verified"
+
+    @_step("undo")
+    async def undo(self) -> str:
+        state = await self._flow.act("undo", {"credentials": self._lab_credentials()})
+        _expect("flow", state, "undone")
+        zone = await self._change_zone("DELETE", f"{self._elsewhere} A {ELSEWHERE_ADDRESS}")
+        _expect("records left", [line for line in zone.splitlines() if line.startswith(self._elsewhere)], [])
+        return f"A {ELSEWHERE_ADDRESS} is back"
+
+    async def _change_zone(self, method: str, record: str) -> str:
+        """As its owner does. Returns the zone's records, one a line; a record to remove must be there."""
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+        try:
+            async with aiohttp.ClientSession(timeout=timeout, raise_for_status=True) as session:
+                async with session.get(self._lab.zone) as response:
+                    before = await response.text()
+                async with session.request(method, self._lab.zone, data=record) as response:
+                    after = await response.text()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise WalkFailed(f"{self._lab.zone} did not answer: {error}") from error
+        _expect(f"{record} in the zone", record in before, method == "DELETE")
+        return after
+
+    def _lab_credentials(self) -> dict[str, str]:
+        name, _, secret = self._lab.key.partition(":")
+        return {"key_name": name, "key_secret": secret, "server": self._lab.dns}
 
 
 def _expect(what: str, seen: object, expected: object) -> None:

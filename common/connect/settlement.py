@@ -78,7 +78,7 @@ class Settlement:
             settled = await connect_flows.settle(connection, flow, **changes)
             if settled.state is State.PROPAGATING:
                 settled = await flow_events.complete(connection, settled, self.clock.now())
-            await connection.execute("select pg_notify($1, '')", monitored_domains.CHANNEL)
+            await connect_flows.wake(connection)
             return settled
 
 

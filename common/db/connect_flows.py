@@ -202,8 +202,13 @@ async def move(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -
     )
     if moved is None:
         raise FlowChanged(flow.id)
-    await connection.execute("select wake_listeners($1)", CHANNEL)
+    await wake(connection)
     return moved
+
+
+async def wake(connection: Connection) -> None:
+    """Have monitors look at once for due flows, when the caller's transaction commits."""
+    await connection.execute("select wake_listeners($1)", CHANNEL)
 
 
 async def begin(connection: Connection, flow: Flow, *, lease_seconds: float, **changes: Unpack[Changes]) -> Flow:

@@ -173,6 +173,8 @@ class Steps:
     async def _settle(self, flow: Flow, *, complete: bool = False, **changes: Any) -> None:
         async with self.database.transaction() as connection:
             settled = await connect_flows.settle(connection, flow, **changes)
+            if settled.state is State.ENROLLING:
+                await connect_flows.wake(connection)  # due at once, and a person waits
             if complete:
                 await flow_events.complete(connection, settled, self.clock.now())
 

@@ -28,6 +28,11 @@ STEPS = (
     "PUT /power, seen at the edge",
     "DELETE /power, gone at the edge",
     "connect modal",
+    "plan",
+    "change of the zone, by RFC 2136",
+    "records live, domain powered",
+    "first HTTPS response of the flow",
+    "undo",
 )
 
 

@@ -30,13 +30,17 @@ async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() 
             "applicationId": 'app"><script>',
             "clientSecret": "secret",
             "origin": "http://origin.example",
+            "dns": "127.0.0.1:5353",
+            "key": "customer:c2VjcmV0",
         }
         async with session.put(f"{site.url}/settings", json=settings) as response:
             assert response.status == 204
         async with session.get(f"{site.url}/") as response:
             page = await response.text()
         assert f'<script src="http://{address}/sdk/v1/frontage.js"></script>' in page
-        assert "secret" not in page
+        assert '"secret"' not in page
+        assert "clientSecret" not in page
+        assert "<dd>c2VjcmV0</dd>" in page
         assert 'app"><script>' not in page
         async with session.post(f"{site.url}/token") as response:
             assert await response.json() == {"token": "a-token"}

@@ -153,12 +153,14 @@ async def no_probe(_: Pass, __: str) -> bool:
 
 
 @asynccontextmanager
-async def open_world(dsn: str, state_dir: Path, probe_port: int, name_server: HostPort) -> AsyncIterator[World]:
+async def open_world(
+    dsn: str, state_dir: Path, probe_port: int, name_server: HostPort, *, poll_seconds: float = 0.1
+) -> AsyncIterator[World]:
     """`name_server` has the zones `PARENT` and `CUSTOMER`, and stands in for the resolver too."""
     async with open_service(
         dsn, state_dir, probe_port, Patience(), authority_port=name_server.port, DNS_SERVERS=str(name_server)
     ) as service:
-        runner, resolvers = _runner(service, name_server)
+        runner, resolvers = _runner(service, name_server, poll_seconds)
         running = asyncio.create_task(runner.run())
         try:
             yield World(service, name_server, await service.partner(), runner)
@@ -168,7 +170,7 @@ async def open_world(dsn: str, state_dir: Path, probe_port: int, name_server: Ho
             await resolvers.close()
 
 
-def _runner(service: Service, name_server: HostPort) -> tuple[Runner[Any], SharedResolvers]:
+def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tuple[Runner[Any], SharedResolvers]:
     settings, clock = service.settings, SystemClock()
     policy = own_policy(settings)
     resolver = Resolver(settings.dns_servers, policy, authority_port=name_server.port)
@@ -185,4 +187,4 @@ def _runner(service: Service, name_server: HostPort) -> tuple[Runner[Any], Share
         ConcurrencyShares(),
         settings.base_url,
     )
-    return make_runner(service.database, steps, Random(1), poll_seconds=0.1), resolvers
+    return make_runner(service.database, steps, Random(1), poll_seconds=poll_seconds), resolvers

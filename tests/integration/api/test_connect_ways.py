@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from bench.lab.powerdns import PowerDns, find_powerdns
 from common.connect.plan import Plan, journal_of
 from common.connect.states import State
 from common.db import connect_flows
+from common.db.listener import Listener
+from common.db.monitored_domains import CHANNEL
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 from tests.integration.api.secured import serve_origin
 
@@ -74,6 +77,19 @@ async def test_a_plan_is_written_by_rfc_2136_enrolled_and_taken_back(world: Worl
     assert undone.body["state"] == "undone", undone.body
     assert await world.values(SHOP, "CNAME") == []
     assert await world.values(SHOP, "A") == ["192.0.2.1"]
+
+
+async def test_no_step_waits_for_the_monitors_next_poll(dsn: str, tmp_path: Path, probe_port: int, knot: Knot) -> None:
+    async with open_world(dsn, tmp_path, probe_port, knot.address, poll_seconds=3600.0) as world:
+        listener = Listener(dsn, world.runner.wake, channel=CHANNEL)
+        listening = asyncio.create_task(listener.run())
+        try:
+            flow = await world.planned()
+            await flow.apply("dynamic_update", **world.key)
+            await flow.until("finished")
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
 
 
 async def test_a_zone_that_changed_since_gets_a_new_plan_and_nothing_is_written(world: World, knot: Knot) -> None:
