@@ -16,6 +16,7 @@ import pytest
 from bench.lab.ports import free_ports
 from tests.acceptance.demo_process import Demo, environment, wait_until_gone
 
+_WALK_SECONDS = 180  # on a busy machine
 STARTED = "lab, database, API, monitor, edge"
 STEPS = (
     "token",
@@ -49,10 +50,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         yield running
 
 
+@pytest.mark.timeout(400)
 def test_check_walks_every_step_and_again_on_the_same_state(tmp_path: Path) -> None:
     env = environment(tmp_path / "state")
     for _ in range(2):
-        with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+        with Demo.started("--check", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
             assert demo.finish() == 0, demo.output
         reported = [line for line in demo.output.splitlines() if line.startswith("✓")]
         assert [line[2:38].strip() for line in reported] == [STARTED, *STEPS]
@@ -133,6 +135,7 @@ def test_sigterm_ends_it_and_leaves_neither_process_nor_file(tmp_path: Path) -> 
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.timeout(300)
 def test_kill_in_the_middle_leaves_no_process_and_the_next_check_passes(tmp_path: Path) -> None:
     env = environment(tmp_path / "state")
     with Demo.started("--check", env=env, cwd=tmp_path) as demo:
@@ -141,7 +144,7 @@ def test_kill_in_the_middle_leaves_no_process_and_the_next_check_passes(tmp_path
         assert len(family) > 5
         demo.end(signal.SIGKILL)
     wait_until_gone(family)
-    with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+    with Demo.started("--check", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
         assert demo.finish() == 0, demo.output
 
 
