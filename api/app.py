@@ -33,6 +33,7 @@ from api.handlers.sdk import SdkHandler
 from api.handlers.secure import SecureHandlers
 from api.handlers.share import ShareHandler
 from api.handlers.token import TokenHandler
+from api.handlers.traffic import TrafficHandler
 from api.handlers.webhooks import WebhookHandlers
 from api.idempotency import idempotent
 from api.middlewares import OPEN_ROUTES, admitted, answered, authenticated, limited, understood
@@ -150,6 +151,7 @@ def build_app(
             PowerHandlers(power),
             SecureHandlers(secure),
             DiagnosisHandler(diagnosis, clock),
+            TrafficHandler(database),
         ),
         *_check_routes(DomainCheckHandlers(checks, record_checks)),
         *_monitor_routes(MonitorHandlers(monitor), BatchHandlers(BatchService(database))),
@@ -181,7 +183,9 @@ def _open_ways(_: Application) -> OpenWays:
     return OpenWays(provider_apis=frozenset(PROVIDER_APIS))
 
 
-def _domain_routes(power: PowerHandlers, secure: SecureHandlers, diagnosis: DiagnosisHandler) -> Routes:
+def _domain_routes(
+    power: PowerHandlers, secure: SecureHandlers, diagnosis: DiagnosisHandler, traffic: TrafficHandler
+) -> Routes:
     return (
         ("GET", "/power", power.get),
         ("POST", "/power", power.post),
@@ -192,6 +196,7 @@ def _domain_routes(power: PowerHandlers, secure: SecureHandlers, diagnosis: Diag
         ("PUT", "/ssl", secure.put),
         ("DELETE", "/ssl", secure.delete),
         ("GET", "/domains/{domain}/diagnosis", diagnosis.get),
+        ("GET", "/domains/{domain}/traffic", traffic.get),
     )
 
 

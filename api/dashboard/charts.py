@@ -25,6 +25,35 @@ class Bar(NamedTuple):
     tone: str = ""
 
 
+class Slot(NamedTuple):
+    """A span of time. `label` stands beneath it, often empty; `words` name it."""
+
+    label: str
+    words: str
+    requests: int
+    failed: int
+
+
+def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 160) -> Markup:
+    """One column for each slot, failed requests at its foot; the highest value above the axis' line."""
+    highest = max((slot.requests for slot in slots), default=0) or 1
+    step, floor, room = width / max(1, len(slots)), height - 22, height - 44
+    line = Markup('<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>')
+    text = Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>')
+    parts = [line.format(width, floor, floor), line.format(width, floor - room, floor - room)]
+    parts.append(text.format("value", 0, floor - room - 6, "start", f"{highest:,}"))
+    for place, slot in enumerate(slots):
+        left, thick = place * step + step * 0.1, step * 0.8
+        words = f"{slot.words}: {slot.requests:,} requests, {slot.failed:,} failed"
+        for tone, value in (("", slot.requests), ("bad", slot.failed)):
+            if value:
+                tall = max(room * min(value, slot.requests) / highest, 2)
+                parts.append(_BAR.format(tone, left, floor - tall, thick, tall, 1, words))
+        if slot.label:
+            parts.append(text.format("label", place * step, height - 6, "middle" if place else "start", slot.label))
+    return _svg(width, height, title, parts)
+
+
 def columns(bars: Sequence[Bar], title: str, *, width: int = 640, height: int = 160) -> Markup:
     """One column for each bar; labels beneath, values above."""
     highest = max((bar.value for bar in bars), default=0) or 1

@@ -94,6 +94,9 @@ class Renderer:
             "count": words.count,
             "until": lambda at: words.until(at, self.clock.now()),
             "seconds": words.seconds,
+            "milliseconds": words.milliseconds,
+            "bytes": words.size,
+            "share": words.share,
             "asjson": _as_json,
             "time": lambda at: _time_element(at, words.ago(at, self.clock.now())),
         }

@@ -54,6 +54,29 @@ def seconds(value: float | None) -> str:
     return _span(value) or "a moment"
 
 
+def milliseconds(value: float | None) -> str:
+    """Of a histogram's bound; None is beyond its last one."""
+    return "over a minute" if value is None else f"{value:g} ms" if value < 1000 else f"{value / 1000:g} s"
+
+
+def size(value: int) -> str:
+    """``1.5 MB``, in powers of ten."""
+    shown = float(value)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if shown < 1000:
+            return f"{shown:.0f} {unit}" if unit == "bytes" or shown >= 100 else f"{shown:.1f} {unit}"
+        shown /= 1000
+    return f"{shown:,.1f} TB"
+
+
+def share(part: int, whole: int) -> str:
+    """``12 (0.3 %)``."""
+    if not part or not whole:
+        return "none"
+    percent = 100 * part / whole
+    return f"{part:,} ({'under 0.1' if percent < 0.1 else f'{percent:.1f}'} %)"
+
+
 def _span(distance: float) -> str | None:
     """None below five seconds."""
     if distance < 5:

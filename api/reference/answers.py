@@ -261,6 +261,39 @@ class Diagnosis(Answer):
     edges: dict[str, Any]
 
 
+class TrafficFigures(Answer):
+    """What the edges counted."""
+
+    requests: int
+    bytes: int
+    """Sent to clients."""
+    client_errors: int
+    """Statuses from 400 to 499."""
+    server_errors: int
+    """Statuses from 500 on, those of the edges included."""
+    origin_errors: int
+    """The origin did not respond, or not in full."""
+    latency_p50_ms: float | None
+    """Half of the requests had the head of their response within this time, which is the bound of a class of the
+    edges' histogram; null without requests, and beyond a minute."""
+    latency_p95_ms: float | None
+
+
+class TrafficPoint(TrafficFigures):
+    at: datetime
+    """The start of the interval."""
+
+
+class Traffic(Answer):
+    """Intervals without a request are left out."""
+
+    domain: str
+    period: Literal["day", "month"]
+    interval_minutes: Literal[5, 60]
+    total: TrafficFigures
+    items: list[TrafficPoint]
+
+
 class Share(Answer):
     """What is behind a sharing link: records to set, or a configuration of the connect modal."""
 

@@ -14,6 +14,7 @@ from api.schemas import bodies, connect, domain_check, monitor_bodies, power, se
 from api.schemas.dns_record import DnsRecord
 from api.schemas.monitor_queries import DEFAULT_LIMIT, LARGEST_LIMIT
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE
+from api.schemas.traffic import PERIODS
 from api.services.batches import MOST_CREATED, MOST_DELETED
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
@@ -199,6 +200,23 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         answers.Diagnosis,
         errors=(400,),
         paths={"domain": "A domain, enrolled or not."},
+    ),
+    Operation(
+        "GET",
+        "/domains/{domain}/traffic",
+        "getTraffic",
+        "Domains",
+        "Requests, bytes, errors and latency of a domain over time",
+        answers.Traffic,
+        queries=(
+            Query(
+                "period",
+                {"type": "string", "enum": list(PERIODS), "default": "day"},
+                "The last 24 hours by 5 minutes, or the last 30 days by the hour.",
+            ),
+        ),
+        errors=(400,),
+        paths={"domain": "A domain of the application."},
     ),
     # Domain check and connect
     Operation(

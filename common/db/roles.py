@@ -6,8 +6,9 @@ them to one database.
 
 Who may do what
     edge        reads the change feed, through which it replicates, and whether monitors run; writes its lease, and no
-                login's but its own (`common.db.edge_nodes`). It reads no other table and writes none: what the feed
-                shows of a row is made, and its lease is written, by functions that run with their owner's rights.
+                login's but its own (`common.db.edge_nodes`), and what it counted of domains (`common.db.traffic`). It
+                reads no other table and writes none: what the feed shows of a row is made, and its lease and its counts
+                are written, by functions that run with their owner's rights.
     api, monitor
                 read and write the tables of their work. Only the feed's own trigger writes what edges follow.
 """
@@ -86,6 +87,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "revocations": _READ,
             "sessions": _ALL,
             "sign_in_links": _ALL,
+            "traffic": _READ,
             "users": _KEEP,
         },
         "monitor": {
@@ -102,6 +104,8 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "revocations": _ALL,
             "sessions": "select, update, delete",  # retention erases them
             "sign_in_links": "select, update, delete",
+            "traffic": "select, update, delete",  # retention erases them
+            "traffic_reports": "select, update, delete",
         },
     }
 )
@@ -117,7 +121,7 @@ HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Columns that a role may not read although it may read the rest of the table."""
 
 FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
-    {"edge": ("report_lease", "end_lease"), "api": (), "monitor": ()}
+    {"edge": ("report_lease", "end_lease", "report_traffic"), "api": (), "monitor": ()}
 )
 """Functions with their owner's rights that a role may call."""
 

@@ -15,6 +15,7 @@ from common.db.edge_nodes import Condition
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
+from common.traffic import TrafficReport
 from edge.process.health import View
 
 PAUSE_SECONDS = 1.0
@@ -46,6 +47,9 @@ class Replica(Protocol):
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
         """From the next renewal on, the lease shows that this edge cannot reach these origins."""
+
+    def report_traffic(self, report: TrafficReport) -> None:
+        """Write these counts of domains to Postgres soon."""
 
     def accept_held_copy(self) -> bool: ...
 

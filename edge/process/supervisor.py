@@ -21,12 +21,13 @@ from common.machine_metrics import measure_machine
 from common.metrics import Aggregate, Family
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import Settings
+from common.traffic import TrafficReport
 from edge.process.active_role import ActiveRole, Replica
 from edge.process.generation_messages import Prepared, Report, Serving, StoodBack, UpgradeFailed
 from edge.process.health import Health, View
 from edge.process.listeners import Listeners
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
-from edge.process.worker_messages import Beat, Begin, Ready, Wake
+from edge.process.worker_messages import Beat, Begin, Ready, Traffic, Wake
 from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
 from edge.upstream.breaker import MOST_REPORTED
@@ -228,6 +229,9 @@ class Supervisor:
                 self._roster.beat(number, now, is_idle=is_idle)
                 self._measured.report(number, families)
                 self._failing[number] = failing
+            case Traffic(entries):
+                if self._active_role.replica is not None:
+                    self._active_role.replica.report_traffic(TrafficReport.from_plain(entries))
 
     def _wake_workers(self, _version: int = 0) -> None:
         wake = Wake()

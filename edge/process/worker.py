@@ -30,6 +30,7 @@ from edge.process.worker_messages import (
     Finish,
     Ready,
     Release,
+    Traffic,
     Wake,
     decode_command,
     encode,
@@ -68,7 +69,12 @@ class Worker:
                 is_idle = self._is_draining and self._service.is_idle()  # asks every connection: seldom, then
                 beat = Beat(is_idle, self._service.measurements(), self._service.failing_origins())
                 self._writer.write(encode(beat))
+                self.report_traffic()
             await asyncio.sleep(BEAT_SECONDS)
+
+    def report_traffic(self) -> None:
+        if entries := self._service.take_traffic().to_plain():
+            self._writer.write(encode(Traffic(entries)))
 
     async def handle_commands(self, reader: asyncio.StreamReader) -> None:
         """Until the supervisor is gone."""

@@ -111,11 +111,18 @@ class Beat:
         return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]], failing)
 
 
-Report = Ready | Beat
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What it counted for each domain since it last sent this: `common.traffic.TrafficReport.to_plain`."""
+
+    entries: list[list[Any]]
+
+
+Report = Ready | Beat | Traffic
 
 
 _COMMANDS: MessageDecoder[Command] = MessageDecoder(Begin, Adopt, Release, Drain, Finish)
-_REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat)
+_REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat, Traffic)
 _WAKE = b"\n"
 
 

@@ -14,6 +14,7 @@ from common.metrics import Family, Labels
 from common.origin_faults import FailingOrigin
 from common.secrets import load_keyring
 from common.settings import Settings
+from common.traffic import TrafficReport
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_context import ReplicaView, WorkerContext
 from edge.replica.directory import replica_path
@@ -45,6 +46,9 @@ class Service(Protocol):
 
     def failing_origins(self) -> list[FailingOrigin]:
         """Origins that could not be reached in the last minute, at most `edge.upstream.breaker.MOST_REPORTED`."""
+
+    def take_traffic(self) -> TrafficReport:
+        """What was counted for each domain since this was last called."""
 
     def close(self) -> None: ...
 
@@ -89,6 +93,9 @@ class EdgeService:
 
     def failing_origins(self) -> list[FailingOrigin]:
         return self._worker.failing_origins()
+
+    def take_traffic(self) -> TrafficReport:
+        return self._worker.take_traffic()
 
     def close(self) -> None:
         self._tls.close()

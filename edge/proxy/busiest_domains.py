@@ -6,6 +6,7 @@ that comes in anew is granted the highest rate that was ever let go, itself fadi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import nlargest
 from math import exp
 from typing import Final
@@ -17,23 +18,21 @@ _NOTICEABLE: Final = 0.001  # requests a second
 
 
 class BusiestDomains:
-    """One a worker. `counted` is incremented once a request; `settle` is called by the worker's clock."""
+    """One a worker, fed by `edge.proxy.domain_traffic`."""
 
-    __slots__ = ("_floor", "_rates", "counted")
+    __slots__ = ("_floor", "_rates")
 
     def __init__(self) -> None:
-        self.counted: dict[str, int] = {}  # since `settle`
         self._rates: dict[str, float] = {}  # requests a second
         self._floor = 0.0
 
-    def settle(self, seconds: float) -> None:
-        """`seconds` have passed since this was last called."""
+    def settle(self, seconds: float, counted: Mapping[str, int]) -> None:
+        """`seconds` have passed since this was last called, with so many requests of each domain."""
         fade = exp(-seconds / _MEAN_SECONDS)
         self._floor *= fade
         rates = {domain: rate * fade for domain, rate in self._rates.items()}
-        for domain, count in self.counted.items():
+        for domain, count in counted.items():
             rates[domain] = rates.get(domain, self._floor) + count / _MEAN_SECONDS
-        self.counted.clear()
         if len(rates) > _KEPT:
             ordered = nlargest(len(rates), rates.items(), key=lambda item: item[1])
             self._floor = max(self._floor, ordered[_KEPT][1])

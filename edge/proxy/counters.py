@@ -8,28 +8,35 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from common.metrics import Family, Labels
-from edge.http.error_responses import CLIENT_DISCONNECTED
-from edge.proxy.busiest_domains import BusiestDomains
+from common.traffic import BUCKETS, BYTES_DOWN, CLIENT_ERRORS, LATENCY_BOUNDS, ORIGIN_ERRORS, SERVER_ERRORS
+from edge.http.error_responses import (
+    CLIENT_DISCONNECTED,
+    CUT_OFF,
+    ORIGIN_DOWN,
+    ORIGIN_INVALID,
+    ORIGIN_RESTING,
+    ORIGIN_SLOW,
+)
+from edge.proxy.domain_traffic import DomainTraffic
 from edge.proxy.exchange import Exchange
 
-# Seconds; wide enough for a page from memory and for a long poll.
-LATENCY_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_ORIGIN_ERRORS = frozenset({CUT_OFF, ORIGIN_DOWN, ORIGIN_INVALID, ORIGIN_RESTING, ORIGIN_SLOW})
 
 
 class ExchangeCounters:
     """Since the worker's start. Owned by its `WorkerContext`, written by its client connections."""
 
     __slots__ = (
+        "_after_head",
+        "_after_head_sum",
         "_by_status",
-        "_bytes_down",
         "_bytes_up",
         "_client_disconnects",
         "_domains_counted",
-        "_latency",
         "_latency_sum",
-        "_origin_difference",
-        "_origin_difference_sum",
         "_refusals",
+        "_without_head",
+        "_without_head_sum",
         "accepted",
         "domains",
     )
@@ -38,15 +45,15 @@ class ExchangeCounters:
         self.accepted = 0
         self._by_status = [0] * 1000
         self._refusals: dict[str, int] = {}
-        self._latency = [0] * (len(LATENCY_BOUNDS) + 1)
         self._latency_sum = 0.0
-        # What the time until origins' heads differs by from the exchanges' latency.
-        self._origin_difference = [0] * (len(LATENCY_BOUNDS) + 1)
-        self._origin_difference_sum = 0.0
-        self._bytes_down = 0
+        # Of the few exchanges that went on after the head: in which bucket they ended, and without the one of the head.
+        self._after_head = [0] * BUCKETS
+        self._after_head_sum = 0.0
+        self._without_head = [0] * BUCKETS
+        self._without_head_sum = 0.0
         self._bytes_up = 0
         self._client_disconnects = 0
-        self.domains = BusiestDomains()
+        self.domains = DomainTraffic()
         self._domains_counted = self.domains.counted
 
     def exchange(self, exchange: Exchange, now: float) -> None:
@@ -54,25 +61,36 @@ class ExchangeCounters:
         seconds = now - exchange.started_at
         bucket = bisect_left(LATENCY_BOUNDS, seconds)
         self._by_status[exchange.status] += 1
-        self._latency[bucket] += 1
         self._latency_sum += seconds
-        self._bytes_down += exchange.client.bytes_down
-        domain = exchange.route.domain
-        self._domains_counted[domain] = self._domains_counted.get(domain, 0) + 1
         if exchange.bytes_up:
             self._bytes_up += exchange.bytes_up
+        counts = self._domains_counted.get(exchange.route.domain)
+        if counts is None:
+            counts = self.domains.open(exchange.route.domain)
         if exchange.answered_at or exchange.failure is not None:
-            self._tell_apart(exchange, bucket, seconds)
+            bucket = self._tell_apart(exchange, bucket, seconds)
             self._client_disconnects += exchange.failure is CLIENT_DISCONNECTED
+            counts[ORIGIN_ERRORS] += exchange.failure in _ORIGIN_ERRORS
+        counts[bucket] += 1
+        counts[BYTES_DOWN] += exchange.client.bytes_down
+        if exchange.status >= 400:
+            counts[CLIENT_ERRORS if exchange.status < 500 else SERVER_ERRORS] += 1
 
-    def _tell_apart(self, exchange: Exchange, bucket: int, seconds: float) -> None:
-        """Most answers come with their heads, in as long as the exchange took. This one did not, or not at all."""
-        self._origin_difference[bucket] -= 1
-        self._origin_difference_sum -= seconds
-        if exchange.answered_at:
-            until_head = exchange.answered_at - exchange.started_at
-            self._origin_difference[bisect_left(LATENCY_BOUNDS, until_head)] += 1
-            self._origin_difference_sum += until_head
+    def _tell_apart(self, exchange: Exchange, bucket: int, seconds: float) -> int:
+        """Most answers come with their heads, in as long as the exchange took. This one did not, or not at all.
+
+        Returns the bucket of the time until the head; without a head, of the exchange.
+        """
+        if not exchange.answered_at:
+            self._without_head[bucket] += 1
+            self._without_head_sum += seconds
+            return bucket
+        until_head = exchange.answered_at - exchange.started_at
+        bucket_until_head = bisect_left(LATENCY_BOUNDS, until_head)
+        self._after_head[bucket] += 1
+        self._after_head[bucket_until_head] -= 1
+        self._after_head_sum += seconds - until_head
+        return bucket_until_head
 
     def refusal(self, code: str) -> None:
         self._refusals[code] = self._refusals.get(code, 0) + 1
@@ -82,17 +100,15 @@ class ExchangeCounters:
             (str(status or "none"),): [float(n)] for status, n in enumerate(self._by_status) if n
         }
         refusals: dict[Labels, list[float]] = {(code,): [float(n)] for code, n in self._refusals.items()}
-        latency: dict[Labels, list[float]] = {(): [*map(float, self._latency), self._latency_sum]}
-        until_head: dict[Labels, list[float]] = {
-            (): [
-                *(
-                    float(whole + difference)
-                    for whole, difference in zip(self._latency, self._origin_difference, strict=True)
-                ),
-                self._latency_sum + self._origin_difference_sum,
-            ]
+        totals = self.domains.total
+        ended = [head + later for head, later in zip(totals[:BUCKETS], self._after_head, strict=True)]
+        with_head = [head - none for head, none in zip(totals[:BUCKETS], self._without_head, strict=True)]
+        latency: dict[Labels, list[float]] = {(): [*map(float, ended), self._latency_sum]}
+        until_head_sum = self._latency_sum - self._after_head_sum - self._without_head_sum
+        until_head: dict[Labels, list[float]] = {(): [*map(float, with_head), until_head_sum]}
+        domains: dict[Labels, list[float]] = {
+            (domain,): [rate] for domain, rate in self.domains.requests_per_second().items()
         }
-        domains: dict[Labels, list[float]] = {(domain,): [rate] for domain, rate in self.domains.top().items()}
         return [
             Family("frontage_edge_accepted", "Connections accepted.", "counter", samples={(): [float(self.accepted)]}),
             Family.of("frontage_edge_connections", "Connections open now.", "gauge", open_connections),
@@ -120,7 +136,7 @@ class ExchangeCounters:
                 bounds=LATENCY_BOUNDS,
                 samples=until_head,
             ),
-            Family.of("frontage_edge_bytes_down", "Bytes of exchanges to clients.", "counter", self._bytes_down),
+            Family.of("frontage_edge_bytes_down", "Bytes of exchanges to clients.", "counter", totals[BYTES_DOWN]),
             Family.of("frontage_edge_bytes_up", "Bytes of bodies to origins.", "counter", self._bytes_up),
             Family(
                 "frontage_edge_domain_requests_per_second",

@@ -19,6 +19,7 @@ from common.origin_faults import FailingOrigin
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
+from common.traffic import TrafficReport
 from edge.http.dates import date_field
 from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
@@ -39,6 +40,8 @@ from edge.upstream.connector import Connector
 from edge.upstream.dispatcher import UpstreamDispatcher
 from edge.upstream.pool import Pool
 from edge.upstream.resolution import OriginResolver
+
+_SETTLE_SECONDS = 1.0
 
 
 class ReplicaView(Reader, Protocol):
@@ -89,7 +92,7 @@ class WorkerContext:
         self.counters = ExchangeCounters()
         self.connections: set[Connection] = set()
         self.paused: set[Connection] = set()  # those not read from
-        self.now = loop.time()
+        self.now = self._settled_at = loop.time()
         self._reader = reader
         self._clock = clock = SystemClock()
         policy = own_policy(settings)
@@ -141,6 +144,10 @@ class WorkerContext:
     def failing_origins(self) -> list[FailingOrigin]:
         return self._dispatcher.failing_origins()
 
+    def take_traffic(self) -> TrafficReport:
+        """What was counted for each domain since this was last called, up to `_SETTLE_SECONDS` ago."""
+        return self.counters.domains.take_report()
+
     @property
     def upstream_count(self) -> int:
         """Connections to origins: idle, leased or being made."""
@@ -190,9 +197,10 @@ class WorkerContext:
 
     def _tick(self) -> None:
         self._ticking = self.loop.call_later(TICK_SECONDS, self._tick)
-        before, self.now = self.now, self.loop.time()
-        self._dispatcher.now = now = self.now
-        self.counters.domains.settle(now - before)
+        self._dispatcher.now = now = self.now = self.loop.time()
+        if now - self._settled_at >= _SETTLE_SECONDS:
+            self.counters.domains.settle(now - self._settled_at, self._application_of)
+            self._settled_at = now
         if self.access_log is not None:
             self.access_log.flush()
         for connection in [each for each in self.connections if each.deadline < now]:
@@ -203,6 +211,10 @@ class WorkerContext:
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
             self._end_departed()
+
+    def _application_of(self, domain: str) -> str | None:
+        route = self.routes.find(domain)
+        return None if route is None else route.application_id
 
     def _end_departed(self) -> None:
         """A deleted domain serves no more, and another application's not for its predecessor: tunnels end too."""

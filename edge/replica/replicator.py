@@ -18,7 +18,7 @@ from typing import TypeVar
 import lmdb
 
 from common.clock import Clock
-from common.db import edge_nodes, monitor_nodes
+from common.db import edge_nodes, monitor_nodes, traffic
 from common.db.edge_nodes import Condition
 from common.db.feed import Entry, Snapshot, open_snapshot
 from common.db.listener import Listener
@@ -31,9 +31,11 @@ from common.origin_faults import FailingOrigin
 from common.retry_pauses import retry_pause_seconds
 from common.secrets import Keyring
 from common.settings import Settings
+from common.traffic import TrafficReport
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
 from edge.replica.condition import condition_of, is_key_missing
 from edge.replica.directory import replica_path
+from edge.replica.pending_traffic import PendingTraffic
 from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
@@ -43,6 +45,7 @@ _RENEWAL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 3.0
 _FAREWELL_SECONDS = 1.0
+_TRAFFIC_SECONDS = 10.0
 _FLAGS_SECONDS = 0.5
 _UNATTENDED_SECONDS = 3.0
 
@@ -100,6 +103,8 @@ class Replicator:
         self._attended_at = clock.monotonic()
         self._looked_at = -_RENEWAL_SECONDS
         self._failing_origins: tuple[FailingOrigin, ...] = ()
+        self._traffic = PendingTraffic()
+        self._traffic_reported_at = -_TRAFFIC_SECONDS
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -139,6 +144,10 @@ class Replicator:
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
         """From the next renewal on, the lease shows that this edge cannot reach these origins."""
         self._failing_origins = origins
+
+    def report_traffic(self, report: TrafficReport) -> None:
+        """Write these counts to Postgres with one of the next renewals, as those of the present interval."""
+        self._traffic.add(report, self._clock.now())
 
     def _lacks_key(self) -> bool:
         if self._keyring is None:
@@ -359,9 +368,22 @@ class Replicator:
                     reported = failing
                     self._heard_at = self._clock.monotonic()
                     await self._look_for_monitors(session)
+                    await self._report_traffic(session)
                     await _wait(self._moved, _RENEWAL_SECONDS)
         finally:
             session.terminate()
+
+    async def _report_traffic(self, session: Connection) -> None:
+        """At most every `_TRAFFIC_SECONDS`. Counts that cannot be written are written later, if that is soon."""
+        if self._clock.monotonic() - self._traffic_reported_at < _TRAFFIC_SECONDS:
+            return
+        while (taken := self._traffic.take()) is not None:
+            self._traffic_reported_at = self._clock.monotonic()
+            try:
+                await traffic.write_report(session, *taken)
+            except BaseException:
+                self._traffic.put_back(*taken)
+                raise
 
     async def _look_for_monitors(self, session: Connection) -> None:
         """At most once every `_RENEWAL_SECONDS`, however fast versions move."""

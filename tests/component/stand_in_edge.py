@@ -25,6 +25,7 @@ from common.metrics import Family
 from common.origin_faults import FailingOrigin
 from common.processes import run_role
 from common.settings import Settings
+from common.traffic import TrafficReport
 
 MODULE = "tests.component.stand_in_edge"
 SERVICE = f"{MODULE}:compose"
@@ -55,6 +56,9 @@ class FileReplica:
                 self._on_applied(version)
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
+        pass
+
+    def report_traffic(self, report: TrafficReport) -> None:
         pass
 
     def accept_held_copy(self) -> bool:
@@ -110,6 +114,9 @@ class Answers:
 
     def failing_origins(self) -> list[FailingOrigin]:
         return []
+
+    def take_traffic(self) -> TrafficReport:
+        return TrafficReport()
 
     def close(self) -> None:
         pass

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from api.dashboard import traffic
 from api.dashboard.access import find_application
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
@@ -130,11 +131,15 @@ class ApplicationHandlers:
             totals = await domain_list.count_domains(connection, [application.id])
             endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
             entries = await audit.list_entries(connection, before=None, limit=6, application_id=application.id)
+            shown = await traffic.show(
+                connection, application.id, "", request.query.get("period"), self._context.clock.now()
+            )
         return self._page(
             request,
             "application.html",
             application,
             totals=totals,
+            traffic=shown,
             endpoint=endpoint,
             disables_at=disables_at(endpoint),
             entries=entries,

@@ -13,7 +13,7 @@ from cryptography import x509
 from multidict import MultiMapping
 from pydantic import ValidationError
 
-from api.dashboard import timeline
+from api.dashboard import timeline, traffic
 from api.dashboard.access import find_application, name_of
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
@@ -155,6 +155,9 @@ class DomainHandlers:
             entries = await audit.list_entries(
                 connection, before=None, limit=8, application_id=application.id, subject=name.text
             )
+            shown = await traffic.show(
+                connection, application.id, name.text, request.query.get("period"), self._context.clock.now()
+            )
         own = [each for each in found if (each.subdomain or "") == (name.subdomain or "")][:8]
         return self._page(
             request,
@@ -162,6 +165,7 @@ class DomainHandlers:
             application,
             name=name,
             held=held,
+            traffic=shown,
             events=own,
             entries=entries,
             certificate_html=await self._certificate_html(request, application, name),

@@ -8,16 +8,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.async_api import Page, async_playwright, expect
 
 from common.accounts import hash_token, mint_token
-from common.db import domains, events, monitored_domains, sessions, webhook_endpoints
+from common.db import domains, events, monitored_domains, sessions, traffic, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Key, Labels
 from common.records import parse_record
+from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, Key, TrafficReport
 from tests.browser import axe, screenshot
 from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard
@@ -71,7 +73,18 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
             connection, NewEvent(partner.id, "domain.power", "customer.test", "shop", {"power_status": "success"})
         )
         await webhook_endpoints.note_failure(connection, partner.id, "answered 500")
+        for minutes in range(0, 60, 5):
+            await traffic.write_report(connection, datetime.now(UTC) - timedelta(minutes=minutes), counted(partner))
     return event_id
+
+
+def counted(partner: Partner) -> TrafficReport:
+    report, counts = TrafficReport(), [0] * FIGURES
+    counts[3:8] = 200, 120, 40, 12, 3
+    counts[BYTES_DOWN], counts[SERVER_ERRORS], counts[ORIGIN_ERRORS] = 4_200_000, 20, 11
+    report.add(Key(partner.id, "shop.customer.test"), counts)
+    report.add(Key(partner.id, ""), counts)
+    return report
 
 
 async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: Dashboard) -> None:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 
-from common.db import certificates, domains, edge_nodes, feed, locks, orders, ownership, roles
+from common.db import certificates, domains, edge_nodes, feed, locks, orders, ownership, roles, traffic
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import Connection, open_session
 from common.errors import OperatorError
 from common.origin_faults import OriginIdentity
 from common.postgres import EmbeddedPostgres
+from common.traffic import FIGURES, Key, TrafficReport, add_up
 from tests.conftest import execute_at
-from tests.integration.replica.parts import add_application
+from tests.integration.replica.parts import add_application, add_routes
 from tests.patience import UNHURRIED
 
 DOMAIN = "shop.customer.example"
@@ -102,6 +104,47 @@ async def test_a_report_lasts_a_moment_and_is_brought_into_form(database: Databa
         await thief.execute(
             "select report_lease('n' || n, '', 0, 1, 'serving', '', '', null) from generate_series(1, 1000) n"
         )
+
+
+async def test_a_login_fills_no_more_than_its_rows_of_traffic(database: Database, thief: Connection) -> None:
+    async with database.transaction() as connection:
+        await add_application(connection)
+        await add_routes(connection, [f"name-{number}.example" for number in range(2500)])
+    now = datetime.now(UTC)
+    for first in range(0, 2500, 500):
+        entries = [["app", f"name-{number}.example", [1] * FIGURES] for number in range(first, first + 500)]
+        await thief.execute("select report_traffic($1, $2)", now, entries)
+    async with database.connection() as connection:
+        rows = await connection.fetch("select minutes, count(*) from traffic group by minutes order by minutes")
+        assert [tuple(row) for row in rows] == [(5, 2000), (60, 2500)]
+    with pytest.raises(asyncpg.CheckViolationError):
+        await thief.execute("select report_traffic($1, $2)", now, [["app", "", []]] * 1001)
+    for statement in ("select counts from traffic", "delete from traffic", "select rows from traffic_reports"):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await thief.execute(statement)
+
+
+async def test_traffic_is_of_the_present_and_of_domains_that_are_enrolled(
+    database: Database, honest: Connection, thief: Connection
+) -> None:
+    async with database.transaction() as connection:
+        await add_application(connection)
+        await add_application(connection, "other")
+        await add_routes(connection, [DOMAIN])
+    report, now = TrafficReport(), datetime.now(UTC)
+    counts = [1, *[2] * (FIGURES - 1)]
+    report.add(Key("app", DOMAIN), counts)
+    report.add(Key("other", DOMAIN), counts)
+    report.add(Key("nobody", ""), counts)
+    report.add(Key("app", "foreign.example"), counts)
+    await traffic.write_report(honest, now, report)
+    await traffic.write_report(honest, now - timedelta(days=5000), report)
+    await traffic.write_report(thief, now + timedelta(days=5000), report)
+    async with database.connection() as connection:
+        applications = await connection.fetch("select distinct application_id, domain from traffic")
+        assert [tuple(row) for row in applications] == [("app", DOMAIN)]
+        points = await traffic.list_points(connection, "app", DOMAIN, 60, timedelta(hours=2))
+        assert add_up(point.counts for point in points) == [3, *[6] * (FIGURES - 1)]
 
 
 async def test_an_edge_makes_nothing_of_its_own(thief: Connection) -> None:

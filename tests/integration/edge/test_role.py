@@ -7,12 +7,15 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from common.db import traffic
 from common.db.pool import Database
 from common.secrets import load_keyring
+from common.traffic import requests_of
 from tests.component.edge_process import EdgeProcess, exchange
 from tests.waiting import until
 
@@ -197,3 +200,16 @@ async def test_two_edges_on_one_state_directory_are_refused(edge: EdgeProcess, t
         assert "FRONTAGE_STATE_DIR of its own" in second.log()
     finally:
         second.end()
+
+
+async def test_requests_are_counted_in_postgres_by_domain(edge: EdgeProcess, database: Database) -> None:
+    async def counted() -> bool:
+        async with database.connection() as connection:
+            points = await traffic.list_points(connection, "app", DOMAIN, 60, timedelta(hours=2))
+        return sum(requests_of(point.counts) for point in points) == 24
+
+    async with an_origin("here") as origin:
+        await power(database, origin)
+        await edge.start()
+        await answers(edge)
+        await until(counted, "every request is in Postgres", seconds=120)

@@ -1,0 +1,78 @@
+"""Traffic of a domain or an application as the pages show it: figures in words, and two charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup
+
+from api.dashboard import charts
+from api.dashboard.charts import Bar, Slot
+from api.schemas.traffic import DEFAULT_PERIOD, PERIODS, Period, figures
+from common.db import traffic
+from common.db.session import Connection
+from common.db.traffic import Point
+from common.traffic import BUCKETS, LATENCY_BOUNDS, SERVER_ERRORS, add_up, requests_of
+
+_SLOTS = {"day": timedelta(minutes=15), "month": timedelta(hours=8)}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    period: Period
+    words: str
+    figures: dict[str, Any]
+    over_time: Markup
+    latency: Markup
+
+
+async def show(connection: Connection, application_id: str, domain: str, period: str | None, now: datetime) -> Shown:
+    """`domain` is empty for all domains of the application. An unknown `period` is as good as none."""
+    chosen = PERIODS.get(period or "", DEFAULT_PERIOD)
+    points = await traffic.list_points(connection, application_id, domain, chosen.minutes, chosen.length)
+    total = add_up(point.counts for point in points)
+    is_day = chosen.name == "day"
+    return Shown(
+        chosen,
+        "As the edges counted it in the last 24 hours, UTC." if is_day else "As the edges counted it, by the day.",
+        figures(total),
+        charts.over_time(
+            _slots(points, chosen, now), f"{requests_of(total):,} requests, {total[SERVER_ERRORS]:,} failed"
+        ),
+        _latency(total),
+    )
+
+
+def _slots(points: Sequence[Point], period: Period, now: datetime) -> list[Slot]:
+    """Of equal length, up to now; those without traffic are empty."""
+    length = _SLOTS[period.name]
+    count = period.length // length
+    first = now.timestamp() // length.total_seconds() - count + 1
+    by_slot: dict[int, list[list[int]]] = {}
+    for point in points:
+        by_slot.setdefault(int(point.at.timestamp() // length.total_seconds() - first), []).append(point.counts)
+    found = []
+    for place in range(count):
+        counts = add_up(by_slot.get(place, ()))
+        at = datetime.fromtimestamp((first + place) * length.total_seconds(), now.tzinfo)
+        label = ""
+        if period.name == "day" and at.minute == 0 and at.hour % 3 == 0:
+            label = at.strftime("%H:%M")
+        elif period.name == "month" and at.hour == 0 and at.day % 3 == 1:
+            label = at.strftime("%-d %b")
+        found.append(Slot(label, at.strftime("%-d %b, %H:%M"), requests_of(counts), counts[SERVER_ERRORS]))
+    return found
+
+
+def _latency(counts: Sequence[int]) -> Markup:
+    labels = [_bound(seconds) for seconds in LATENCY_BOUNDS] + ["more"]
+    bars = [Bar(label, count) for label, count in zip(labels, counts[:BUCKETS], strict=True)]
+    title = "Requests by latency: " + ", ".join(f"{bar.label} {bar.value:,.0f}" for bar in bars if bar.value)
+    return charts.columns(bars, title, width=880, height=140)
+
+
+def _bound(seconds: float) -> str:
+    return f"{seconds * 1000:g} ms" if seconds < 1 else f"{seconds:g} s"

@@ -1,0 +1,79 @@
+-- What edges count for each domain, in intervals of 5 and of 60 minutes. `domain` is empty for the application's total.
+-- `counts` is a histogram of latency, then bytes and errors: common.traffic.
+
+create table traffic (
+    application_id          text not null,
+    domain                  text not null,
+    minutes                 smallint not null,
+    at                      timestamptz not null,       -- the start of the interval
+    login                   text not null,
+    counts                  bigint[] not null,
+    primary key (application_id, domain, minutes, at, login)
+);
+create index traffic_by_time on traffic (minutes, at);
+
+-- One row for each interval in which a login reported: how many rows of `traffic` it has there. Reports of one login
+-- wait for each other here, so that no number of sessions exceeds the bound.
+create table traffic_reports (
+    login                   text not null,
+    minutes                 smallint not null,
+    at                      timestamptz not null,
+    rows                    integer not null default 0,
+    primary key (login, minutes, at)
+);
+create index traffic_reports_by_time on traffic_reports (minutes, at);
+
+-- Adds a report of an edge to what its login has reported for the interval. Only what is true of the present can be
+-- said: the time is one of the last hour, the domain is enrolled for the application, and a login has at most 2,000 rows
+-- in 5 minutes and 4,000 in an hour, at most one report's worth of numbers in each.
+create function report_traffic(of_at timestamptz, of_entries jsonb) returns void language plpgsql
+    security definer set search_path = public, pg_temp set lock_timeout = '1s' as $$
+declare
+    figures constant integer := 20;
+    interval_at timestamptz;
+    used integer;
+    span record;
+begin
+    if jsonb_typeof(of_entries) <> 'array' or jsonb_array_length(of_entries) > 1000
+        or octet_length(of_entries::text) > 1000000 then
+        raise exception 'not a report of traffic' using errcode = 'check_violation';
+    end if;
+    if of_at not between now() - interval '65 minutes' and now() then   -- an edge whose clock is wrong
+        of_at := now();
+    end if;
+    for span in select * from (values (5, 2000), (60, 4000)) as spans(minutes, most) loop
+        interval_at := date_bin(make_interval(mins => span.minutes), of_at, 'epoch');
+        insert into traffic_reports as r (login, minutes, at) values (session_user, span.minutes, interval_at)
+            on conflict (login, minutes, at) do update set rows = r.rows returning rows into used;
+        with entries as materialized (
+            select e ->> 0 as application_id, e ->> 1 as domain, place,
+                array(select least(greatest(n::bigint, 0), 1000000000000)
+                    from jsonb_array_elements_text(e -> 2) with ordinality as each(n, place) order by place) as counts
+            from jsonb_array_elements(of_entries) with ordinality as given(e, place)
+        ), known as materialized (
+            select e.*, exists (select from traffic t where t.application_id = e.application_id
+                and t.domain = e.domain and t.minutes = span.minutes and t.at = interval_at
+                and t.login = session_user) as is_there
+            from entries e
+            where cardinality(counts) = figures and case when e.domain = ''
+                then exists (select from applications a where a.id = e.application_id)
+                else exists (select from domains d
+                    where d.domain = e.domain and d.application_id = e.application_id) end
+        ), updated as (
+            update traffic t set counts = array(
+                select mine + theirs from unnest(t.counts, k.counts) with ordinality as each(mine, theirs, place)
+                order by place)
+            from known k where k.is_there and t.application_id = k.application_id and t.domain = k.domain
+                and t.minutes = span.minutes and t.at = interval_at and t.login = session_user
+        ), inserted as (
+            insert into traffic (application_id, domain, minutes, at, login, counts)
+            select application_id, domain, span.minutes, interval_at, session_user, counts
+            from known where not is_there order by place limit greatest(span.most - used, 0)
+            returning 1
+        )
+        update traffic_reports r set rows = r.rows + (select count(*) from inserted)
+            where r.login = session_user and r.minutes = span.minutes and r.at = interval_at;
+    end loop;
+end $$;
+
+revoke execute on function report_traffic from public;

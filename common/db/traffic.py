@@ -1,0 +1,57 @@
+"""Traffic of domains in intervals of 5 and 60 minutes, as edges report it. Owns the SQL of ``traffic``.
+
+An edge writes through a function that runs with its owner's rights, and bounds how many rows a login adds to an
+interval: a stolen login of an edge can make figures wrong, and cannot fill the database.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import asyncpg
+
+from common.db.session import Connection
+from common.logs import get_logger
+from common.traffic import TrafficReport, add_up
+
+Minutes: TypeAlias = Literal[5, 60]
+
+KEPT_DAYS: Final[dict[Minutes, int]] = {5: 2, 60: 30}
+
+_log = get_logger("db.traffic")
+
+
+class Point(NamedTuple):
+    """What happened in an interval that begins at `at`; `counts` as in `common.traffic`."""
+
+    at: datetime
+    counts: list[int]
+
+
+async def write_report(connection: Connection, at: datetime, report: TrafficReport) -> None:
+    """Add to the interval in which `at` lies. A report that this database does not take is dropped: traffic is worth
+    less than the lease that is kept on the same connection."""
+    try:
+        await connection.execute("select report_traffic($1, $2)", at, report.to_plain())
+    except (asyncpg.IntegrityConstraintViolationError, asyncpg.SyntaxOrAccessError, asyncpg.DataError) as error:
+        _log.warning("traffic is not counted", error=str(error))
+
+
+async def list_points(
+    connection: Connection, application_id: str, domain: str, minutes: Minutes, since: timedelta
+) -> list[Point]:
+    """The intervals of the last `since` in which there was traffic, oldest first. `domain` is empty for all domains of
+    the application."""
+    rows = await connection.fetch(
+        "select at, counts from traffic where application_id = $1 and domain = $2 and minutes = $3"
+        " and at > now() - $4::interval order by at",
+        application_id,
+        domain,
+        minutes,
+        since,
+    )
+    by_time: dict[datetime, list[list[int]]] = {}
+    for row in rows:
+        by_time.setdefault(row["at"], []).append(row["counts"])
+    return [Point(at, add_up(counts)) for at, counts in by_time.items()]

@@ -1,0 +1,36 @@
+"""Counts of domains on their way to Postgres, by the interval in which they were reported. Plain bookkeeping.
+
+While Postgres is out of reach, those of the last hour are kept.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from common.traffic import TrafficReport
+
+_INTERVAL_SECONDS = 300
+_MOST_INTERVALS = 12
+
+
+class PendingTraffic:
+    """Owned by the `Replicator`."""
+
+    def __init__(self) -> None:
+        self._reports: dict[datetime, TrafficReport] = {}
+
+    def add(self, report: TrafficReport, now: datetime) -> None:
+        seconds = now.timestamp()
+        self.put_back(datetime.fromtimestamp(seconds - seconds % _INTERVAL_SECONDS, UTC), report)
+
+    def take(self) -> tuple[datetime, TrafficReport] | None:
+        """The oldest report and the start of its interval. The caller puts back what it cannot write."""
+        if not self._reports:
+            return None
+        at = min(self._reports)
+        return at, self._reports.pop(at)
+
+    def put_back(self, at: datetime, report: TrafficReport) -> None:
+        self._reports.setdefault(at, TrafficReport()).merge(report)
+        while len(self._reports) > _MOST_INTERVALS:
+            del self._reports[min(self._reports)]
