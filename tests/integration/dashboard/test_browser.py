@@ -19,7 +19,8 @@ from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Key, Labels
 from common.records import parse_record
-from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, Key, TrafficReport
+from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficReport
+from common.traffic import Key as TrafficKey
 from tests.browser import axe, screenshot
 from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard
@@ -82,8 +83,8 @@ def counted(partner: Partner) -> TrafficReport:
     report, counts = TrafficReport(), [0] * FIGURES
     counts[3:8] = 200, 120, 40, 12, 3
     counts[BYTES_DOWN], counts[SERVER_ERRORS], counts[ORIGIN_ERRORS] = 4_200_000, 20, 11
-    report.add(Key(partner.id, "shop.customer.test"), counts)
-    report.add(Key(partner.id, ""), counts)
+    report.add(TrafficKey(partner.id, "shop.customer.test"), counts)
+    report.add(TrafficKey(partner.id, ""), counts)
     return report
 
 
