@@ -19,7 +19,6 @@ from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
 from common.db.session import Connection
-from common.db.traffic import KEPT_DAYS as TRAFFIC_DAYS
 from common.ownership import REMEMBERED_DAYS
 
 ENROLMENT_DAYS = 30
@@ -51,9 +50,8 @@ class Step:
     batch_rows: int = 1000
 
 
-def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_rows: int = 1000, name: str = "") -> Step:
-    """Rows that meet `where` are erased `days` after the time in `column`, which is indexed. A table with more rules
-    than one needs a `name` for each."""
+def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_rows: int = 1000) -> Step:
+    """Rows that meet `where` are erased `days` after the time in `column`, which is indexed."""
     statement = f"""
         delete from {table} where ctid = any(array(
             select ctid from {table} where {column} < now() - interval '{days} days' and {where}
@@ -64,9 +62,7 @@ def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_ro
         erased = _count(await connection.execute(statement, most))
         return Batch(erased, erased)
 
-    return Step(
-        name or table, erase, f"select min({column}) from {table} where {column} is not null and {where}", batch_rows
-    )
+    return Step(table, erase, f"select min({column}) from {table} where {column} is not null and {where}", batch_rows)
 
 
 async def _erase_sequences(connection: Connection, most: int) -> Batch:
@@ -122,11 +118,8 @@ STEPS = (
     _by_age("revocations", "revoked_at", REVOCATION_DAYS),
     _by_age("edge_nodes", "lease_until", edge_nodes.DEPARTED_DAYS),
     _by_age("monitor_nodes", "lease_until", monitor_nodes.DEPARTED_DAYS),
-    *(
-        _by_age(table, "at", days, where=f"minutes = {minutes}", name=f"{table}_{minutes}_minutes")
-        for table in ("traffic", "traffic_reports")
-        for minutes, days in TRAFFIC_DAYS.items()
-    ),
+    _by_age("traffic", "erase_at", 0),
+    _by_age("traffic_reports", "erase_at", 0),
     Step("tombstones", _purge_tombstones, "select min(changed_at) from changes where deleted"),
 )
 
@@ -172,8 +165,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",
         "sign_in_links": "one at most of each user; erased when they expire",
-        "traffic": "of each login of edges, at most 2,000 rows for 5 minutes, kept for"
-        f" {TRAFFIC_DAYS[5]} days, and 4,000 rows for an hour, kept for {TRAFFIC_DAYS[60]} days",
+        "traffic": "of each login of edges, at most 2,000 rows for 5 minutes, erased after 2 days, and 4,000 rows for"
+        " an hour, erased after 30 days",
         "traffic_reports": "a row for each login of edges and interval, kept as long as `traffic`",
         "users": "made by the operator and by owners of organisations, who have at most 500 members",
         "webhook_endpoints": "one row for each application",

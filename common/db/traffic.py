@@ -7,7 +7,7 @@ interval: a stolen login of an edge can make figures wrong, and cannot fill the 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import asyncpg
 
@@ -16,8 +16,6 @@ from common.logs import get_logger
 from common.traffic import TrafficReport, add_up
 
 Minutes: TypeAlias = Literal[5, 60]
-
-KEPT_DAYS: Final[dict[Minutes, int]] = {5: 2, 60: 30}
 
 _log = get_logger("db.traffic")
 

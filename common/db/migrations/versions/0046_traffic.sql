@@ -8,9 +8,10 @@ create table traffic (
     at                      timestamptz not null,       -- the start of the interval
     login                   text not null,
     counts                  bigint[] not null,
+    erase_at                timestamptz not null,
     primary key (application_id, domain, minutes, at, login)
 );
-create index traffic_by_time on traffic (minutes, at);
+create index traffic_erase_at on traffic (erase_at);
 
 -- One row for each interval in which a login reported: how many rows of `traffic` it has there. Reports of one login
 -- wait for each other here, so that no number of sessions exceeds the bound.
@@ -19,9 +20,10 @@ create table traffic_reports (
     minutes                 smallint not null,
     at                      timestamptz not null,
     rows                    integer not null default 0,
+    erase_at                timestamptz not null,
     primary key (login, minutes, at)
 );
-create index traffic_reports_by_time on traffic_reports (minutes, at);
+create index traffic_reports_erase_at on traffic_reports (erase_at);
 
 -- Adds a report of an edge to what its login has reported for the interval. Only what is true of the present can be
 -- said: the time is one of the last hour, the domain is enrolled for the application, and a login has at most 2,000 rows
@@ -41,9 +43,11 @@ begin
     if of_at not between now() - interval '65 minutes' and now() then   -- an edge whose clock is wrong
         of_at := now();
     end if;
-    for span in select * from (values (5, 2000), (60, 4000)) as spans(minutes, most) loop
+    for span in select * from (values (5, 2000, interval '2 days'), (60, 4000, interval '30 days'))
+        as spans(minutes, most, kept) loop
         interval_at := date_bin(make_interval(mins => span.minutes), of_at, 'epoch');
-        insert into traffic_reports as r (login, minutes, at) values (session_user, span.minutes, interval_at)
+        insert into traffic_reports as r (login, minutes, at, erase_at)
+            values (session_user, span.minutes, interval_at, interval_at + span.kept)
             on conflict (login, minutes, at) do update set rows = r.rows returning rows into used;
         with entries as materialized (
             select e ->> 0 as application_id, e ->> 1 as domain, place,
@@ -66,8 +70,8 @@ begin
             from known k where k.is_there and t.application_id = k.application_id and t.domain = k.domain
                 and t.minutes = span.minutes and t.at = interval_at and t.login = session_user
         ), inserted as (
-            insert into traffic (application_id, domain, minutes, at, login, counts)
-            select application_id, domain, span.minutes, interval_at, session_user, counts
+            insert into traffic (application_id, domain, minutes, at, login, counts, erase_at)
+            select application_id, domain, span.minutes, interval_at, session_user, counts, interval_at + span.kept
             from known where not is_there order by place limit greatest(span.most - used, 0)
             returning 1
         )
