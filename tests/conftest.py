@@ -23,10 +23,6 @@ from tests.patience import UNHURRIED
 
 TEMPLATE = "frontage_template"
 
-# No test trusts an authority of this system unless it names one, and reading all 140 took a third of the CPU time of
-# tests: 20 ms for each TLS context. Children get it through `tests.children` or the environment.
-os.environ.update(WITHOUT_AUTHORITIES)
-
 # Generated examples are the same in every run, and no verdict depends on the machine's speed.
 # `--hypothesis-profile=explore` looks for new ones.
 _WITHOUT_CLOCK = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -47,6 +43,17 @@ async def execute_at(dsn: str, *statements: str) -> None:
             await connection.execute(statement)
     finally:
         connection.terminate()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def given_environment() -> Iterator[dict[str, str]]:
+    """The environment of the test command. Tests run without the system's certificate authorities: none trusts them,
+    and reading some 140 took 20 ms for each TLS context, a third of the CPU time of tests."""
+    given = dict(os.environ)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in WITHOUT_AUTHORITIES.items():
+            patch.setenv(name, value)
+        yield given
 
 
 @pytest.fixture(scope="session")

@@ -38,34 +38,36 @@ console.log(VERSION, code);
 """
 
 
-def run(*command: str, cwd: Path, is_good: bool = True) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=100)
+def run(*command: str, cwd: Path, env: dict[str, str], is_good: bool = True) -> str:
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=100)
     assert (done.returncode == 0) is is_good, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="without npm")
 @pytest.mark.timeout(400)
-def test_the_package_installs_and_its_types_hold(tmp_path: Path) -> None:
+def test_the_package_installs_and_its_types_hold(tmp_path: Path, given_environment: dict[str, str]) -> None:
     source, project = tmp_path / "source", tmp_path / "project"
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     project.mkdir()
     quiet = ("--no-audit", "--no-fund", "--loglevel=error")
-    run("npm", "install", *quiet, cwd=source)
-    packed = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path), cwd=source))[0]
+    run("npm", "install", *quiet, cwd=source, env=given_environment)
+    packed = json.loads(
+        run("npm", "pack", "--json", "--pack-destination", str(tmp_path), cwd=source, env=given_environment)
+    )[0]
     names = {file["path"] for file in packed["files"]}
     assert {"frontage.js", "steps/domain.js", "words/ja.json", "types/frontage.d.ts", "package.json"} <= names
     assert not any(name.endswith(".py") for name in names)
 
     (project / "package.json").write_text('{"type": "module", "private": true}')
-    run("npm", "install", *quiet, str(tmp_path / packed["filename"]), TYPESCRIPT, cwd=project)
+    run("npm", "install", *quiet, str(tmp_path / packed["filename"]), TYPESCRIPT, cwd=project, env=given_environment)
     (project / "good.ts").write_text(GOOD)
     (project / "wrong.ts").write_text(WRONG)
     (project / "used.js").write_text(USED)
     tsc = ("npx", "tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2023,dom")
-    run(*tsc, "good.ts", cwd=project)
-    problems = run(*tsc, "wrong.ts", cwd=project, is_good=False)
+    run(*tsc, "good.ts", cwd=project, env=given_environment)
+    problems = run(*tsc, "wrong.ts", cwd=project, env=given_environment, is_good=False)
     assert "applicationId" in problems or "'number' is not assignable to type 'string'" in problems
     assert '"ALIAS"' in problems
     version = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
-    assert run("node", "used.js", cwd=project).split() == [version, "invalid_configuration"]
+    assert run("node", "used.js", cwd=project, env=given_environment).split() == [version, "invalid_configuration"]
