@@ -84,7 +84,7 @@ async def _make_template(dsn: str) -> None:
 async def dsn(server_dsn: str) -> AsyncIterator[str]:
     """A migrated, empty database, gone after the test."""
     name = f"test_{secrets.token_hex(6)}"
-    await execute_at(server_dsn, f"create database {name} template {TEMPLATE}")
+    await execute_at(server_dsn, f"create database {name} template {TEMPLATE} strategy file_copy")
     yield in_database(server_dsn, name)
     await execute_at(server_dsn, f"drop database {name} with (force)")
 

@@ -286,7 +286,7 @@ def settle_undo(journal: Iterable[Entry], now: Values) -> tuple[Entry, ...]:
 
 
 def is_changed_since(entry: Entry, now: Values) -> bool:
-    """Whether somebody else has changed what the flow wrote."""
+    """Whether the zone no longer holds what the flow wrote."""
     return now.get(entry.change.key) != frozenset(entry.change.after)
 
 

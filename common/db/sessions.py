@@ -4,7 +4,7 @@ Rules
     only hashes of tokens are stored (`common.accounts.hash_token`)
     a session ends `LONGEST_DAYS` after sign-in, and `IDLE_HOURS` after the last request
     a link works once, within its time; using it ends the user's other links
-    whoever changes a password ends the user's other sessions and links in the same transaction
+    a change of password ends the user's other sessions and links in the same transaction
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module

@@ -45,14 +45,14 @@ def judge_flattened(owner: Collection[Answer], target: Collection[Answer]) -> Ve
 
 
 def confirm(authorities: Collection[Verdict], others: Collection[Verdict]) -> Verdict:
-    """What is believed after a resolver said "missing": `authorities` are what the zone's own servers say, one each,
-    `others` the other resolvers."""
-    heard, second = ({verdict for verdict in said if verdict is not Verdict.UNKNOWN} for said in (authorities, others))
-    if not heard:
+    """The verdict after a resolver found nothing: `authorities` are those of the zone's own servers, one each,
+    `others` those of the other resolvers."""
+    first, second = ({each for each in verdicts if each is not Verdict.UNKNOWN} for verdicts in (authorities, others))
+    if not first:
         return Verdict.MISSING if second == {Verdict.MISSING} else Verdict.UNKNOWN
-    if heard == {Verdict.MISSING} and Verdict.PRESENT not in second:
+    if first == {Verdict.MISSING} and Verdict.PRESENT not in second:
         return Verdict.MISSING
-    return Verdict.PRESENT if heard == {Verdict.PRESENT} else Verdict.UNKNOWN
+    return Verdict.PRESENT if first == {Verdict.PRESENT} else Verdict.UNKNOWN
 
 
 def confirm_present(authorities: Collection[Verdict]) -> Verdict:

@@ -144,7 +144,7 @@ class Outcomes:
         """One transaction. Returns the ids of the checks that counted."""
         async with self._database.transaction() as connection:
             tally, is_released = await self._weigh(connection, batch)
-            told = [
+            reports = [
                 news(
                     each.check,
                     each.transition,
@@ -153,16 +153,16 @@ class Outcomes:
                 )
                 for each in batch
             ]
-            outcomes = [_outcome(each, of_it) for each, of_it in zip(batch, told, strict=True)]
+            outcomes = [_outcome(each, of_it) for each, of_it in zip(batch, reports, strict=True)]
             kept = await checks.record_outcomes(connection, outcomes)
             eventful = [
                 (each, of_it)
-                for each, of_it in zip(batch, told, strict=True)
+                for each, of_it in zip(batch, reports, strict=True)
                 if of_it.event is not None and each.check.id in kept
             ]
             for each, of_it in eventful:
                 await self._record_event(connection, each, of_it)
-            if any(of_it.held_at == each.check.claimed_at for each, of_it in zip(batch, told, strict=True)):
+            if any(of_it.held_at == each.check.claimed_at for each, of_it in zip(batch, reports, strict=True)):
                 await monitor_health.record(connection, is_healthy=False, reason=HELD)  # not only when next measured
         if eventful:
             self._on_events()

@@ -7,7 +7,7 @@ moment the lease lapses and another monitor does the step again.
     waiting, propagating    the records are looked for, by the rules and the code of record checks
     enrolling               live records enrol their names
     applying, undoing       the request that wrote has died: what is in the zone is read back
-    choosing … planned      nobody has touched the flow for a day: it is closed
+    choosing … planned      the flow was not touched for a day: it is closed
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Steps:
             await flow_events.record(connection, settled, "domain.propagation.timeout", connect_link=link)
 
     async def _link(self, connection: Connection, flow: Flow) -> str:
-        """With what is missing, for whoever sets the records."""
+        """The address at which the missing records can be set."""
         fields = ("type", "host", "value", "ttl", "priority")
         missing = [
             {name: requested[name] for name in fields if name in requested}

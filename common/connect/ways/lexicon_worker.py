@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """What a dead process has begun, nobody finishes behind its successor's back."""
+    """End with the parent process, so that no orphan writes into a zone beside the parent's successor."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(1)
