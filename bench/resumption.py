@@ -4,9 +4,10 @@ Share: fifty clients, each from a loopback address of its own, connect four time
 that resumed. With 1, 2 and 4 workers, connections spread by the kernel and by the client's address
 (``EDGE_WORKER_BY_ADDRESS``). Spread: how many of a thousand addresses come to each of four listeners then.
 
-Cost: CPU time of the server's side of a handshake in one process, resumed beside whole, median of rounds. TLS 1.3 keeps
-the key exchange when it resumes (psk_dhe_ke), TLS 1.2 does not. OpenSSL takes psk_dhe_ke of a client that offers psk_ke
-as well.
+Cost: CPU time of the server's side of a handshake in one process, resumed beside whole, median of rounds, with an
+ECDSA P-256 and an RSA-2048 certificate. TLS 1.3 keeps the key exchange when it resumes (psk_dhe_ke, RFC 8446 §4.2.9)
+and saves the signature alone, TLS 1.2 saves both. OpenSSL takes psk_dhe_ke of a client that offers psk_ke as well.
+Parts: what the key exchange and each signature cost by themselves.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, x25519
 
 from bench import output
 from bench.lab.ports import free_ports
@@ -59,15 +63,24 @@ def main() -> None:
             print(f"{workers} workers, spread {how:13}  {share:4.0%} of returning connections resumed")
         counts = _spread()
         print(f"{_ADDRESSES} addresses over {_LISTENERS} listeners: {sorted(counts)}")
-        costs = {name: _cost(version, rounds=arguments.rounds) for name, version in _COSTS.items()}
+        costs = {
+            f"{name}, {kind}": _cost(version, rsa_bits, rounds=arguments.rounds)
+            for name, version in _VERSIONS.items()
+            for kind, rsa_bits in _KEYS.items()
+        }
         for name, (whole, resumed) in costs.items():
-            print(f"{name:8} whole {whole * 1e6:6.0f} µs, resumed {resumed * 1e6:6.0f} µs: {resumed / whole:.2f} ×")
+            print(f"{name:16} whole {whole * 1e6:6.0f} µs, resumed {resumed * 1e6:6.0f} µs: {resumed / whole:.2f} ×")
+        parts = {name: _median(part, arguments.rounds) for name, part in _parts().items()}
+        print(
+            ", ".join(f"{name} {seconds * 1e6:.0f} µs" for name, seconds in parts.items()), f"({ssl.OPENSSL_VERSION})"
+        )
     except FrontageError as error:
         sys.exit(f"bench.resumption: {error}")
     figures = {
         "shares": [{"workers": key[0], "by_address": key[1], "resumed": share} for key, share in shares.items()],
         "spread": sorted(counts),
         "server_seconds": {name: {"whole": whole, "resumed": resumed} for name, (whole, resumed) in costs.items()},
+        "part_seconds": parts,
     }
     print(f"written to {output.write('resumption', figures)}")
 
@@ -145,12 +158,13 @@ def _spread() -> list[int]:
 
 # Cost ------------------------------------------------------------------------------------------------------
 
-_COSTS: Final = {"TLS 1.2": ssl.TLSVersion.TLSv1_2, "TLS 1.3": ssl.TLSVersion.TLSv1_3}
+_VERSIONS: Final = {"TLS 1.2": ssl.TLSVersion.TLSv1_2, "TLS 1.3": ssl.TLSVersion.TLSv1_3}
+_KEYS: Final = {"ECDSA": 0, "RSA": 2048}
 
 
-def _cost(version: ssl.TLSVersion, *, rounds: int) -> tuple[float, float]:
+def _cost(version: ssl.TLSVersion, rsa_bits: int, *, rounds: int) -> tuple[float, float]:
     """Seconds of the server's CPU: of a whole handshake, and of a resumed one."""
-    key, chain = make_certificate(HOST)
+    key, chain = make_certificate(HOST, rsa_bits=rsa_bits)
     server, client = build_context(chain, key.encode()), _client()
     client.maximum_version = client.minimum_version = version
     session = None
@@ -162,6 +176,28 @@ def _cost(version: ssl.TLSVersion, *, rounds: int) -> tuple[float, float]:
             resumed.append(seconds)
         session = next_session
     return statistics.median(whole), statistics.median(resumed)
+
+
+def _parts() -> dict[str, Callable[[], object]]:
+    client, digest = x25519.X25519PrivateKey.generate().public_key(), hashes.SHA256()
+    elliptic = ec.generate_private_key(ec.SECP256R1())
+    prime = rsa.generate_private_key(65_537, _KEYS["RSA"])
+    pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
+    return {
+        "X25519": lambda: x25519.X25519PrivateKey.generate().exchange(client),
+        "ECDSA": lambda: elliptic.sign(b"x", ec.ECDSA(digest)),
+        "RSA": lambda: prime.sign(b"x", pss, digest),
+    }
+
+
+def _median(part: Callable[[], object], rounds: int) -> float:
+    """Seconds of CPU."""
+    times = []
+    for _ in range(rounds):
+        begun_at = time.thread_time()
+        part()
+        times.append(time.thread_time() - begun_at)
+    return statistics.median(times)
 
 
 def _shake_hands(

@@ -1,4 +1,4 @@
-"""Self-signed ECDSA P-256 certificates for peers, each with a key of its own: the kind our own edge has."""
+"""Self-signed certificates for peers, each with a key of its own: ECDSA P-256, the kind our own edge has, or RSA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
@@ -20,9 +20,9 @@ def write_certificates(directory: Path, hosts: Iterable[str]) -> None:
         (directory / f"{host}.pem").write_text(key + certificate)
 
 
-def make_certificate(host: str) -> tuple[str, str]:
-    """A private key and a certificate for `host`, which may be a wildcard; PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def make_certificate(host: str, *, rsa_bits: int = 0) -> tuple[str, str]:
+    """A private key, ECDSA unless `rsa_bits` are given, and a certificate for `host`, which may be a wildcard; PEM."""
+    key = rsa.generate_private_key(65_537, rsa_bits) if rsa_bits else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
