@@ -13,6 +13,7 @@ from api.services.monitor import MonitorService
 from api.services.power import PowerService
 from api.services.secure import SecureService
 from api.services.webhooks import WebhookService
+from api.wiring import Services
 from common.clock import Clock
 from common.db.pool import Database
 from common.origin_probe import OriginProbe
@@ -46,13 +47,7 @@ class DashboardContext:
         database: Database,
         keyring: Keyring,
         clock: Clock,
-        enrolment: Enrolment,
-        power: PowerService,
-        secure: SecureService,
-        diagnosis: DiagnosisService,
-        monitor: MonitorService,
-        webhooks: WebhookService,
-        probe_origin: OriginProbe,
+        services: Services,
     ) -> DashboardContext:
         cookies = Cookies(is_secure=settings.base_url.startswith("https://"))
         return cls(
@@ -60,13 +55,13 @@ class DashboardContext:
             database,
             keyring,
             clock,
-            enrolment,
-            power,
-            secure,
-            diagnosis,
-            monitor,
-            webhooks,
-            probe_origin,
+            services.enrolment,
+            services.power,
+            services.secure,
+            services.diagnosis,
+            services.monitor,
+            services.webhooks,
+            services.probe_origin,
             cookies,
             Renderer(clock, cookies),
             Throttle.of(clock, keyring),

@@ -1,0 +1,136 @@
+"""Routes: the method, the path and the handler of each operation, over the services of the process.
+
+`api.reference.operations` describes the same operations to partners.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from aiohttp.typedefs import Handler
+
+from api.handlers.connect import ConnectHandlers, SharingHandlers
+from api.handlers.diagnosis import DiagnosisHandler
+from api.handlers.docs import DocsHandlers
+from api.handlers.domain_check import DomainCheckHandlers
+from api.handlers.health import HealthHandlers
+from api.handlers.monitor import BatchHandlers, MonitorHandlers
+from api.handlers.power import PowerHandlers
+from api.handlers.sdk import SdkHandler
+from api.handlers.secure import SecureHandlers
+from api.handlers.traffic import TrafficHandler
+from api.handlers.webhooks import WebhookHandlers
+from api.wiring import Services
+from common.clock import Clock
+from common.db.pool import Database
+
+Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
+"""Method, path and handler."""
+
+
+def service_routes(services: Services, database: Database, clock: Clock) -> Routes:
+    """The operations of partners."""
+    return (
+        *_domain_routes(
+            PowerHandlers(services.power),
+            SecureHandlers(services.secure),
+            DiagnosisHandler(services.diagnosis, clock),
+            TrafficHandler(database),
+        ),
+        *_check_routes(DomainCheckHandlers(services.domain_checks, services.record_checks)),
+        *_monitor_routes(MonitorHandlers(services.monitor), BatchHandlers(services.batches)),
+        *_webhook_routes(WebhookHandlers(services.webhooks)),
+        *_connect_routes(
+            ConnectHandlers(services.connect, services.flow_watch), SharingHandlers(services.sharing, services.connect)
+        ),
+    )
+
+
+def _domain_routes(
+    power: PowerHandlers, secure: SecureHandlers, diagnosis: DiagnosisHandler, traffic: TrafficHandler
+) -> Routes:
+    return (
+        ("GET", "/power", power.get),
+        ("POST", "/power", power.post),
+        ("PUT", "/power", power.put),
+        ("DELETE", "/power", power.delete),
+        ("GET", "/ssl", secure.get),
+        ("POST", "/ssl", secure.post),
+        ("PUT", "/ssl", secure.put),
+        ("DELETE", "/ssl", secure.delete),
+        ("GET", "/domains/{domain}/diagnosis", diagnosis.get),
+        ("GET", "/domains/{domain}/traffic", traffic.get),
+    )
+
+
+def _check_routes(checks: DomainCheckHandlers) -> Routes:
+    return (
+        ("POST", "/checkdomain", checks.post_domain),
+        ("POST", "/checkrecords", checks.post_records),
+    )
+
+
+def _monitor_routes(monitor: MonitorHandlers, bulk: BatchHandlers) -> Routes:
+    return (
+        ("POST", "/monitor/domains", monitor.post),
+        ("PUT", "/monitor/domains", monitor.put),
+        ("DELETE", "/monitor/domains", monitor.delete),
+        ("GET", "/monitor/domains", monitor.get),
+        ("POST", "/monitor/domains/batch", bulk.post),
+        ("DELETE", "/monitor/domains/batch", bulk.delete),
+        ("GET", "/monitor/domains/batch/status/{request_id}", bulk.get_status),
+        ("GET", "/monitor/domains/{domain_name}", monitor.get_one),
+        ("GET", "/monitor/domains/{domain_name}/checks", monitor.get_checks),
+        ("GET", "/monitor/domains/{domain_name}/records", monitor.get_records),
+        ("POST", "/monitor/domains/{domain_name}/records", monitor.post_records),
+        ("PUT", "/monitor/domains/{domain_name}/records", monitor.put_records),
+        ("DELETE", "/monitor/domains/{domain_name}/records", monitor.delete_records),
+        ("GET", "/monitor/status", monitor.get_status),
+    )
+
+
+def _connect_routes(connect: ConnectHandlers, sharing: SharingHandlers) -> Routes:
+    return (
+        ("POST", "/connect/flows", connect.post),
+        ("GET", "/connect/flows/{id}", connect.get),
+        ("GET", "/connect/flows/{id}/events", connect.get_events),
+        ("POST", "/connect/flows/{id}/domain", connect.choose),
+        ("POST", "/connect/flows/{id}/plan", connect.plan),
+        ("POST", "/connect/flows/{id}/apply", connect.apply),
+        ("POST", "/connect/flows/{id}/check", connect.check),
+        ("POST", "/connect/flows/{id}/undo", connect.undo),
+        ("POST", "/connect/flows/{id}/close", connect.close),
+        ("POST", "/connect/flows/{id}/share", sharing.share_flow),
+        ("POST", "/sharing/connect", sharing.post),
+        ("GET", "/sharing/connect", sharing.get),
+        ("DELETE", "/sharing/connect/{id}", sharing.delete),
+    )
+
+
+def _webhook_routes(webhooks: WebhookHandlers) -> Routes:
+    return (
+        ("GET", "/webhooks/events", webhooks.get_events),
+        ("POST", "/webhooks/events/{id}/replay", webhooks.replay),
+        ("GET", "/webhooks/deliveries", webhooks.get_deliveries),
+        ("GET", "/webhooks/endpoint", webhooks.get_endpoint),
+        ("POST", "/webhooks/endpoint/enable", webhooks.enable),
+        ("POST", "/webhooks/test", webhooks.test),
+    )
+
+
+def docs_routes(docs: DocsHandlers) -> Routes:
+    return (("GET", "/docs", docs.index), ("GET", "/docs/{page}", docs.page))
+
+
+def sdk_routes(sdk: SdkHandler) -> Routes:
+    return (
+        ("GET", "/sdk/{version}/{file}", sdk.get),
+        ("GET", "/sdk/{version}/words/{file}", sdk.get),
+    )
+
+
+def health_routes(health: HealthHandlers) -> Routes:
+    return (
+        ("GET", "/healthz", health.healthz),
+        ("GET", "/readyz", health.readyz),
+    )
