@@ -112,6 +112,7 @@ def _webhook_routes(webhooks: WebhookHandlers) -> Routes:
         ("GET", "/webhooks/events", webhooks.get_events),
         ("POST", "/webhooks/events/{id}/replay", webhooks.replay),
         ("GET", "/webhooks/deliveries", webhooks.get_deliveries),
+        ("POST", "/webhooks/deliveries/replay", webhooks.replay_range),
         ("GET", "/webhooks/endpoint", webhooks.get_endpoint),
         ("POST", "/webhooks/endpoint/enable", webhooks.enable),
         ("POST", "/webhooks/test", webhooks.test),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api.requests import application_of
+from api.requests import application_of, read_body
 from api.schemas import answers
 from api.schemas import webhooks as schemas
-from api.services.webhooks import WebhookService
+from api.services.webhooks import MOST_REPLAYED, WebhookService
 
 REPLAYED = "Event will be sent again."
+REPLAYING = "Deliveries will be sent again."
 TESTED = "Test event will be sent."
 ENABLED = "Webhook enabled."
 
@@ -31,6 +32,11 @@ class WebhookHandlers:
     async def replay(self, request: web.Request) -> web.Response:
         await self._service.replay(application_of(request), request.match_info["id"])
         return answers.message(REPLAYED, 202)
+
+    async def replay_range(self, request: web.Request) -> web.Response:
+        body = await read_body(request, schemas.ReplayBody)
+        count = await self._service.replay_range(application_of(request), body)
+        return answers.respond({"message": REPLAYING, "replayed": count, "more": count == MOST_REPLAYED}, 202)
 
     async def test(self, request: web.Request) -> web.Response:
         event_id = await self._service.send_test(application_of(request))

@@ -237,6 +237,14 @@ class Endpoint(Answer):
     last_error: str | None
 
 
+class Replay(Answer):
+    """`more`: there may be more in the range; the same call goes on with the next."""
+
+    message: str
+    replayed: int
+    more: bool
+
+
 class TestEvent(Answer):
     message: str
     id: str

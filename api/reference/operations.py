@@ -10,12 +10,13 @@ from typing import Any, Final, Literal, get_args
 from pydantic import BaseModel
 
 from api.reference import answers
-from api.schemas import bodies, connect, domain_check, monitor_bodies, power, secure, token
+from api.schemas import bodies, connect, domain_check, monitor_bodies, power, secure, token, webhooks
 from api.schemas.dns_record import DnsRecord
 from api.schemas.monitor_queries import DEFAULT_LIMIT, LARGEST_LIMIT
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE
 from api.schemas.traffic import PERIODS
 from api.services.batches import MOST_CREATED, MOST_DELETED
+from api.services.webhooks import MOST_REPLAYED
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
 
@@ -559,6 +560,18 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         status=202,
         errors=(404, 409),
         paths={"id": "The event's id."},
+    ),
+    Operation(
+        "POST",
+        "/webhooks/deliveries/replay",
+        "replayDeliveries",
+        "Webhooks",
+        f"Send again what failed in a range of time, the oldest {MOST_REPLAYED} first",
+        answers.Replay,
+        status=202,
+        body=webhooks.ReplayBody,
+        example={"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z", "status": "failed"},
+        errors=(400, 409),
     ),
     Operation(
         "POST",

@@ -6,13 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast, get_args
 
 from multidict import MultiMapping
+from pydantic import AfterValidator, Field
 
 from api.errors import Refused, invalid_parameter
+from api.schemas.bodies import Strict
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
-from common.db.deliveries import Delivery, Status
+from common.db.deliveries import Delivery, SettledInVain, Status
 from common.db.events import Event, EventType
 from common.db.webhook_endpoints import Endpoint
 from common.endpoint_health import disables_at
@@ -38,6 +41,36 @@ class DeliveriesQuery:
     limit: int
     status: Status | None
     event: str | None
+
+
+def _moment(text: str) -> str:
+    try:
+        at = datetime.fromisoformat(text)
+        at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("expected a time such as 2026-03-01T12:00:00Z") from None
+    if at.tzinfo is None:
+        raise ValueError("expected a time with its offset, such as 2026-03-01T12:00:00Z")
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment), Field(json_schema_extra={"format": "date-time"})]
+
+
+class ReplayBody(Strict):
+    """From the one moment on, and before the other."""
+
+    from_: Moment = Field(alias="from")
+    to: Moment | None = None
+    status: SettledInVain = "failed"
+
+    @property
+    def since(self) -> datetime:
+        return datetime.fromisoformat(self.from_).astimezone(UTC)
+
+    @property
+    def until(self) -> datetime | None:
+        return None if self.to is None else datetime.fromisoformat(self.to).astimezone(UTC)
 
 
 def parse_events_query(query: MultiMapping[str]) -> EventsQuery:

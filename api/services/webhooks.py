@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
-from api.schemas.webhooks import DeliveriesQuery, EventsQuery, is_event_id
+from api.schemas.webhooks import DeliveriesQuery, EventsQuery, ReplayBody, is_event_id
 from common.db import audit, deliveries, events, webhook_endpoints
 from common.db.applications import Application
 from common.db.deliveries import Delivery
 from common.db.events import Event, NewEvent
 from common.db.pool import Connection, Database
 from common.db.webhook_endpoints import Endpoint
+
+MOST_REPLAYED = 1000
+"""Deliveries that one call sends again: one statement, which holds their rows."""
 
 
 class WebhookService:
@@ -55,7 +58,18 @@ class WebhookService:
         async with self._database.transaction() as connection:
             await _require_open(connection, application)
             since = datetime.now(UTC) - within
-            return await deliveries.replay_failed(connection, application.id, since, most=most)
+            return await deliveries.replay_settled(connection, application.id, since, most=most)
+
+    async def replay_range(self, application: Application, body: ReplayBody) -> int:
+        """Send again what has the body's status in its range, at most `MOST_REPLAYED`. Returns how many.
+
+        Raises: `Refused`.
+        """
+        async with self._database.transaction() as connection:
+            await _require_open(connection, application)
+            return await deliveries.replay_settled(
+                connection, application.id, body.since, body.until, status=body.status, most=MOST_REPLAYED
+            )
 
     async def send_test(self, application: Application) -> str:
         """The test event's id. Raises: `Refused`."""

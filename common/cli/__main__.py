@@ -35,6 +35,7 @@ _COMMANDS = {
     "user": "common.cli.users:app",
     "organisation": "common.cli.organisations:app",
     "alarms": "common.cli.alarms:app",
+    "webhook": "common.cli.webhooks:app",
     "certificate": "common.cli.certificates:app",
     "master-key": "common.cli.master_key:app",
     "service": "common.cli.service.command:app",

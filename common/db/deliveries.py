@@ -40,6 +40,7 @@ LOG_ENTRIES = 20
 _TABLE = ClaimTable("deliveries", key="event_id")
 
 Status: TypeAlias = Literal["pending", "delivered", "failed", "superseded"]
+SettledInVain: TypeAlias = Literal["failed", "superseded"]
 LogEntry: TypeAlias = Mapping[str, Any]
 """An attempt: `at` (ISO 8601), `status` (of the answer, or null) and `error` (null when it was delivered)."""
 
@@ -117,24 +118,40 @@ async def replay(connection: Connection, event_id: str, application_id: str) -> 
     await audit.record(connection, "webhook.replay", event_id, application_id=application_id)
 
 
-async def replay_failed(connection: Connection, application_id: str, since: datetime, *, most: int) -> int:
-    """Send once more what failed and happened since then, the oldest first, at most `most`. Returns how many."""
+async def replay_settled(
+    connection: Connection,
+    application_id: str,
+    since: datetime,
+    until: datetime | None = None,
+    *,
+    status: SettledInVain = "failed",
+    most: int,
+) -> int:
+    """Send once more what has that status and happened from `since` on and before `until`, the oldest first, at most
+    `most`. Returns how many."""
     await webhook_endpoints.wake(connection, application_id)
     rows = await connection.fetch(
         """
         update deliveries set status = 'pending', due_at = now(), settled_at = null, superseded_by = null,
             failures = 0, last_error = null
         where event_id = any(array(
-            select event_id from deliveries where application_id = $1 and status = 'failed' and event_id >= $2
-            order by event_id limit $3 for update)) returning event_id
+            select event_id from deliveries where application_id = $1 and status = $4 and event_id >= $2
+                and event_id < $3 order by event_id limit $5 for update)) returning event_id
         """,
         application_id,
-        f"evt_{int(since.timestamp() * 1_000_000):014x}",
+        _first_event_id(since),
+        "evt_g" if until is None else _first_event_id(until),
+        status,
         most,
     )
-    after = {"deliveries": len(rows), "since": since}
+    after = {"deliveries": len(rows), "status": status, "since": since, "until": until}
     await audit.record(connection, "webhook.replay_failed", application_id, application_id=application_id, after=after)
     return len(rows)
+
+
+def _first_event_id(at: datetime) -> str:
+    """No event of that moment or later has a smaller id: ids begin with the microseconds since 1970."""
+    return f"evt_{max(0, int(at.timestamp() * 1_000_000)):014x}"
 
 
 async def supersede(

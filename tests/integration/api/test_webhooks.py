@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -177,6 +178,89 @@ async def test_disabled_endpoint_is_enabled_again(service: Service, partner: Par
     assert [claimed.event_id for claimed in await claim(service)] == [event_id]
 
 
+async def fail(service: Service, *event_ids: str, status: str = "failed") -> None:
+    async with service.database.connection() as connection:
+        await connection.execute(
+            "update deliveries set status = $2, due_at = null, settled_at = now(), failures = 9"
+            " where event_id = any($1)",
+            event_ids,
+            status,
+        )
+
+
+async def statuses(partner: Partner) -> dict[str, str]:
+    return {each["event_id"]: each["status"] for each in (await fetch(partner, "/webhooks/deliveries"))["deliveries"]}
+
+
+async def replay(partner: Partner, **body: Any) -> Any:
+    answer = await partner.call("POST", "/webhooks/deliveries/replay", json=body)
+    assert answer.status == 202, answer
+    return answer.body["replayed"], answer.body["more"]
+
+
+async def test_what_failed_in_a_range_is_sent_again_and_nothing_else(service: Service, partner: Partner) -> None:
+    stranger = await hooked_partner(service)
+    before, first, second, obsolete, after, foreign = [
+        await record(service, each, domain=f"{number}.example")
+        for number, each in enumerate((partner, partner, partner, partner, partner, stranger))
+    ]
+    await fail(service, before, first, second, after, foreign)
+    await fail(service, obsolete, status="superseded")
+    shown = {event["id"]: event["created_at"] for event in (await fetch(partner, "/webhooks/events"))["events"]}
+    times = {"from": _moment(first), "to": _moment(after)}
+    assert set(shown) == {before, first, second, obsolete, after}
+    assert await replay(partner, **times) == (2, False)
+    failed = dict.fromkeys((before, after), "failed") | dict.fromkeys((first, second), "pending")
+    assert await statuses(partner) == failed | {obsolete: "superseded"}
+    assert await statuses(stranger) == {foreign: "failed"}
+    assert await replay(partner, **times) == (0, False)
+    assert await replay(partner, **times, status="superseded") == (1, False)
+    assert await replay(partner, **{"from": times["from"]}) == (1, False)
+    sent_again = dict.fromkeys((first, second, obsolete, after), "pending")
+    assert await statuses(partner) == sent_again | {before: "failed"}
+    assert len(await claim(service)) == 1  # its endpoint is awake, and has yet to answer
+
+
+def _moment(event_id: str) -> str:
+    """When it happened, which its id begins with."""
+    return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(event_id[4:18], 16))).isoformat()
+
+
+async def test_a_replay_is_bounded_and_goes_on_with_the_same_call(
+    service: Service, partner: Partner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("services", "handlers"):
+        monkeypatch.setattr(f"api.{module}.webhooks.MOST_REPLAYED", 2)
+    ids = [await record(service, partner, domain=f"{number}.example") for number in range(3)]
+    await fail(service, *ids)
+    begin = {"from": "2020-01-01T00:00:00Z"}
+    assert [await replay(partner, **begin) for _ in range(2)] == [(2, True), (1, False)]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({}, "from"),
+        ({"from": "yesterday"}, "from"),
+        ({"from": "2026-03-01T00:00:00"}, "from"),
+        ({"from": "0001-01-01T00:00:00+23:59"}, "from"),
+        ({"from": 0}, "from"),
+        ({"from": "2026-03-01T00:00:00Z", "to": "later"}, "to"),
+        ({"from": "2026-03-01T00:00:00Z", "status": "delivered"}, "status"),
+    ],
+)
+async def test_a_replay_of_no_range_is_refused(partner: Partner, body: dict[str, Any], name: str) -> None:
+    answer = await partner.call("POST", "/webhooks/deliveries/replay", json=body)
+    assert (answer.status, answer.message) == (400, f"Invalid '{name}' parameter")
+
+
+async def test_a_replay_to_a_disabled_endpoint_is_refused(service: Service, partner: Partner) -> None:
+    await record(service, partner)
+    await disable(service, partner)
+    refused = await partner.call("POST", "/webhooks/deliveries/replay", json={"from": "2026-03-01T00:00:00Z"})
+    assert (refused.status, refused.message) == (409, "The webhook is disabled.")
+
+
 async def test_partners_see_and_touch_nothing_of_each_other(service: Service, partner: Partner) -> None:
     event_id, stranger = await record(service, partner), await hooked_partner(service)
     assert (await fetch(stranger, "/webhooks/events"))["events"] == []
@@ -220,6 +304,7 @@ async def test_bad_parameter_is_named(partner: Partner, path: str, name: str, va
         ("GET", "/webhooks/endpoint"),
         ("POST", "/webhooks/test"),
         ("POST", f"/webhooks/events/{UNKNOWN}/replay"),
+        ("POST", "/webhooks/deliveries/replay"),
         ("POST", "/webhooks/endpoint/enable"),
     ],
 )
