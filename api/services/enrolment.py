@@ -6,6 +6,7 @@ that only one of them refuses.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -140,6 +141,11 @@ class Enrolment:
         if reach.behind:
             _log.warning("edges have not reported the change", edges=reach.labels)
         return notices.of_edges(reach)
+
+    async def reach_visitors(self) -> list[Notice]:
+        """Notices of an enrolment: whether a certificate follows, and whether the edges serve the domain."""
+        of_issuer, of_edges = await asyncio.gather(self.find_issuer(), self.reach_edges())
+        return [*of_issuer, *of_edges]
 
     async def find_issuer(self) -> list[Notice]:
         """A notice if no monitor obtains certificates now."""

@@ -91,7 +91,7 @@ class PowerService:
             raise _already_powered() from error
         except EnrolledTooOften as error:
             raise Refused(POWERED_TOO_OFTEN) from error
-        return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
+        return await self.enrolment.reach_visitors()
 
     async def update(self, application: Application, body: PowerChange) -> list[Notice]:
         """Where the domain's DNS had moved away, a monitor checks it again at once."""

@@ -112,7 +112,7 @@ class SecureService:
             )
         except EnrolledTooOften as error:
             raise Refused(PROVISIONED_TOO_OFTEN) from error
-        return [*await self.enrolment.find_issuer(), *await self.enrolment.reach_edges()]
+        return await self.enrolment.reach_visitors()
 
     async def change(self, application: Application, body: SecureChange) -> tuple[bool, list[Notice]]:
         """Change the origin or the redirect; a body that changes neither asks for a renewal.

@@ -142,6 +142,15 @@ async def _remove_flows(connection: Connection, application_id: str) -> int:
     )
 
 
+async def _remove_answers(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from idempotent_requests where (application_id, key) in"
+        " (select application_id, key from idempotent_requests where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
 async def _remove(connection: Connection, statement: str, application_id: str) -> int:
     return int((await connection.execute(statement, application_id)).removeprefix("DELETE "))
 
@@ -154,6 +163,7 @@ STAGES: Final = (
     Stage("events and deliveries", _remove_events),
     Stage("event numbers", _remove_sequences),
     Stage("sharing links", _remove_shares),
+    Stage("kept answers", _remove_answers),
 )
 
 

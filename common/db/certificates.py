@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from common.db import locks
 from common.db.session import Connection
@@ -64,16 +65,16 @@ async def lock_domain(connection: Connection, domain: str) -> None:
     await locks.hold(connection, "domain", domain)
 
 
-async def is_in_service(connection: Connection, domain: str, application_id: str) -> bool:
-    """Whether the application's certificate is served and still valid."""
-    return bool(
-        await connection.fetchval(
-            "select exists (select from certificates where domain = $1 and application_id = $2"
-            " and released_at is null and not_after > now())",
-            domain,
-            application_id,
-        )
+async def find_in_service(connection: Connection, domain: str, application_id: str) -> Literal["live", "new"] | None:
+    """The state of the application's certificate that is in service and still valid: served by all edges, or not yet;
+    None if there is none."""
+    state: Literal["live", "new"] | None = await connection.fetchval(
+        "select case when live_at is null then 'new' else 'live' end from certificates"
+        " where domain = $1 and application_id = $2 and released_at is null and not_after > now()",
+        domain,
+        application_id,
     )
+    return state
 
 
 async def adopt(connection: Connection, domain: str, application_id: str) -> bool:

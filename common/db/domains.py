@@ -157,22 +157,19 @@ async def power(
     Raises: `AlreadyEnrolled`, `EnrolledTooOften`.
     """
     await certificates.lock_domain(connection, domain)
-    if await connection.fetchval(
-        "select exists (select from domains where domain = $1 and (product = 'power' or application_id <> $2))",
-        domain,
-        application_id,
-    ):
-        raise AlreadyEnrolled(domain)
-    await _count_enrolment(connection, domain, "power", application_id)
-    await connection.execute(
+    status = await connection.execute(
         "insert into domains (domain, product, application_id, application_url, root_path_access, claim)"
-        " values ($1, 'power', $2, $3, $4, $5)",
+        " select $1, 'power', $2, $3, $4, $5 where not exists"
+        " (select from domains where domain = $1 and (product = 'power' or application_id <> $2))",
         domain,
         application_id,
         application_url,
         root_path_access,
         claim,
     )
+    if status == "INSERT 0 0":
+        raise AlreadyEnrolled(domain)
+    await _count_enrolment(connection, domain, "power", application_id)
     await _see_to_certificate(connection, domain, application_id, "power")
     after = {"application_url": application_url, "root_path_access": root_path_access, "claim": claim}
     await audit.record(connection, "power.enrol", domain, application_id=application_id, after=after)
@@ -421,17 +418,15 @@ async def find(connection: Connection[Record], domain: str) -> list[Domain]:
 
 async def _count_enrolment(connection: Connection[Record], domain: str, product: Product, application_id: str) -> None:
     """Raises: `EnrolledTooOften`."""
-    if await enrolments.count_again(connection, domain, product, application_id) >= MOST_AGAIN:
+    if not await enrolments.record_again(connection, domain, product, application_id, most=MOST_AGAIN):
         raise EnrolledTooOften(domain)
-    await enrolments.record(connection, domain, product, application_id)
 
 
 async def _see_to_certificate(
     connection: Connection[Record], domain: str, application_id: str, product: Product
 ) -> None:
     """Order it; where it is live already, that is news for this product alone."""
-    await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS)
-    if any(each.certificate == "live" for each in await find(connection, domain)):
+    if await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS):
         await outcomes.record_success(connection, domain, application_id, products=(product,))
 
 

@@ -12,18 +12,21 @@ from common.db.session import Connection
 Action: TypeAlias = Literal["power", "secure", "renewal"]
 
 
-async def count_again(connection: Connection, domain: str, action: Action, application_id: str) -> int:
-    """Return how often the application repeated the action in 24 hours; its first time is not counted."""
-    count: int = await connection.fetchval(
-        "select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
+async def record_again(connection: Connection, domain: str, action: Action, application_id: str, *, most: int) -> bool:
+    """Record the action, unless the application has repeated it `most` times in 24 hours; its first time is not
+    counted. Returns whether it is recorded."""
+    status = await connection.execute(
+        "insert into enrolments (domain, product, application_id, enrolled_at) select $1, $2, $3, clock_timestamp()"
+        " where (select count(*) from enrolments e where domain = $1 and product = $2 and application_id = $3"
         " and enrolled_at > now() - interval '24 hours' and exists (select from enrolments earlier"
         "  where earlier.domain = $1 and earlier.product = $2 and earlier.application_id = $3"
-        "  and earlier.enrolled_at < e.enrolled_at)",
+        "  and earlier.enrolled_at < e.enrolled_at)) < $4",
         domain,
         action,
         application_id,
+        most,
     )
-    return count
+    return status == "INSERT 0 1"
 
 
 async def count(connection: Connection, domain: str, action: Action, application_id: str) -> int:

@@ -121,16 +121,17 @@ class OrderState:
     placed_issuer: str | None
 
 
-async def request_order(connection: Connection, domain: str, application_id: str, *, hold_seconds: float) -> None:
-    """Lead to a live certificate, in the transaction that enrols the domain.
+async def request_order(connection: Connection, domain: str, application_id: str, *, hold_seconds: float) -> bool:
+    """Lead to a live certificate, in the transaction that enrols the domain. Returns whether there is one already.
 
     A certificate in service is left alone; a kept one of the same application is adopted (its order only
     waits until the edges serve it); else one is ordered, and edges hold handshakes for `hold_seconds`.
     An order that already runs is not started over.
     """
     await certificates.lock_domain(connection, domain)
-    if await certificates.is_in_service(connection, domain, application_id):
-        return
+    in_service = await certificates.find_in_service(connection, domain, application_id)
+    if in_service is not None:
+        return in_service == "live"
     adopted = await certificates.adopt(connection, domain, application_id)
     state = "issued" if adopted else "running"
     await connection.execute(
@@ -147,6 +148,7 @@ async def request_order(connection: Connection, domain: str, application_id: str
         state,
         hold_seconds,
     )
+    return False
 
 
 async def request_renewal(

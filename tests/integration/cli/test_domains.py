@@ -15,6 +15,7 @@ from common.db.applications import NewApplication
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.cli import frontage
+from tests.waiting import until
 
 SHOP = "shop.customer.test"
 
@@ -170,6 +171,42 @@ async def test_an_application_is_deleted_once_its_id_is_typed(database: Database
     assert "was another application's" in refused(
         env, "app", "create", "--name", "C", "--cname-target", "a.partner.test"
     )
+
+
+async def test_a_deletion_that_was_killed_is_continued_by_the_next(database: Database, env: dict[str, str]) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into domains (domain, product, application_id, application_url)"
+            " select 'shop-' || lpad(n::text, 3, '0') || '.customer.test', 'power', 'a', 'https://origin.test'"
+            " from generate_series(0, 449) n"
+        )
+        await connection.execute(
+            "insert into idempotent_requests (application_id, key, request) values ('a', 'key', 'request')"
+        )
+    await power(database, "b", "kept.customer.test")
+
+    async def left() -> int:
+        async with database.connection() as connection:
+            return int(await connection.fetchval("select count(*) from domains where application_id = 'a'"))
+
+    async def is_held() -> bool:
+        return await left() == 50
+
+    async with database.transaction() as holding:
+        await holding.execute("select from domains where domain = 'shop-449.customer.test' for update")
+        deleting = subprocess.Popen(
+            frontage.argv("app", "delete", "a", "--yes"), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            await until(is_held, "the batches before the held one are removed")
+        finally:
+            deleting.kill()
+            deleting.wait()
+    assert await left() == 50
+
+    done = frontage.run("app", "delete", "a", "--yes", env=env)
+    assert (done.returncode, json.loads(done.stdout)["removed"]["domains"]) == (0, 50), done.stderr
+    assert [each["domain"] for each in as_json(env, "domain", "list")["domains"]] == ["kept.customer.test"]
 
 
 def test_our_own_names_are_no_cname_targets(env: dict[str, str]) -> None:
