@@ -65,6 +65,36 @@ async def test_pipelined_requests_are_answered_in_order_over_one_upstream_connec
         assert len(there.connections) == 1
 
 
+@pytest.mark.parametrize("change", ["none", "moved", "removed"])
+async def test_request_sent_ahead_again_is_routed_as_when_its_turn_comes(tmp_path: Path, change: str) -> None:
+    """The same bytes as the request before, which were received before the route changed."""
+
+    async def script(wire: Wire) -> None:
+        await wire.head()
+        if change == "moved":
+            proxy.replica.enrol("shop.example.com", other.url)
+        elif change == "removed":
+            proxy.replica.remove("shop.example.com")
+        proxy.change()
+        while True:
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold")
+            await wire.head()
+
+    new = partial(answer_each, response=b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew")
+    async with origin(script) as there, origin(new) as other, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(GET * 3)
+        assert (await client.response())[1] == b"old"
+        for _ in range(2):
+            head, body = await client.response()
+            if change == "removed":
+                assert not head.startswith(b"HTTP/1.1 200")
+            else:
+                assert body == (b"old" if change == "none" else b"new")
+
+
 async def test_requests_sent_ahead_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much a client pipelines, what waits in the edge is bounded, by 16 KB and the last read."""
     request = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\nX-Filler: " + b"x" * 1000 + b"\r\n\r\n"
