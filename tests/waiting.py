@@ -12,7 +12,7 @@ from common.errors import DatabaseUnavailable
 
 T = TypeVar("T")
 
-SECONDS = 30.0
+SECONDS = 90.0
 """Far longer than any condition takes on a slow machine; a test that passes never waits so long."""
 _PAUSE_SECONDS = 0.01
 

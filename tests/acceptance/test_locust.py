@@ -15,7 +15,7 @@ BENCH = f"{ROOT}/bench"
 def locust(*options: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": ROOT, "FRONTAGE_STATE_DIR": str(tmp_path)}
     argv = [sys.executable, "-m", "locust", "-f", BENCH, *options]
-    return subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
 
 
 def test_every_file_is_importable_and_the_users_are_found(tmp_path: Path) -> None:

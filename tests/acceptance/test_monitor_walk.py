@@ -26,7 +26,7 @@ def walk(terminal: Terminal, step: str) -> str:
 def until_delivered(sink: str, kind: str) -> dict[str, Any]:
     deadline = time.monotonic() + _SECONDS
     while True:
-        with urllib.request.urlopen(sink, timeout=10) as response:
+        with urllib.request.urlopen(sink, timeout=60) as response:
             events = [json.loads(delivery["body"]) for delivery in json.load(response)]
         for event in events:
             if event["type"] == kind:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import uvloop
 
-DEADLINE_SECONDS = 110.0  # a little before the time-out of all tests
+DEADLINE_SECONDS = 290.0  # a little before the time-out of all tests
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -67,7 +67,7 @@ def running_up(state_dir: Path, env: dict[str, str]) -> Iterator[subprocess.Pope
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
         finally:
             process.kill()
             process.wait()

@@ -155,7 +155,7 @@ async def test_an_application_is_deleted_once_its_id_is_typed(database: Database
 
     def delete(typed: str) -> subprocess.CompletedProcess[str]:
         argv = frontage.argv("app", "delete", "a")
-        return subprocess.run(argv, env=env, input=typed, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(argv, env=env, input=typed, capture_output=True, text=True, timeout=200, check=False)
 
     mistyped = delete("b\n")
     assert mistyped.returncode == 1

@@ -47,7 +47,7 @@ def test_one_line_when_everything_serves_and_nothing_left_after_a_signal(
         assert env["FRONTAGE_API_LISTEN"] in line
         pids = [pid_of(state_dir, role) for role in ROLES]
         up.send_signal(number)
-        rest, said = up.communicate(timeout=30)
+        rest, said = up.communicate(timeout=120)
         assert up.returncode == 0, said
         assert rest == ""
         assert_nothing_runs(state_dir, pids)

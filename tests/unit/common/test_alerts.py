@@ -183,6 +183,6 @@ def _times(value: str) -> str:
 
 
 def promtool(*arguments: str) -> str:
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=4 * SECONDS, check=False)
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=2 * SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
