@@ -45,6 +45,7 @@ OPEN_ROUTES = frozenset(
         "/healthz",
         "/readyz",
         "/share/{id}",
+        "/connect/return/{id}",
         "/docs",
         "/docs/{page}",
         "/openapi.json",

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from aiohttp.typedefs import Handler
 
 from api.handlers.connect import ConnectHandlers, SharingHandlers
+from api.handlers.connect_return import ConnectReturnHandler
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
 from api.handlers.domain_check import DomainCheckHandlers
@@ -43,6 +44,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_connect_routes(
             ConnectHandlers(services.connect, services.flow_watch), SharingHandlers(services.sharing, services.connect)
         ),
+        ("GET", "/connect/return/{id}", ConnectReturnHandler(services.connect).get),
     )
 
 

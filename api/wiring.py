@@ -103,6 +103,7 @@ class Services:
             sharing=sharing,
             connect=ConnectService(
                 database,
+                keyring,
                 settings,
                 sharing,
                 clock,

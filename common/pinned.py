@@ -6,6 +6,7 @@ resolves the name, the session uses only those addresses, and the policy is appl
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
@@ -16,7 +17,18 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from common.addresses import AddressPolicy
+from common.dns import Resolver
 from common.errors import AddressRefused
+from common.ip_addresses import parse_address
+
+
+async def find_addresses(resolver: Resolver, host: str) -> list[str]:
+    """Of a URL's host, for `pinned_session`; none for a literal address, which aiohttp dials itself."""
+    if parse_address(host) is not None:
+        return []
+    async with resolver.open_pass() as questions:
+        answers = await asyncio.gather(questions.ask(host, "A"), questions.ask(host, "AAAA"))
+    return [value for answer in answers for value in answer.values]
 
 
 def pinned_session(
@@ -70,6 +82,9 @@ class _Known(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
+        """Raises: OSError where there is no address: aiohttp asserts that there is one."""
+        if not self._addresses:
+            raise OSError(f"{host} has no address")
         return [
             ResolveResult(
                 hostname=host,

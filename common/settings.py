@@ -136,6 +136,12 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=2**53)]
 
 
+def _provider_id(value: str) -> str:
+    if not re.fullmatch(r"(?=.{4,63}$)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", value):
+        raise ValueError("expected a domain name of yours in lower case, of at most 63 characters")
+    return value
+
+
 def _access_log(value: str) -> str:
     if value not in ("off", "-") and not (value.startswith("/") and len(value) > 1):
         raise ValueError("expected off, - or an absolute path")
@@ -233,6 +239,11 @@ class Settings(BaseModel):
 
     # Registries: what the domain check learns of a domain's registration; off asks none
     rdap_bootstrap: Annotated[str | None, BeforeValidator(_web_address_or_off)] = IANA_RDAP_BOOTSTRAP
+
+    # Domain Connect: our id as a service provider, a domain of the operator's; none: that way is closed
+    domain_connect_provider_id: Annotated[str | None, AfterValidator(lambda value: value and _provider_id(value))] = (
+        None
+    )
 
     # Certificates
     issuer: Literal["internal", "acme"] = "internal"

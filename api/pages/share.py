@@ -15,7 +15,7 @@ from typing import Any
 from common.db.shares import Share
 
 _HERE = Path(__file__).parent
-_CSS = (_HERE / "share.css").read_text("utf-8")
+CSS = (_HERE / "share.css").read_text("utf-8")
 _SHARE = Template((_HERE / "share.html").read_text("utf-8"))
 _GONE = Template((_HERE / "gone.html").read_text("utf-8"))
 _FIELDS = {"type": "Type", "host": "Host", "value": "Value", "ttl": "TTL", "priority": "Priority"}
@@ -24,7 +24,7 @@ _ANY_DOMAIN = "your domain"
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "script-src 'self'; connect-src 'self'; img-src https: data:; "
-    f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()}'",
+    f"style-src 'sha256-{base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()}'",
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex, nofollow",
     "Referrer-Policy": "no-referrer",
@@ -38,7 +38,7 @@ def render_share(share: Share) -> str:
     domain = share.domain or _ANY_DOMAIN
     fields = {name: head for name, head in _FIELDS.items() if any(name in record for record in share.records)}
     return _SHARE.substitute(
-        css=_CSS,
+        css=CSS,
         name=escape(f"{share.subdomain}.{domain}" if share.subdomain else domain),
         domain=escape(domain),
         these="this record" if len(share.records) == 1 else f"these {len(share.records)} records",
@@ -50,7 +50,7 @@ def render_share(share: Share) -> str:
 
 
 def render_gone() -> str:
-    return _GONE.substitute(css=_CSS)
+    return _GONE.substitute(css=CSS)
 
 
 def _row(record: Mapping[str, Any], fields: Mapping[str, str]) -> str:

@@ -54,7 +54,6 @@ class ApplyBody(Strict):
     way: Way
     digest: Text
     credentials: Credentials | None = Field(None, repr=False)
-    return_url: Text | None = Field(None, alias="returnUrl")
 
 
 class UndoBody(Strict):
@@ -130,10 +129,11 @@ def _written(of: Flow) -> list[dict[str, Any]] | None:
 
 
 def _handover(of: Flow) -> dict[str, Any] | None:
-    """Where the person goes to let a Domain Connect provider apply the template."""
+    """Where the person goes to let a Domain Connect provider apply the template, and with what they came back: what
+    that states is the browser's word; the DNS decides. `description` is the provider's text, to be shown as text."""
     if of.handover is None or "url" not in of.handover:
         return None
-    return {"url": of.handover["url"], "returned": of.handover.get("returned")}
+    return {name: of.handover.get(name) for name in ("url", "returned", "error", "description")}
 
 
 def _propagation(of: Flow) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ Paths below ``/sdk/``
     v1/frontage.js              the newest of version 1: may change, kept by browsers for minutes
     <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash
     v1/shared.js                for the page behind a sharing link
+    v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/words/<locale>.json      the modal's words in one language
 """
 
@@ -53,7 +54,9 @@ def load_assets() -> Mapping[str, Asset]:
     script = join(HERE / ENTRY).encode()
     return {
         f"{MAJOR}/frontage.js": _asset(script, _SCRIPT_TYPE),
-        f"{MAJOR}/shared.js": _asset((HERE / "shared.js").read_bytes(), _SCRIPT_TYPE),
+        **{
+            f"{MAJOR}/{name}": _asset((HERE / name).read_bytes(), _SCRIPT_TYPE) for name in ("shared.js", "returned.js")
+        },
         f"{VERSION}/frontage.js": _asset(script, _SCRIPT_TYPE, is_pinned=True),
         **{
             f"{MAJOR}/words/{path.name}": _asset(path.read_bytes(), _WORDS_TYPE)

@@ -6,6 +6,8 @@ request that brings them.
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,23 +40,28 @@ from common.connect.configuration import (
     parse_configuration,
     resolve,
 )
+from common.connect.domain_connect.offer import Offer
+from common.connect.domain_connect.returning import Returned
+from common.connect.domain_connect.signing import apply_url
 from common.connect.looker import Looker
-from common.connect.looking import READ_BACK_SECONDS, CouldNotAsk, as_wanted
+from common.connect.looking import READ_BACK_SECONDS, CouldNotAsk, Look, as_wanted
 from common.connect.plan import IN_ZONE, Change, Entry, Plan, is_changed_since, journal_of, plan_undo
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.states import Move, NotPossible, State, after
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_api import ProviderApis
-from common.db import connect_flows
+from common.db import connect_flows, domain_connect_keys
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.pool import Database
 from common.errors import FenceLost
+from common.secrets import Keyring
 from common.settings import Settings
 
 _MOST_TRIES = 3
 _FULL_SECONDS = 60.0
+_STATE_BYTES = 24
 
 Write = Callable[[Sequence[Change]], Awaitable[None]]
 """Writes changes into a zone. Raises: `WayFailed`."""
@@ -65,6 +72,7 @@ class ConnectService:
     """One a process; every request brings its application."""
 
     database: Database
+    keyring: Keyring
     settings: Settings
     sharing: SharingService
     clock: Clock
@@ -123,7 +131,8 @@ class ConnectService:
 
     async def look(self, flow: Flow) -> Flow:
         """Look at the zone again, for a new plan."""
-        return await self._move(flow, Move.LOOK, lambda _: {"error": None, "due_at": self.clock.now()})
+        now = self.clock.now()
+        return await self._move(flow, Move.LOOK, lambda _: {"error": None, "handover": None, "due_at": now})
 
     async def apply(self, flow: Flow, body: ApplyBody) -> Flow:
         """Write exactly the plan that was shown, or nothing. Raises: `Refused`."""
@@ -137,19 +146,22 @@ class ConnectService:
             return await self._wait(flow, body.way, None)
         if plan.blocked:
             raise Refused(FLOW_STATE, code="plan_blocked", hint=plan.blocked[0])
-        plan = await self._same_plan(flow, body.digest)
+        found = await self._same_plan(flow, body.digest)
+        if body.way == "domain_connect":
+            return await self._hand_over(flow, found)
+        plan = found.plan
         journal = journal_of(plan, tuple(map(Entry.from_json, flow.journal)))
         write = self._writer(flow, body.way, body.credentials)
         return await self._write(flow, Move.APPLY, body.way, journal, plan, write)
 
-    async def _same_plan(self, flow: Flow, digest: str) -> Plan:
-        """The plan of the zone as it is now. Raises: `Refused` with the flow and its new plan, if it is another."""
+    async def _same_plan(self, flow: Flow, digest: str) -> Look:
+        """The zone as it is now. Raises: `Refused` with the flow and its new plan, if the plan is another."""
         try:
             found = await self.looker.look(flow)
         except CouldNotAsk as error:
             raise Refused(ZONE_UNKNOWN, code=error.code, hint=f"{error} Nothing is written.") from error
         if found.plan.digest == digest:
-            return found.plan
+            return found
         changes: Changes = {
             "looked": found.as_json(),
             "plan": found.plan.as_json(),
@@ -162,6 +174,48 @@ class ConnectService:
             hint="the zone has changed since the plan was made: nothing is written, and this is the new plan",
             details={"flow": connect.flow(replanned)},
         )
+
+    async def _hand_over(self, flow: Flow, found: Look) -> Flow:
+        """To the provider's consent page. Raises: `Refused` where the provider does not offer it any more."""
+        provider_id, offer = self.settings.domain_connect_provider_id, found.offers.domain_connect
+        async with self.database.connection() as connection:
+            key = await domain_connect_keys.find_signing(connection)
+        if not isinstance(offer, Offer) or provider_id is None or key is None:
+            hint = "this installation is not set up for it" if offer is None else "the provider does not offer it now"
+            raise Refused(FLOW_STATE, code="way_not_open", hint=hint)
+        state = secrets.token_urlsafe(_STATE_BYTES)
+        url = apply_url(
+            offer.settings,
+            provider_id,
+            offer.filled,
+            flow.domain or "",
+            redirect_uri=f"{self.settings.base_url}/connect/return/{flow.id}",
+            state=state,
+            key_label=key.label,
+            private_key=self.keyring.open(key.private_key, domain_connect_keys.key_identity(key.label)),
+        )
+        return await self._wait(flow, "domain_connect", {"url": url, "state": state})
+
+    async def take_return(self, flow_id: str, state: str, returned: Returned) -> bool:
+        """A browser comes back from the provider's page: note with what, and look for the records at once. False, and
+        nothing is changed, unless `state` is the flow's, and has not been used yet."""
+        async with self.database.connection() as connection:
+            flow = await connect_flows.find_any(connection, flow_id)
+        for _ in range(_MOST_TRIES):
+            if flow is None or flow.state is not State.WAITING or not _is_expected(flow, state):
+                return False
+            handover = {"url": (flow.handover or {})["url"], **returned.as_json()}
+            changes: Changes = {"handover": handover, "looks": 0, "due_at": self.clock.now()}
+            try:
+                async with self.database.transaction() as connection:
+                    moved = await connect_flows.move(connection, flow, **changes)
+                    if returned.outcome == "done":
+                        await flow_events.complete(connection, moved, self.clock.now())
+                return True
+            except FlowChanged:
+                async with self.database.connection() as connection:
+                    flow = await connect_flows.find_any(connection, flow_id)
+        raise Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: load the page again")
 
     async def _wait(self, flow: Flow, way: str, handover: Mapping[str, Any] | None) -> Flow:
         """The person, or the provider, makes the change: look for the records at once, then ever later."""
@@ -298,6 +352,7 @@ class ConnectService:
             "domain": chosen.domain,
             "subdomain": chosen.subdomain,
             "requested": [each.as_json() for each in requested],
+            "handover": None,
             "looked": None,
             "plan": None,
             "statuses": [],
@@ -316,6 +371,11 @@ def _possible(flow: Flow, move: Move) -> State:
 
 def _busy() -> Refused:
     return Refused(FLOW_BUSY, code="flow_busy", hint="the flow is changing: read it again")
+
+
+def _is_expected(flow: Flow, state: str) -> bool:
+    expected = (flow.handover or {}).get("state")
+    return expected is not None and hmac.compare_digest(expected.encode(), state.encode())
 
 
 def _refuse_written(flow: Flow) -> None:

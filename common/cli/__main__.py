@@ -32,6 +32,7 @@ _COMMANDS = {
     "token": "common.cli.applications:token",
     "app": "common.cli.applications:app",
     "domain": "common.cli.domains:app",
+    "domain-connect": "common.cli.domain_connect:app",
     "user": "common.cli.users:app",
     "organisation": "common.cli.organisations:app",
     "alarms": "common.cli.alarms:app",

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from common.addresses import own_policy
 from common.caa_identities import find_identities
-from common.connect.looking import Look, Note, look, read_back, read_sets
+from common.connect.domain_connect.discovery import Discovery
+from common.connect.looking import Discover, Look, Note, look, read_back, read_sets
 from common.connect.plan import SetKey, Values
 from common.connect.requested import Requested
+from common.db import domain_connect_keys
 from common.db.connect_flows import Flow
 from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds
-from common.settings import Settings
+from common.settings import IPAddress, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,29 @@ class Looker:
         """Raises: `CouldNotAsk`, `DatabaseUnavailable`."""
         requested, apex = tuple(map(Requested.from_json, flow.requested)), flow.domain or ""
         needs = await self._certificate_needs(frozenset(each.name(apex) for each in requested if each.purpose.product))
-        return await look(self.resolver, apex, requested, tenant=flow.application_id, note=note, certificates=needs)
+        return await look(
+            self.resolver,
+            apex,
+            requested,
+            tenant=flow.application_id,
+            note=note,
+            certificates=needs,
+            discover=await self._discover(),
+        )
+
+    async def _discover(self) -> Discover | None:
+        """None where this installation is not set up for Domain Connect: without an id or a key to sign with."""
+        provider_id, allowed = self.settings.domain_connect_provider_id, self.settings.allow_private_addresses
+        if provider_id is None:
+            return None
+        async with self.database.connection() as connection:
+            if await domain_connect_keys.find_signing(connection) is None:
+                return None
+
+        def is_allowed(address: IPAddress) -> bool:
+            return any(address in network for network in allowed)
+
+        return Discovery(self.resolver, own_policy(self.settings), is_allowed, provider_id).discover
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
         """The internal issuer asks for no CAA records."""

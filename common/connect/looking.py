@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, replace
 from typing import Any
 
+from common.connect.domain_connect.discovery import Closed, Discovered
+from common.connect.domain_connect.offer import decide_offer
+from common.connect.domain_connect.templates import fill_templates
 from common.connect.plan import Plan, SetKey, Values, make_plan, with_merged
 from common.connect.requested import Requested
 from common.connect.ways.offers import Offers, find_offers
@@ -27,6 +30,10 @@ _READ_BACK_PAUSE_SECONDS = 0.5
 
 Note = Callable[[Mapping[str, str]], Awaitable[None]]
 """Told how far a look has come: the state of each step."""
+
+
+Discover = Callable[[Pass, str, Sequence[str]], Awaitable[Discovered | Closed | None]]
+"""`common.connect.domain_connect.discovery`."""
 
 
 class CouldNotAsk(FrontageError):
@@ -61,6 +68,7 @@ class Look:
                 "name": self.provider.name,
                 "helpUrl": self.provider.help_url,
                 "setupType": self.offers.setup_type,
+                "domainConnect": self.offers.domain_connect_json,
             },
             "ways": self.offers.as_json(),
             "conflicts": [_conflict(each) for each in self.conflicts] or None,
@@ -84,7 +92,7 @@ async def look(
     tenant: str = "",
     note: Note | None = None,
     certificates: CertificateNeeds = NO_CERTIFICATES,
-    discover: Callable[[Pass, str], Awaitable[Mapping[str, Any] | None]] | None = None,
+    discover: Discover | None = None,
 ) -> Look:
     """Raises: `CouldNotAsk`."""
     note = note or _nothing
@@ -92,7 +100,7 @@ async def look(
     async with resolver.open_pass(tenant) as questions:
         view, discovered = await asyncio.gather(
             read_zone(questions, apex, _to_read(requested), certificate_hosts=certificates.hosts),
-            discover(questions, apex) if discover is not None else _undiscovered(),
+            (discover or _undiscovered)(questions, apex, [each.service for each in fill_templates(requested, apex)]),
         )
     _refuse_unknown(view, requested)
     await note({"provider": "done", "records": "done", "ways": "running"})
@@ -101,14 +109,15 @@ async def look(
     conflicts = tuple(find_conflicts([each.record for each in requested], view, certificates=certificates))
     plan = make_plan(requested, view, conflicts)
     written = with_merged(requested, plan, apex)
-    return Look(view, provider, conflicts, plan, find_offers(provider, view, written, discovered), written)
+    offers = find_offers(provider, view, written, decide_offer(discovered, written, plan, view))
+    return Look(view, provider, conflicts, plan, offers, written)
 
 
 async def _nothing(_: Mapping[str, str]) -> None:
     return None
 
 
-async def _undiscovered() -> None:
+async def _undiscovered(_: Pass, __: str, ___: Sequence[str]) -> None:
     return None
 
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import starmap
 
-from common.db import acme_accounts, applications, certificates
+from common.db import acme_accounts, applications, certificates, domain_connect_keys
 from common.db.session import Connection
 from common.secrets import Room, room_of
 
@@ -56,6 +56,7 @@ PLACES: tuple[Place, ...] = tuple(
             ("applications", "signature_key", ("id",), applications.signature_key_identity),
             ("applications", "previous_signature_key", ("id",), applications.signature_key_identity),
             ("acme_key", "private_key", ("thumbprint",), _account),
+            ("domain_connect_keys", "private_key", ("label",), domain_connect_keys.key_identity),
             ("orders", "placed_key", ("domain",), certificates.key_identity),
             ("certificates", "private_key", ("domain", "application_id"), certificates.key_identity),
         ),

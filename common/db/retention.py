@@ -161,6 +161,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "idempotent_requests": f"erased after {idempotent_requests.KEPT_HOURS} hours",
         "organisations": "made by the operator",
         "rdap_bootstrap": "one row",
+        "domain_connect_keys": "two rows: the key that signs, and the next one during a rotation",
         "revocations": f"erased {REVOCATION_DAYS} days after they were done",
         "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",

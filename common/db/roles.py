@@ -42,6 +42,7 @@ _BOTH: Mapping[str, str] = {
     "checks": _ALL,
     "connect_flows": _ALL,
     "deliveries": _ALL,
+    "domain_connect_keys": _READ,
     "domain_tallies": _ALL,
     "domains": _ALL,
     "edge_nodes": "select, update, delete",

@@ -25,9 +25,8 @@ from common.clock import Clock
 from common.dns import Resolver
 from common.domain_check.registration import Bootstrap, Entry, Failure, InvalidRdap, read_entry
 from common.fair_queue import FairQueue, TooManyWaiting
-from common.ip_addresses import parse_address
 from common.logs import get_logger
-from common.pinned import pinned_session
+from common.pinned import find_addresses, pinned_session
 
 _log = get_logger("common.domain_check.rdap")
 
@@ -186,7 +185,7 @@ async def _get_once(resolver: Resolver, policy: AddressPolicy, url: str, most_by
     host = urlsplit(url).hostname
     if host is None or urlsplit(url).scheme not in ("http", "https"):
         raise InvalidRdap("the URL is none of HTTP")
-    addresses = await _find_addresses(resolver, host)
+    addresses = await find_addresses(resolver, host)
     async with (
         pinned_session(policy, addresses, longest_seconds=_REQUEST_SECONDS) as session,
         session.get(url, headers=_HEADERS, allow_redirects=False) as response,
@@ -202,14 +201,6 @@ async def _get_once(resolver: Resolver, policy: AddressPolicy, url: str, most_by
         if len(body) > most_bytes:
             raise InvalidRdap("the answer is too long")
         return Response(response.status, body)
-
-
-async def _find_addresses(resolver: Resolver, host: str) -> list[str]:
-    if parse_address(host) is not None:
-        return []  # aiohttp dials a literal address itself; the policy checks it all the same
-    async with resolver.open_pass() as questions:
-        answers = await asyncio.gather(questions.ask(host, "A"), questions.ask(host, "AAAA"))
-    return [value for answer in answers for value in answer.values]
 
 
 def _pause_seconds(text: str) -> float:

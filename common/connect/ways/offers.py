@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from common.connect.domain_connect.discovery import Closed
+from common.connect.domain_connect.offer import Offer
 from common.connect.requested import Requested
 from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
 from common.domain_check.providers import Provider
@@ -22,7 +24,10 @@ HostStyle = Literal["relative", "whole", "blank"]
 
 @dataclass(frozen=True, slots=True)
 class Offers:
+    """`domain_connect`: with what it is open, or why it is not; None where the provider does not have it."""
+
     ways: tuple[Mapping[str, Any], ...]
+    domain_connect: Offer | Closed | None = None
 
     @property
     def setup_type(self) -> Literal["automatic", "manual"]:
@@ -31,8 +36,16 @@ class Offers:
     def as_json(self) -> list[dict[str, Any]]:
         return [dict(way) for way in self.ways]
 
-    def is_open(self, way: str) -> bool:
-        return any(each["way"] == way for each in self.ways)
+    @property
+    def domain_connect_json(self) -> dict[str, Any] | None:
+        """Of the provider, for people who look into why the way is not offered."""
+        match self.domain_connect:
+            case Offer():
+                return {"isOpen": True}
+            case Closed(code, words):
+                return {"isOpen": False, "code": code, "message": words}
+            case None:
+                return None
 
 
 _SERVER_FIELDS = (
@@ -44,12 +57,11 @@ _SERVER_FIELDS = (
 
 
 def find_offers(
-    provider: Provider, view: ZoneView, requested: Sequence[Requested], discovered: Mapping[str, Any] | None
+    provider: Provider, view: ZoneView, requested: Sequence[Requested], domain_connect: Offer | Closed | None
 ) -> Offers:
-    """`discovered`: the provider's Domain Connect settings, if it supports our template."""
     ways: list[Mapping[str, Any]] = []
-    if discovered is not None:
-        ways.append({"way": "domain_connect", **discovered})
+    if isinstance(domain_connect, Offer):
+        ways.append(_domain_connect(domain_connect))
     api = PROVIDER_APIS.get(provider.api or "")
     if api is not None:
         ways.append(_api(api))
@@ -57,7 +69,20 @@ def find_offers(
     if api is None:
         ways.append({"way": "dynamic_update", "isExpert": True, "fields": list(_SERVER_FIELDS)})
         ways.append(_api(PROVIDER_APIS["powerdns"]) | {"isExpert": True})
-    return Offers(tuple(ways))
+    return Offers(tuple(ways), domain_connect)
+
+
+def _domain_connect(offer: Offer) -> dict[str, Any]:
+    """`width` and `height`: of the window that the provider's page wants, in pixels."""
+    settings = offer.settings
+    return {
+        "way": "domain_connect",
+        "provider": settings.name,
+        "template": offer.filled.service,
+        "width": settings.width,
+        "height": settings.height,
+        "controlPanelUrl": settings.control_panel_url,
+    }
 
 
 def _api(api: ProviderApi) -> dict[str, Any]:

@@ -154,11 +154,24 @@ async def no_probe(_: Pass, __: str) -> bool:
 
 @asynccontextmanager
 async def open_world(
-    dsn: str, state_dir: Path, probe_port: int, name_server: HostPort, *, poll_seconds: float = 0.1
+    dsn: str,
+    state_dir: Path,
+    probe_port: int,
+    name_server: HostPort,
+    *,
+    poll_seconds: float = 0.1,
+    **environ: str,
 ) -> AsyncIterator[World]:
-    """`name_server` has the zones `PARENT` and `CUSTOMER`, and stands in for the resolver too."""
+    """`name_server` has the zones `PARENT` and `CUSTOMER`, and stands in for the resolver too. `environ`: further
+    settings, by their names without the prefix."""
     async with open_service(
-        dsn, state_dir, probe_port, Patience(), authority_port=name_server.port, DNS_SERVERS=str(name_server)
+        dsn,
+        state_dir,
+        probe_port,
+        Patience(),
+        authority_port=name_server.port,
+        DNS_SERVERS=str(name_server),
+        **environ,
     ) as service:
         runner, resolvers = _runner(service, name_server, poll_seconds)
         running = asyncio.create_task(runner.run())

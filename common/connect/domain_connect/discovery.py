@@ -1,0 +1,120 @@
+"""Discovery: whether the provider of a zone has Domain Connect, and supports our templates. Asks the network.
+
+Rules
+    the ``_domainconnect`` record is the zone's own servers' answer; where it is a CNAME, the resolver follows it
+    each URL comes from outside: its addresses are checked where they are dialled, no redirection is followed, and an
+        answer has a bound in bytes; all of it ends within `_LONGEST_SECONDS`
+    no answer, an odd one or a late one closes the way, and never fails the look at the zone
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from common.addresses import AddressPolicy
+from common.connect.domain_connect.provider_settings import (
+    InvalidSettings,
+    IsAllowed,
+    ProviderSettings,
+    parse_settings,
+    settings_url,
+    template_url,
+)
+from common.dns import Outcome, Pass, Resolver
+from common.pinned import find_addresses, pinned_session
+
+_LONGEST_SECONDS: Final = 5.0
+_MOST_BYTES: Final = 64 * 1024
+_QUESTIONS: Final = 8
+_HEADERS: Final = {"Accept": "application/json", "User-Agent": "frontage"}
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Why Domain Connect is not open to a domain. `provider`: the provider's name, once it has stated one."""
+
+    code: str
+    words: str
+    provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """`services`: those of our templates that were asked about and that the provider supports."""
+
+    settings: ProviderSettings
+    services: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """One a process. `provider_id` is this installation's, as a service provider."""
+
+    resolver: Resolver
+    policy: AddressPolicy
+    is_allowed: IsAllowed
+    provider_id: str
+    longest_seconds: float = _LONGEST_SECONDS
+
+    async def discover(self, questions: Pass, apex: str, services: Sequence[str]) -> Discovered | Closed | None:
+        """`services`: the templates to ask about. None: the zone has no ``_domainconnect`` record."""
+        try:
+            async with asyncio.timeout(self.longest_seconds):
+                return await self._discover(questions, apex, services)
+        except InvalidSettings as error:
+            return Closed("settings_invalid", f"The provider's Domain Connect settings cannot be used: {error}.")
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+            return Closed("provider_unreachable", "The provider's Domain Connect service did not answer.")
+
+    async def _discover(self, questions: Pass, apex: str, services: Sequence[str]) -> Discovered | Closed | None:
+        record = await _find_record(questions, apex)
+        if record is None:
+            return None
+        status, body = await self._get(settings_url(record, apex, self.is_allowed))
+        if status == 404:
+            return Closed("zone_not_found", "The provider's Domain Connect service does not have the domain.")
+        if status // 100 != 2:
+            return Closed("provider_unreachable", "The provider's Domain Connect service is out of order.")
+        settings = parse_settings(body, apex, self.is_allowed)
+        if settings.sync_url is None:
+            return Closed("no_consent_page", f"{settings.name} has no consent page for the domain.", settings.name)
+        supported = await asyncio.gather(*(self._supports(settings, each) for each in services))
+        return Discovered(settings, frozenset(each for each, yes in zip(services, supported, strict=True) if yes))
+
+    async def _supports(self, settings: ProviderSettings, service: str) -> bool:
+        status, _ = await self._get(template_url(settings, self.provider_id, service))
+        return status // 100 == 2
+
+    async def _get(self, url: str) -> tuple[int, bytes]:
+        """Status and body. Raises: aiohttp.ClientError, OSError, TimeoutError, `InvalidSettings`."""
+        addresses = await find_addresses(self.resolver, urlsplit(url).hostname or "")
+        async with (
+            pinned_session(self.policy, addresses, longest_seconds=self.longest_seconds) as session,
+            session.get(url, headers=_HEADERS, allow_redirects=False) as response,
+        ):
+            body = b""
+            while len(body) <= _MOST_BYTES and (more := await response.content.read(_MOST_BYTES)):
+                body += more
+            if len(body) > _MOST_BYTES:
+                raise InvalidSettings("the answer is too long")
+            return response.status, body
+
+
+async def _find_record(questions: Pass, apex: str) -> str | None:
+    """Raises: `InvalidSettings`, TimeoutError where nobody answers."""
+    name = f"_domainconnect.{apex}"
+    zone = questions.zone_questions(_QUESTIONS)
+    answer, alias = await asyncio.gather(zone.ask(name, "TXT"), zone.ask(name, "CNAME"))
+    if answer.outcome is not Outcome.RECORDS and alias.outcome is Outcome.RECORDS:
+        answer = await questions.ask(name, "TXT")
+    if not answer.outcome.is_known:
+        raise TimeoutError
+    if len(answer.values) > 1:
+        raise InvalidSettings("there are several _domainconnect records")
+    return answer.values[0] if answer.values else None

@@ -1,0 +1,44 @@
+"""Whether Domain Connect is open to a flow, and with which template. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from common.connect.domain_connect.agreement import find_disagreement
+from common.connect.domain_connect.discovery import Closed, Discovered
+from common.connect.domain_connect.provider_settings import ProviderSettings
+from common.connect.domain_connect.templates import Filled, fill_templates
+from common.connect.plan import Plan
+from common.connect.requested import Requested
+from common.domain_check.zone_view import ZoneView
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is needed for the apply URL."""
+
+    settings: ProviderSettings
+    filled: Filled
+
+
+def decide_offer(
+    discovered: Discovered | Closed | None, requested: Sequence[Requested], plan: Plan, view: ZoneView
+) -> Offer | Closed | None:
+    """`requested`: as they are once the plan is written. None: the provider has no Domain Connect."""
+    if not isinstance(discovered, Discovered):
+        return discovered
+    settings, name = discovered.settings, discovered.settings.name
+    if settings.name_servers and view.server_names and not {*settings.name_servers} & {*view.server_names}:
+        return Closed("other_name_servers", f"{name} does not host the domain's name servers.", name)
+    expressing = fill_templates(requested, view.apex)
+    if not expressing:
+        return Closed("not_expressible", "Domain Connect has no template for these records.", name)
+    supported = [filled for filled in expressing if filled.service in discovered.services]
+    if not supported:
+        return Closed("template_not_supported", f"{name} does not support the template of this service.", name)
+    disagreements = [find_disagreement(filled, plan, view) for filled in supported]
+    for filled, disagreement in zip(supported, disagreements, strict=True):
+        if disagreement is None:
+            return Offer(settings, filled)
+    return Closed("plan_not_expressible", disagreements[0] or "", name)

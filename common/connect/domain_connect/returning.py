@@ -1,0 +1,47 @@
+"""With what a person comes back from a provider's consent page (draft-ietf-dconn-domainconnect, Apply Response). Pure.
+
+All of it is a browser's word: it says only when to look at the DNS. A description is the provider's text for
+developers; it is kept short, without control characters, and shown as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Outcome = Literal["done", "refused", "error"]
+
+_ERRORS: Final = frozenset(  # RFC 6749 §4.1.2.1
+    {
+        "invalid_request",
+        "unauthorized_client",
+        "access_denied",
+        "unsupported_response_type",
+        "invalid_scope",
+        "server_error",
+        "temporarily_unavailable",
+    }
+)
+_MOST_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """`error`: one of the draft's codes, or ``other``."""
+
+    outcome: Outcome
+    error: str | None = None
+    description: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"returned": self.outcome, "error": self.error, "description": self.description}
+
+
+def read_return(query: Mapping[str, str]) -> Returned:
+    error = query.get("error")
+    if error is None:
+        return Returned("done")
+    known = error if error in _ERRORS else "other"
+    text = "".join(each if each.isprintable() else " " for each in query.get("error_description", ""))
+    return Returned("refused" if known == "access_denied" else "error", known, text.strip()[:_MOST_CHARACTERS] or None)

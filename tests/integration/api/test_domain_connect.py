@@ -1,0 +1,295 @@
+"""Flows by Domain Connect: the real API and knot, and a provider that keeps to the draft, or does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from yarl import URL
+
+from bench.lab.domain_connect import NAME, DomainConnectProvider, Fault, UpdateStore
+from bench.lab.knot import Knot, find_knot
+from common.connect.domain_connect.signing import new_private_key, public_key_records
+from common.connect.domain_connect.templates import SERVICES, for_installation
+from common.db import domain_connect_keys
+from tests.integration.api.connecting import APEX, CUSTOMER, PARENT, Flow, World, open_world, zone_file
+
+SHOP = f"shop.{APEX}"
+TARGET = "target-1.partner.test"
+OUR_ID = "frontage.test"
+LABEL = "_dck1"
+
+
+@dataclass(slots=True)
+class Person:
+    """A browser that goes where the flow's URL leads, and back."""
+
+    world: World
+    provider: DomainConnectProvider
+
+    async def consent_page(self, url: str) -> tuple[int, str]:
+        async with self.world.service.session.get(URL(url, encoded=True)) as response:
+            return response.status, await response.text()
+
+    async def decide(self, url: str, decision: str = "connect") -> str:
+        """Where the provider sends the browser back to, at this API."""
+        form = {"decision": decision}
+        async with self.world.service.session.post(
+            URL(url, encoded=True), data=form, allow_redirects=False
+        ) as response:
+            assert response.status == 302, await response.text()
+            location = response.headers["Location"]
+        base = self.world.service.settings.base_url
+        assert location.startswith(f"{base}/connect/return/"), location
+        return self.world.service.url + location.removeprefix(base)
+
+    async def come_back(self, url: str) -> tuple[int, str, str]:
+        """Status, page, and its Content-Security-Policy."""
+        async with self.world.service.session.get(url) as response:
+            assert response.content_type == "text/html"
+            return response.status, await response.text(), response.headers["Content-Security-Policy"]
+
+
+@pytest.fixture
+async def knot() -> AsyncIterator[Knot]:
+    if find_knot() is None:
+        pytest.skip("knot is not installed")
+    async with Knot.serve({"test": zone_file(PARENT), APEX: zone_file(CUSTOMER)}) as knot:
+        yield knot
+
+
+@pytest.fixture
+async def provider(knot: Knot) -> AsyncIterator[DomainConnectProvider]:
+    templates = [for_installation(each, OUR_ID, "Acme", "127.0.0.1") for each in SERVICES]
+    store = UpdateStore(knot.address, APEX)
+    async with DomainConnectProvider.serve(APEX, store, knot.address, templates) as provider:
+        provider.name_servers = [f"ns.{APEX}"]
+        await knot.add(APEX, "_domainconnect", "TXT", f'"{provider.authority}"')
+        yield provider
+
+
+@asynccontextmanager
+async def connected(dsn: str, state_dir: Path, probe_port: int, knot: Knot) -> AsyncIterator[World]:
+    async with open_world(dsn, state_dir, probe_port, knot.address, DOMAIN_CONNECT_PROVIDER_ID=OUR_ID) as world:
+        private_key = new_private_key()
+        envelope = world.service.keyring.seal(private_key, domain_connect_keys.key_identity(LABEL))
+        async with world.service.database.transaction() as connection:
+            await domain_connect_keys.add(connection, 1, envelope, signs=True)
+        for text in public_key_records(private_key):
+            await knot.add("test", f"{LABEL}.frontage", "TXT", f'"{text}"')
+        yield world
+
+
+@pytest.fixture
+async def world(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot, provider: DomainConnectProvider
+) -> AsyncIterator[World]:
+    async with connected(dsn, tmp_path, probe_port, knot) as world:
+        yield world
+
+
+@pytest.fixture
+def person(world: World, provider: DomainConnectProvider) -> Person:
+    return Person(world, provider)
+
+
+async def handed_over(world: World, host: str = SHOP, **config: Any) -> tuple[Flow, str]:
+    """A flow whose person is to go to the provider, and the URL."""
+    flow = await world.planned(host, **config)
+    answer = await flow.apply("domain_connect")
+    assert (answer.status, answer.body["state"]) == (200, "waiting"), answer.body
+    return flow, answer.body["handover"]["url"]
+
+
+async def test_a_person_consents_at_the_provider_and_the_name_is_live(world: World, person: Person) -> None:
+    flow = await world.planned()
+    way = flow.body["ways"][0]
+    assert (way["way"], way["provider"], way["template"]) == ("domain_connect", NAME, "subdomain")
+    assert (way["width"], way["height"]) == (620, 700)
+    assert flow.body["provider"]["domainConnect"] == {"isOpen": True}
+    assert flow.body["provider"]["setupType"] == "automatic"
+
+    waiting = (await flow.apply("domain_connect")).body
+
+    assert (waiting["state"], waiting["way"], waiting["setup_type"]) == ("waiting", "domain_connect", "automatic")
+    url = waiting["handover"]["url"]
+    assert waiting["handover"] == {"url": url, "returned": None, "error": None, "description": None}
+    status, page = await person.consent_page(url)
+    assert status == 200
+    assert {SHOP, TARGET + ".", "192.0.2.1"} <= set(re.findall(r"<td>([^<]+)</td>", page)), "what it will write"
+    back = await person.decide(url)
+    status, page, policy = await person.come_back(back)
+    assert (status, "You can close this window" in page) == (200, True)
+    assert "script-src 'self'" in policy
+    assert "<script>" not in page
+    finished = await flow.until("finished")
+    assert finished["handover"]["returned"] == "done"
+    assert await world.values(SHOP, "CNAME") == [f"{TARGET}."]
+    events = {each["type"]: each for each in await world.events()}
+    assert set(events) == {"domain.flow.completed", "domain.added"}
+    for event in events.values():
+        assert (event["setup_type"], event["job_id"]) == ("automatic", finished["job_id"])
+    refused = await flow.act("undo")
+    assert (refused.status, refused.body["code"]) == (409, "nothing_written")
+
+
+async def test_a_root_is_led_here_by_its_addresses(world: World, person: Person, knot: Knot) -> None:
+    await knot.add(APEX, "@", "A", "198.51.100.9")
+    await knot.add(APEX, "@", "AAAA", "2001:db8::9")
+    root = {"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300, "applicationUrl": "https://a.example"}
+    flow, url = await handed_over(world, APEX, dnsRecords=[root])
+    assert flow.body["ways"][0]["template"] == "root"
+    assert parse_qs(urlsplit(url).query)["groupId"] == ["first"]
+    await person.come_back(await person.decide(url))
+    await flow.until("finished")
+    assert (await world.values(APEX, "A"), await world.values(APEX, "AAAA")) == (["192.0.2.10"], [])
+    assert len(await world.values(APEX, "MX")) == 1, "all else stays"
+
+
+async def test_a_merged_spf_text_is_written_as_the_plan_shows_it(world: World, person: Person) -> None:
+    spf = {"type": "TXT", "host": "@", "value": "v=spf1 include:partner.test -all", "ttl": 300}
+    flow, url = await handed_over(world, APEX, power=False, dnsRecords=[spf])
+    [(action, _, _, _, [merged])] = flow.changes
+    assert action == "merge"
+    await person.come_back(await person.decide(url))
+    await flow.until("finished")
+    assert await world.values(APEX, "TXT") == [f'"{merged}"']
+
+
+async def test_the_dns_alone_decides_even_if_nobody_comes_back(world: World, person: Person) -> None:
+    flow, url = await handed_over(world)
+    await person.decide(url)
+    await flow.act("check")
+    await flow.until("finished")
+    assert flow.body["handover"]["returned"] is None
+
+
+async def test_declining_is_noted_as_text_and_another_way_can_be_chosen(world: World, person: Person) -> None:
+    flow, url = await handed_over(world)
+    status, page, _ = await person.come_back(await person.decide(url, "cancel"))
+    assert (status, "not now" in page) == (200, False), "nothing that the provider sent is on the page"
+    body = await flow.read()
+    assert body["state"] == "waiting"
+    assert body["handover"] == {
+        "url": url,
+        "returned": "refused",
+        "error": "access_denied",
+        "description": "user_cancel: <b>not now</b>",
+    }
+    assert [each["type"] for each in await world.events()] == []
+    await flow.act("plan")
+    await flow.until("planned")
+    assert flow.body["handover"] is None
+    again = (await flow.apply("domain_connect")).body["handover"]["url"]
+    await person.come_back(await person.decide(again))
+    await flow.until("finished")
+
+
+@pytest.mark.parametrize("fault", [Fault.FAIL, Fault.FAIL_AFTERWARDS, Fault.LIE])
+async def test_what_the_provider_reports_is_not_believed(world: World, person: Person, fault: Fault) -> None:
+    flow, url = await handed_over(world)
+    person.provider.faults = frozenset({fault})
+    assert (await person.come_back(await person.decide(url)))[0] == 200
+    if fault is Fault.FAIL_AFTERWARDS:
+        await flow.until("finished")
+        return
+    body = await flow.read()
+    assert (body["state"], body["handover"]["returned"]) == ("waiting", "error" if fault is Fault.FAIL else "done")
+    assert body["enrolments"] == []
+    assert await world.values(SHOP, "A") == ["192.0.2.1"]
+    person.provider.faults = frozenset()
+    await flow.act("plan")
+    await flow.until("planned")
+    await person.come_back(await person.decide((await flow.apply("domain_connect")).body["handover"]["url"]))
+    await flow.until("finished")
+
+
+async def test_a_state_that_is_not_the_flows_changes_nothing(world: World, person: Person) -> None:
+    flow, url = await handed_over(world)
+    other, other_url = await handed_over(world, f"blog.{APEX}")
+    person.provider.faults = frozenset({Fault.BAD_STATE})
+    before = await flow.read()
+    assert (await person.come_back(await person.decide(url, "cancel")))[0] == 404
+    swapped = (await person.decide(other_url, "cancel")).replace(other.body["id"], flow.body["id"])
+    state = parse_qs(urlsplit(other_url).query)["state"][0]
+    address = f"{world.service.url}/connect/return/{flow.body['id']}"
+    for returned in (swapped, f"{address}?state={state}", address, f"{address}?state=", f"{address}x?state={state}"):
+        assert (await person.come_back(returned))[0] == 404
+    after = await flow.read()
+    assert (after["handover"], after["state"]) == (before["handover"], "waiting")
+
+
+async def test_a_state_counts_once(world: World, person: Person) -> None:
+    flow, url = await handed_over(world)
+    back = await person.decide(url, "cancel")
+    assert [(await person.come_back(back))[0] for _ in range(2)] == [200, 404]
+    await flow.act("plan")
+    await flow.until("planned")
+    await flow.apply("domain_connect")
+    assert (await person.come_back(back))[0] == 404, "a new hand-over has another state"
+
+
+async def test_a_changed_request_is_refused_by_its_signature(world: World, person: Person) -> None:
+    _, url = await handed_over(world)
+    status, _ = await person.consent_page(url.replace(TARGET, "evil.test"))
+    assert status == 403
+    assert (await person.consent_page(url))[0] == 200
+
+
+async def closed(world: World, host: str = SHOP, **config: Any) -> str:
+    """The code of the reason why Domain Connect is closed to a flow."""
+    flow = await world.planned(host, **config)
+    assert flow.body["ways"][0]["way"] != "domain_connect"
+    reason = flow.body["provider"]["domainConnect"]
+    assert (reason["isOpen"], reason["message"][-1:]) == (False, ".")
+    code: str = reason["code"]
+    return code
+
+
+async def test_the_way_is_closed_with_the_reason(world: World, provider: DomainConnectProvider, knot: Knot) -> None:
+    provider.faults = frozenset({Fault.REFUSE_TEMPLATE})
+    assert await closed(world) == "template_not_supported"
+    provider.faults = frozenset()
+    caa = {"type": "CAA", "host": "@", "value": '0 issue "ca.test"', "ttl": 300}
+    assert await closed(world, APEX, power=False, dnsRecords=[caa]) == "not_expressible"
+    provider.name_servers = ["ns.elsewhere.test"]
+    assert await closed(world) == "other_name_servers"
+    provider.name_servers = []
+    for text, code in (
+        ("10.0.0.1/v2", "provider_unreachable"),  # a private address that is not allowed
+        ("localhost.test", "provider_unreachable"),
+        ("https://lab.test", "settings_invalid"),
+    ):
+        await knot.remove(APEX, "_domainconnect", "TXT")
+        await knot.add(APEX, "_domainconnect", "TXT", f'"{text}"')
+        assert await closed(world) == code
+
+
+async def test_a_slow_provider_does_not_keep_the_person_waiting(world: World, provider: DomainConnectProvider) -> None:
+    provider.faults = frozenset({Fault.SLOW_SETTINGS})
+    assert await closed(world) == "provider_unreachable"
+
+
+async def test_a_way_that_closed_since_the_plan_is_refused(world: World, provider: DomainConnectProvider) -> None:
+    flow = await world.planned()
+    provider.faults = frozenset({Fault.REFUSE_TEMPLATE})
+    refused = await flow.apply("domain_connect")
+    assert (refused.status, refused.body["code"]) == (409, "way_not_open")
+    assert (await flow.read())["state"] == "planned"
+
+
+@pytest.mark.parametrize("environ", [{}, {"DOMAIN_CONNECT_PROVIDER_ID": OUR_ID}], ids=["no id", "no key"])
+async def test_an_installation_without_an_id_or_a_key_offers_nothing(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot, provider: DomainConnectProvider, environ: dict[str, str]
+) -> None:
+    async with open_world(dsn, tmp_path, probe_port, knot.address, **environ) as world:
+        flow = await world.planned()
+    assert flow.body["provider"]["domainConnect"] is None
+    assert flow.body["ways"][0]["way"] == "manual"
+    assert provider.applied == 0
