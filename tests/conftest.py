@@ -8,6 +8,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -83,10 +84,19 @@ async def _make_template(dsn: str) -> None:
 @pytest.fixture
 async def dsn(server_dsn: str) -> AsyncIterator[str]:
     """A migrated, empty database, gone after the test."""
+    async with fresh_database(server_dsn) as dsn:
+        yield dsn
+
+
+@asynccontextmanager
+async def fresh_database(server_dsn: str) -> AsyncIterator[str]:
+    """As `dsn`, for tests in the session's loop."""
     name = f"test_{secrets.token_hex(6)}"
     await execute_at(server_dsn, f"create database {name} template {TEMPLATE} strategy file_copy")
-    yield in_database(server_dsn, name)
-    await execute_at(server_dsn, f"drop database {name} with (force)")
+    try:
+        yield in_database(server_dsn, name)
+    finally:
+        await execute_at(server_dsn, f"drop database {name} with (force)")
 
 
 @pytest.fixture

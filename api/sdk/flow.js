@@ -76,7 +76,7 @@ export function stepOf(flow) {
     case "halted":
       return "halted";
     case "waiting":
-      return flow.way === "manual" ? "manual" : "login";
+      return flow.way === "manual" ? "manual" : flow.handover?.returned === "done" ? "records" : "login";
     case "propagating":
       return flow.way === "manual" ? "manual" : "records";
     case "enrolling":
@@ -138,6 +138,16 @@ export function changesExisting(flow) {
 export function providerName(flow) {
   const { id, name } = flow?.provider ?? {};
   return id === "" && name === "Unknown" ? null : (name ?? null);
+}
+
+/**
+ * Whether a Domain Connect provider has changed the zone: only there it can be changed back.
+ *
+ * @param {Flow | null} flow
+ */
+export function canUndoAtProvider(flow) {
+  const isWritten = ["propagating", "enrolling", "finished", "timed_out"].includes(flow?.state ?? "");
+  return flow?.way === "domain_connect" && isWritten && changesOf(flow).length > 0;
 }
 
 /** Whether the flow has written into the zone, and can take it back. @param {Flow | null} flow */

@@ -12,7 +12,7 @@ import { reconnectPause } from "./client.js";
 import { Dialog } from "./dialog.js";
 import { forApi } from "./configuration.js";
 import { FrontageError } from "./errors.js";
-import { canUndo, hasEnded, providerName, stepBefore, stepOf, STEPS } from "./flow.js";
+import { canUndo, canUndoAtProvider, hasEnded, providerName, stepBefore, stepOf, STEPS } from "./flow.js";
 import { rememberFlow, rememberedFlow } from "./memory.js";
 import { domainStep } from "./steps/domain.js";
 import { checkingStep, uncheckedStep } from "./steps/checking.js";
@@ -68,6 +68,8 @@ export class Modal {
   /** What "Try again" does. @type {() => void} */
   retry = () => {};
   isBusy = false;
+  /** Whether the browser has blocked the provider's window. */
+  isWindowBlocked = false;
 
   /** @type {Step | null} */
   #view = null;
@@ -146,7 +148,12 @@ export class Modal {
   }
 
   get canUndo() {
-    return canUndo(this.flow);
+    return canUndo(this.flow) || this.isUndoneAtProvider;
+  }
+
+  /** Whether the person can undo the changes at the provider alone. */
+  get isUndoneAtProvider() {
+    return !canUndo(this.flow) && canUndoAtProvider(this.flow);
   }
 
   /** @param {string} message */

@@ -202,10 +202,11 @@ class ConnectService:
         async with self.database.connection() as connection:
             flow = await connect_flows.find_any(connection, flow_id)
         for _ in range(_MOST_TRIES):
-            if flow is None or flow.state is not State.WAITING or not _is_expected(flow, state):
+            if flow is None or not _is_expected(flow, state):
                 return False
-            handover = {"url": (flow.handover or {})["url"], **returned.as_json()}
-            changes: Changes = {"handover": handover, "looks": 0, "due_at": self.clock.now()}
+            changes: Changes = {"handover": {"url": (flow.handover or {})["url"], **returned.as_json()}}
+            if flow.state in (State.WAITING, State.PROPAGATING):  # else the DNS was faster than the person
+                changes |= {"looks": 0, "due_at": self.clock.now()}
             try:
                 async with self.database.transaction() as connection:
                     moved = await connect_flows.move(connection, flow, **changes)

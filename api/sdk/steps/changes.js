@@ -1,6 +1,6 @@
 /** The plan, with before and after: to agree to it, to look at it again, and to take it back. */
 
-import { button, code, el, icon } from "../elements.js";
+import { button, code, el, externalLink, icon } from "../elements.js";
 import { changesOf } from "../flow.js";
 import { credentialFields } from "./credentials.js";
 
@@ -49,6 +49,36 @@ export function reviewStep(modal) {
  * @returns {StepContent}
  */
 export function undoStep(modal) {
+  return modal.isUndoneAtProvider ? undoAtProvider(modal) : undoHere(modal);
+}
+
+/**
+ * What a Domain Connect provider has changed: what was there before, and where it can be set back.
+ *
+ * @param {Modal} modal
+ * @returns {StepContent}
+ */
+function undoAtProvider(modal) {
+  const { words, flow } = modal;
+  const way = flow?.ways?.find((each) => each.way === "domain_connect");
+  const values = { domain: modal.host, provider: way?.provider ?? modal.providerName };
+  const before = changesOf(/** @type {any} */ (flow)).map((change) => ({ ...change, status: "written" }));
+  return {
+    title: words.of("undo_title", values),
+    body: [
+      el("p", { class: "lead" }, words.of("domain_connect_undo_lead", values)),
+      way?.controlPanelUrl && el("p", {}, externalLink(words.of("domain_connect_open", values), way.controlPanelUrl)),
+      ...changeCards(modal, takenBack(before)),
+    ],
+    actions: [button(words.of("back"), () => modal.back(), { kind: "primary" })],
+  };
+}
+
+/**
+ * @param {Modal} modal
+ * @returns {StepContent}
+ */
+function undoHere(modal) {
   const { words, flow } = modal;
   const answer = modal.error?.answer;
   const isChanged = modal.error?.apiCode === "written_changed";

@@ -74,8 +74,12 @@ export function recordsStep(modal) {
   const { words } = modal;
   const list = el("ul", { class: "list" });
   const look = el("p", { class: "small", role: "status" });
+  const other = button(words.of("domain_connect_other"), () => modal.lookAgain(), { kind: "plain" });
   let shown = "";
   const update = () => {
+    if (modal.flow?.state !== "waiting") {
+      other.remove(); // the records are live
+    }
     const { records = [], enrolments = [] } = modal.flow ?? {};
     look.textContent = nextLook(modal);
     if (shown === (shown = JSON.stringify([records, enrolments]))) {
@@ -97,7 +101,10 @@ export function recordsStep(modal) {
       list,
       el("div", { class: "note" }, icon("wait"), el("div", {}, el("p", {}, words.of("records_close")), look)),
     ],
-    actions: modal.canUndo ? [button(words.of("undo"), () => modal.show("undo"), { kind: "plain", icon: "undo" })] : [],
+    actions: [
+      ...(modal.canUndo ? [button(words.of("undo"), () => modal.show("undo"), { kind: "plain", icon: "undo" })] : []),
+      ...(modal.flow?.state === "waiting" ? [other] : []),
+    ],
     update,
   };
 }

@@ -1,7 +1,7 @@
 /** How the records get into the zone: the choice, the credentials, and the way through a provider's own page. */
 
 import { button, el, externalLink, icon, submitButton } from "../elements.js";
-import { changesOf } from "../flow.js";
+import { changesExisting, changesOf } from "../flow.js";
 import { changeCards, noticeOf } from "./changes.js";
 import { credentialFields } from "./credentials.js";
 
@@ -93,7 +93,7 @@ export function credentialsStep(modal) {
       return;
     }
     if (isHandedOver) {
-      openHandover(modal, modal.apply(way));
+      openHandover(modal, way, modal.apply(way));
     } else {
       modal.apply(way, fields.isNeeded ? credentials : undefined);
     }
@@ -108,6 +108,9 @@ export function credentialsStep(modal) {
       fields.isNeeded && el("div", { class: "note" }, icon("lock"), el("p", {}, words.of("token_forgotten"))),
       el("h3", {}, words.of("changes")),
       ...changeCards(modal, changesOf(/** @type {any} */ (flow))),
+      isHandedOver &&
+        changesExisting(/** @type {any} */ (flow)) &&
+        el("div", { class: "note" }, icon("undo"), el("p", {}, words.of("domain_connect_undo", values))),
     ],
     actions: [
       submitButton(words.of(isHandedOver ? "domain_connect_open" : "apply_start", values), "credentials", {
@@ -140,10 +143,21 @@ export function loginStep(modal) {
   const { words, flow } = modal;
   const way = flow?.ways?.find((each) => each.way === "domain_connect");
   const values = { provider: providerOf(modal, way ?? {}) };
-  const waiting = el("p", {}, words.of("domain_connect_waiting", values));
+  const waiting = el("p", {});
+  const reason = el("p", { class: "small" });
+  const again = el(
+    "a",
+    { class: "button secondary", target: "_blank", rel: "noopener noreferrer" },
+    el("span", {}, words.of("domain_connect_again", values)),
+    icon("open"),
+  );
   const update = () => {
-    if (modal.flow?.handover?.returned === "refused" || modal.flow?.handover?.returned === "error") {
-      waiting.textContent = words.of("domain_connect_refused", values);
+    const { url, returned, description } = modal.flow?.handover ?? {};
+    const key = returned ? "refused" : modal.isWindowBlocked ? "blocked" : "waiting";
+    waiting.textContent = words.of(`domain_connect_${key}`, values);
+    reason.textContent = description ?? "";
+    if (url) {
+      again.setAttribute("href", url);
     }
   };
   update();
@@ -151,11 +165,9 @@ export function loginStep(modal) {
     title: words.of("apply_title", { ...values, domain: modal.host }),
     body: [
       el("p", { class: "lead" }, words.of("domain_connect_text", values)),
-      el("div", { class: "note", role: "status" }, icon("wait", "spin"), waiting),
+      el("div", { class: "note", role: "status" }, icon("wait", "spin"), el("div", {}, waiting, reason)),
     ],
-    actions: [
-      button(words.of("domain_connect_again", values), () => window.open(modal.flow?.handover?.url, "_blank", "noopener"), { kind: "secondary", icon: "open" }),
-    ],
+    actions: [button(words.of("domain_connect_other"), () => modal.lookAgain(), { kind: "plain" }), again],
     update,
   };
 }
@@ -164,10 +176,12 @@ export function loginStep(modal) {
  * The window opens in the click itself, or browsers block it; its address follows.
  *
  * @param {Modal} modal
+ * @param {any} way
  * @param {Promise<void>} applied
  */
-async function openHandover(modal, applied) {
-  const opened = window.open("", "_blank");
+async function openHandover(modal, way, applied) {
+  const opened = window.open("", "_blank", windowFeatures(way));
+  modal.isWindowBlocked = !opened;
   await applied;
   const url = modal.flow?.handover?.url;
   if (opened && url) {
@@ -175,8 +189,12 @@ async function openHandover(modal, applied) {
     opened.location.replace(url);
   } else {
     opened?.close();
-    if (url) {
-      modal.announce(modal.words.of("domain_connect_blocked"));
-    }
   }
+}
+
+/** Of the size that the provider's page wants, in the middle of this window. @param {any} way */
+function windowFeatures({ width = 750, height = 750 }) {
+  const left = Math.max(0, Math.round(window.screenX + (window.outerWidth - width) / 2));
+  const top = Math.max(0, Math.round(window.screenY + (window.outerHeight - height) / 2));
+  return `popup,width=${width},height=${height},left=${left},top=${top}`;
 }

@@ -116,7 +116,8 @@ async def open_service(
             probe_port=probe_port,
             authority_port=authority_port or server.port,
         )
-        host, port = await stack.enter_async_context(serving(app, HostPort("127.0.0.1", 0)))
+        listen = settings.api_listen if "API_LISTEN" in environ else HostPort("127.0.0.1", 0)
+        host, port = await stack.enter_async_context(serving(app, listen))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         await lease_monitor(database)
         edge = await stack.enter_async_context(FollowingEdge.running(dsn, database))
