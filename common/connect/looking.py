@@ -65,7 +65,9 @@ class Look:
             "steps": {"provider": "done", "records": "done", "ways": "done"},
             "provider": {
                 "id": self.provider.id,
-                "name": self.provider.name,
+                "name": self.provider.name
+                if self.provider.is_known
+                else self.offers.provider_name or self.provider.name,
                 "helpUrl": self.provider.help_url,
                 "setupType": self.offers.setup_type,
                 "domainConnect": self.offers.domain_connect_json,

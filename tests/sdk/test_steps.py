@@ -15,6 +15,7 @@ from tests.sdk.scripted_api import (
     CONFLICTED,
     PLANNED,
     RECORD,
+    WAYS,
     WRITTEN,
     ScriptedApi,
     connect,
@@ -176,6 +177,30 @@ async def test_a_domain_connect_provider_opens_in_a_window_and_the_dns_decides(c
     await screenshot(page, "login")
     api.set(state="propagating", records=LIVE)
     await shows(page, "records")
+
+
+async def test_a_blocked_window_leaves_a_link(chromium: Browser) -> None:
+    page, api = await opened_at(
+        chromium, PLANNED | {"ways": [WAYS[0] | {"width": 620, "height": 700}, WAYS[-1]]}, "way"
+    )
+    await page.evaluate("window.open = (...given) => { window.opening = given; return null }")
+    await page.get_by_role("button", name="Automatically, at Cloudline").click()
+    url = "https://cloudline.example/consent"
+    handover = {"url": url, "returned": None, "error": None, "description": None}
+    api.on["apply"] = {"state": "waiting", "way": "domain_connect", "setup_type": "automatic", "handover": handover}
+    await page.get_by_role("button", name="Go to Cloudline").click()
+    await shows(page, "login")
+    await screenshot(page, "login-blocked")
+    assert "popup,width=620,height=700," in (await page.evaluate("window.opening"))[2]
+    await expect(page.get_by_text("The window was blocked.")).to_be_visible()
+    link = page.get_by_role("link", name="Open Cloudline again")
+    await expect(link).to_have_attribute("href", url)
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    api.set(handover=handover | {"returned": "error", "error": "server_error", "description": "<i>locked</i>"})
+    await expect(page.get_by_text("<i>locked</i>")).to_be_visible()
+    api.on["plan"] = CHECKING
+    await page.get_by_role("button", name="Choose another way").click()
+    await shows(page, "checking")
 
 
 async def test_closing_at_a_step_reports_that_step(chromium: Browser) -> None:

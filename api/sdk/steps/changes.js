@@ -19,7 +19,7 @@ export function conflictsStep(modal) {
       noticeOf(modal),
       el("p", { class: "lead" }, words.of("conflicts_lead", { application: modal.applicationName })),
       ...changeCards(modal, changesOf(/** @type {any} */ (modal.flow))),
-      modal.flow?.ways?.some((way) => way.way !== "manual" && way.way !== "domain_connect") &&
+      !["manual", "domain_connect"].includes(modal.flow?.ways?.find((way) => !way.isExpert)?.way) &&
         el("div", { class: "note" }, icon("undo"), el("p", {}, words.of("conflicts_undo"))),
     ],
     actions: [button(words.of("conflicts_agree"), () => modal.show("way"), { kind: "primary" })],

@@ -145,6 +145,7 @@ export function loginStep(modal) {
   const values = { provider: providerOf(modal, way ?? {}) };
   const waiting = el("p", {});
   const reason = el("p", { class: "small" });
+  const note = el("div", { class: "note", role: "status" });
   const again = el(
     "a",
     { class: "button secondary", target: "_blank", rel: "noopener noreferrer" },
@@ -156,6 +157,7 @@ export function loginStep(modal) {
     const key = returned ? "refused" : modal.isWindowBlocked ? "blocked" : "waiting";
     waiting.textContent = words.of(`domain_connect_${key}`, values);
     reason.textContent = description ?? "";
+    note.replaceChildren(returned ? icon("warning", "warn") : icon("wait", "spin"), el("div", {}, waiting, reason));
     if (url) {
       again.setAttribute("href", url);
     }
@@ -165,7 +167,7 @@ export function loginStep(modal) {
     title: words.of("apply_title", { ...values, domain: modal.host }),
     body: [
       el("p", { class: "lead" }, words.of("domain_connect_text", values)),
-      el("div", { class: "note", role: "status" }, icon("wait", "spin"), el("div", {}, waiting, reason)),
+      note,
     ],
     actions: [button(words.of("domain_connect_other"), () => modal.lookAgain(), { kind: "plain" }), again],
     update,

@@ -37,6 +37,17 @@ class Offers:
         return [dict(way) for way in self.ways]
 
     @property
+    def provider_name(self) -> str | None:
+        """As the provider's Domain Connect service states it."""
+        match self.domain_connect:
+            case Offer(settings):
+                return settings.name
+            case Closed(provider=name):
+                return name
+            case None:
+                return None
+
+    @property
     def domain_connect_json(self) -> dict[str, Any] | None:
         """Of the provider, for people who look into why the way is not offered."""
         match self.domain_connect:

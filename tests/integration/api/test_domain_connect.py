@@ -139,6 +139,7 @@ async def test_a_person_consents_at_the_provider_and_the_name_is_live(world: Wor
     assert set(events) == {"domain.flow.completed", "domain.added"}
     for event in events.values():
         assert (event["setup_type"], event["job_id"]) == ("automatic", finished["job_id"])
+        assert event["provider"] == NAME, "what it states of itself, as no table knows it"
     refused = await flow.act("undo")
     assert (refused.status, refused.body["code"]) == (409, "nothing_written")
 
