@@ -5,6 +5,7 @@ Pure. Each function returns the value to store, or raises `InvalidSetting` in wo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from common.addresses import AddressPolicy
@@ -15,6 +16,9 @@ from common.ownership import OwnNames
 from common.urls import InvalidUrl, parse_application_url, parse_webhook_url
 
 LONGEST_NAME = 100
+MAX_BUFFERED_UPLOAD_BYTES = 1 << 40
+_SIZE = re.compile(r"([0-9]{1,13})([KMG]?)", re.IGNORECASE | re.ASCII)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class InvalidSetting(FrontageError):
@@ -45,6 +49,25 @@ def read_cname_target(text: str, own_names: OwnNames) -> str:
     if name in own_names:
         raise InvalidSetting(f"{name} is our own name: give the partner's, which leads to our target by CNAME")
     return name
+
+
+def read_upload_size(text: str) -> int:
+    """Bytes, from a number with or without K, M or G (powers of 1024)."""
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not 0 < size <= MAX_BUFFERED_UPLOAD_BYTES:
+        raise InvalidSetting("expected a size from 1 byte to 1024G such as 500000, 512K, 10M or 2G")
+    return size
+
+
+def write_upload_size(size: int | None) -> str:
+    """As `read_upload_size` reads it; empty for None."""
+    if size is None:
+        return ""
+    unit, factor = max(
+        ((unit, factor) for unit, factor in _UNITS.items() if size % factor == 0), key=lambda each: each[1]
+    )
+    return f"{size // factor}{unit}"
 
 
 def read_application_url(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -12,9 +11,6 @@ from typing import Annotated
 import typer
 
 NONE = "none"
-MAX_BUFFERED_UPLOAD_BYTES = 1 << 40
-_SIZE = re.compile(r"([0-9]{1,13})([KMG]?)", re.IGNORECASE | re.ASCII)
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class Switch(StrEnum):
@@ -113,11 +109,12 @@ def upload_size(text: str | None) -> str | None:
     """Bytes in decimal digits, from a number with or without K, M or G (powers of 1024)."""
     if text is None or text == Switch.OFF:
         return text and ""
-    match = _SIZE.fullmatch(text)
-    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not 0 < size <= MAX_BUFFERED_UPLOAD_BYTES:
-        raise typer.BadParameter("expected off, or a size from 1 byte to 1024G such as 500000, 512K, 10M or 2G")
-    return str(size)
+    from common import application_settings as rules
+
+    try:
+        return str(rules.read_upload_size(text))
+    except rules.InvalidSetting as error:
+        raise typer.BadParameter(f"off, or {error}") from None
 
 
 def root_paths(paths: list[str] | None) -> list[str] | None:

@@ -208,25 +208,19 @@ async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
 
 async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> str:
     """Returns the holder so far."""
-    from common.db import applications, certificates, domains, ownership
+    from common.db import applications
+    from common.domain_transfer import NoOrigin, NotTransferable
+    from common.domain_transfer import transfer as move
 
     application = await applications.get_application(connection, application_id)
     if application is None:
         raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
-    await certificates.lock_domain(connection, name.text)
-    held = await domains.find(connection, name.text)
-    if not held:
-        raise OperatorError(f"{name} is not enrolled: application {application_id} can enrol it itself")
-    holder = held[0].application_id
-    if holder == application_id:
-        raise OperatorError(f"{name} is application {application_id}'s already")
-    url = url or application.application_url
-    if url is None:
-        raise OperatorError(f"application {application_id} has no origin of its own: give --application-url")
-    await ownership.take_away(connection, name.text, holder, "moved")
-    for product in sorted(each.product for each in held):
-        await domains.enrol_by_hand(connection, name.text, product, application_id, url)
-    return holder
+    try:
+        return await move(connection, name, application, url)
+    except NoOrigin as error:
+        raise OperatorError(f"{error}: give --application-url") from error
+    except NotTransferable as error:
+        raise OperatorError(str(error)) from error
 
 
 def _lines(shown: dict[str, Any]) -> Iterable[str]:

@@ -200,9 +200,14 @@ class ApplicationHandlers:
                 "send_host": _one_of("origin", "customer"),
                 "origin_server_name": _optional(rules.read_server_name),
                 "origin_verify": lambda text: text == "on",
+                "buffer_uploads_bytes": _optional(rules.read_upload_size),
             },
             "maintenance": {"maintenance": lambda text: text == "on"},
-            "operator": {"tier": _one_of(*_TIERS), "organisation_id": lambda text: text or None},
+            "operator": {
+                "tier": _one_of(*_TIERS),
+                "organisation_id": lambda text: text or None,
+                "connect": lambda text: text == "on",
+            },
         }
         section = text_of(request, "section")
         if section == "error_page":
@@ -407,6 +412,8 @@ def _values(application: Application) -> dict[str, Any]:
         "send_host": application.send_host,
         "origin_server_name": application.origin_server_name or "",
         "origin_verify": "on" if application.origin_verify else "",
+        "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
+        "connect": "on" if application.connect else "",
         "maintenance": "on" if application.maintenance else "",
         "tier": application.tier,
         "organisation_id": application.organisation_id or "",

@@ -32,11 +32,13 @@ from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
 from api.services.next_step import next_step
 from api.services.notices import Notice
 from common.accounts import Permission
+from common.application_settings import InvalidSetting, read_application_url
 from common.db import applications, audit, certificates, domain_list, domains, events, orders, ownership
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.domain_list import PRODUCTS, SORTS, STATUSES, Key, Wanted
 from common.db.monitored_domains import Key as MonitoredKey
+from common.domain_transfer import NotTransferable, transfer
 from common.names import DomainName
 
 _LISTED = 50
@@ -155,6 +157,8 @@ class DomainHandlers:
             entries = await audit.list_entries(
                 connection, before=None, limit=8, application_id=application.id, subject=name.text
             )
+            others = [application.organisation_id] if application.organisation_id else None  # operators: any
+            targets = await applications.list_visible(connection, others, most=_LISTED_APPLICATIONS)
             shown = await traffic.show(
                 connection, application.id, name.text, request.query.get("period"), self._context.clock.now()
             )
@@ -166,6 +170,7 @@ class DomainHandlers:
             name=name,
             held=held,
             traffic=shown,
+            targets=[each for each in targets if each.id != application.id and not each.deleting_at],
             events=own,
             entries=entries,
             certificate_html=await self._certificate_html(request, application, name),
@@ -197,6 +202,8 @@ class DomainHandlers:
         url = f"{ROOT}/applications/{application.id}/domains/{name.text}"
         try:
             flash = await self._act(request, application, name)
+        except NotTransferable as error:
+            return self._context.renderer.redirect(url, Flash(f"Not transferred: {error}.", "bad"))
         except Refused as error:
             words = error.refusal.message + (f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else "")
             return self._context.renderer.redirect(url, Flash(words, "bad"))
@@ -209,7 +216,7 @@ class DomainHandlers:
         )
 
     async def _act(self, request: web.Request, application: Application, name: DomainName) -> Flash:
-        """Raises: `Refused`, `NotRenewable`."""
+        """Raises: `Refused`, `NotRenewable`, `NotTransferable`."""
         context = self._context
         match text_of(request, "action"):
             case "renew":
@@ -238,6 +245,8 @@ class DomainHandlers:
             case "remove_secure":
                 self._require_typed(request, name)
                 noted = await context.secure.remove(application, _parse(SecureRemoval, {"domain": name.text}))
+            case "transfer":
+                return await self._transfer(request, application, name)
             case "free":
                 visitor_of(request).require_operator()
                 self._require_typed(request, name)
@@ -248,6 +257,28 @@ class DomainHandlers:
             case _:
                 raise web.HTTPBadRequest
         return Flash("Done." if not noted else f"Done. {noted[0].hint}", "good" if not noted else "warn")
+
+    async def _transfer(self, request: web.Request, application: Application, name: DomainName) -> Flash:
+        """To an application of the same organisation, by an owner of it; operators move a name to any application.
+
+        Raises: `NotTransferable`.
+        """
+        visitor = visitor_of(request)
+        visitor.require(Permission.OWN, application.organisation_id)
+        self._require_typed(request, name)
+        url = text_of(request, "url").strip() or None
+        try:
+            url = url and read_application_url(url)
+        except InvalidSetting as error:
+            raise NotTransferable(f"the origin is no URL that edges can ask ({error})") from error
+        async with self._context.database.transaction() as connection:
+            target = await applications.get_application(connection, text_of(request, "to").strip())
+            if target is None:
+                raise NotTransferable("there is no application with that id")
+            if target.organisation_id != application.organisation_id and not visitor.is_operator:
+                raise NotTransferable("there is no application with that id")
+            await transfer(connection, name, target, url, holder=application.id)
+        return Flash(f"{name} is {target.name}'s now. Its certificate is being ordered.")
 
     def _require_typed(self, request: web.Request, name: DomainName) -> None:
         if text_of(request, "typed").strip().lower().rstrip(".") != name.text:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from common.db import users
+from common.db import domains, users
 from common.db.applications import get_application
+from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import Browser, Dashboard
 
+SHOP = "shop.customer.test"
 PAGES = (
     "",
     "/checks",
@@ -98,6 +100,67 @@ async def test_a_developer_changes_settings_and_does_not_delete(dashboard: Dashb
     assert (await developer.post(f"{base}/delete", csrf=csrf, typed="A partner")).status == 403
     operators = {"section": "operator", "tier": "enterprise", "organisation_id": ""}
     assert (await developer.post(f"{base}/settings", **operators)).status == 404
+
+
+async def test_settings_of_uploads_and_of_the_connect_subscription_are_stored(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    developer = await dashboard.signed_in("dev@acme.example", organisation, "developer")
+    operator = await dashboard.signed_in("ops@example.com")
+    path = f"/dashboard/applications/{partner.id}/settings"
+    form = {"section": "origin", "send_host": "origin", "origin_server_name": "", "origin_verify": "on"}
+    assert (await developer.post(path, **form, buffer_uploads_bytes="10M")).status == 303
+    assert 'value="10M"' in (await developer.get(path)).text
+    refused = await developer.post(path, **form, buffer_uploads_bytes="ten")
+    assert refused.status == 422
+    assert "such as 500000" in refused.words
+    subscribed = {"section": "operator", "tier": "premium", "organisation_id": organisation.id, "connect": "on"}
+    assert (await developer.post(path, **subscribed)).status == 404
+    assert (await operator.post(path, **subscribed)).status == 303
+    async with dashboard.service.database.connection() as connection:
+        application = await get_application(connection, partner.id)
+    assert application is not None
+    assert (application.buffer_uploads_bytes, application.connect) == (10 << 20, True)
+
+
+async def power(dashboard: Dashboard, partner: Partner) -> None:
+    async with dashboard.service.database.transaction() as connection:
+        await domains.power(connection, SHOP, partner.id, "http://192.0.2.7/a", None)
+
+
+async def holder_of_shop(dashboard: Dashboard) -> str:
+    async with dashboard.service.database.connection() as connection:
+        [held] = await domains.find(connection, SHOP)
+    return held.application_id
+
+
+async def test_an_owner_transfers_a_domain_within_the_organisation(dashboard: Dashboard) -> None:
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    one, other, foreign = await dashboard.partner(ours), await dashboard.partner(ours), await dashboard.partner(theirs)
+    await power(dashboard, one)
+    owner = await dashboard.signed_in("ada@ours.example", ours, "owner")
+    developer = await dashboard.signed_in("dev@ours.example", ours, "developer")
+    path = f"/dashboard/applications/{one.id}/domains/{SHOP}"
+    form = {"action": "transfer", "to": other.id, "url": "https://new.example/", "typed": SHOP}
+    assert foreign.id not in (await owner.get(path)).text
+    assert (await developer.post(path, **form)).status == 403
+    assert (await owner.post(path, **form | {"typed": "other"})).status == 400
+    for refused in ({"to": foreign.id}, {"to": "nobody"}, {"to": one.id}, {"url": "ftp://x"}, {"url": ""}):
+        assert (await owner.post(path, **form | refused)).location == path
+        assert await holder_of_shop(dashboard) == one.id, refused
+    assert (await owner.post(path, **form)).location != path
+    assert await holder_of_shop(dashboard) == other.id
+    assert (await owner.get(path)).status == 404
+
+
+async def test_an_operator_transfers_a_domain_to_any_application(dashboard: Dashboard) -> None:
+    one = await dashboard.partner(await dashboard.organisation("Ours"))
+    other = await dashboard.partner(await dashboard.organisation("Theirs"))
+    await power(dashboard, one)
+    operator = await dashboard.signed_in("ops@example.com")
+    path = f"/dashboard/applications/{one.id}/domains/{SHOP}"
+    await operator.post(path, action="transfer", to=other.id, url="https://new.example/", typed=SHOP)
+    assert await holder_of_shop(dashboard) == other.id
 
 
 async def test_an_owner_adds_a_member_who_gets_a_link(dashboard: Dashboard) -> None:
