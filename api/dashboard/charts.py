@@ -50,7 +50,8 @@ def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: in
                 tall = max(room * min(value, slot.requests) / highest, 2)
                 parts.append(_BAR.format(tone, left, floor - tall, thick, tall, 1, words))
         if slot.label:
-            parts.append(text.format("label", place * step, height - 6, "middle" if place else "start", slot.label))
+            anchor = "start" if place < 3 else "end" if place > len(slots) - 4 else "middle"
+            parts.append(text.format("label", place * step, height - 4, anchor, slot.label))
     return _svg(width, height, title, parts)
 
 

@@ -34,10 +34,10 @@ async def show(connection: Connection, application_id: str, domain: str, period:
     chosen = PERIODS.get(period or "", DEFAULT_PERIOD)
     points = await traffic.list_points(connection, application_id, domain, chosen.minutes, chosen.length)
     total = add_up(point.counts for point in points)
-    is_day = chosen.name == "day"
+    span = "24 hours" if chosen.name == "day" else "30 days"
     return Shown(
         chosen,
-        "As the edges counted it in the last 24 hours, UTC." if is_day else "As the edges counted it, by the day.",
+        f"As the edges counted it in the last {span}, UTC.",
         figures(total),
         charts.over_time(
             _slots(points, chosen, now), f"{requests_of(total):,} requests, {total[SERVER_ERRORS]:,} failed"
@@ -61,7 +61,7 @@ def _slots(points: Sequence[Point], period: Period, now: datetime) -> list[Slot]
         label = ""
         if period.name == "day" and at.minute == 0 and at.hour % 3 == 0:
             label = at.strftime("%H:%M")
-        elif period.name == "month" and at.hour == 0 and at.day % 3 == 1:
+        elif period.name == "month" and at.hour == 0 and at.toordinal() % 3 == 1:
             label = at.strftime("%-d %b")
         found.append(Slot(label, at.strftime("%-d %b, %H:%M"), requests_of(counts), counts[SERVER_ERRORS]))
     return found
