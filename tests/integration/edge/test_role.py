@@ -206,7 +206,7 @@ async def test_requests_are_counted_in_postgres_by_domain(edge: EdgeProcess, dat
     async def counted() -> bool:
         async with database.connection() as connection:
             points = await traffic.list_points(connection, "app", DOMAIN, 60, timedelta(hours=2))
-        return sum(requests_of(point.counts) for point in points) == 24
+        return sum(requests_of(point.counts) for point in points) >= 24
 
     async with an_origin("here") as origin:
         await power(database, origin)
