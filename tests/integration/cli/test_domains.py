@@ -173,6 +173,7 @@ async def test_an_application_is_deleted_once_its_id_is_typed(database: Database
     )
 
 
+@pytest.mark.timeout(300)
 async def test_a_deletion_that_was_killed_is_continued_by_the_next(database: Database, env: dict[str, str]) -> None:
     async with database.transaction() as connection:
         await connection.execute(
@@ -198,7 +199,7 @@ async def test_a_deletion_that_was_killed_is_continued_by_the_next(database: Dat
             frontage.argv("app", "delete", "a", "--yes"), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            await until(is_held, "the batches before the held one are removed")
+            await until(is_held, "the batches before the held one are removed", seconds=120)
         finally:
             deleting.kill()
             deleting.wait()
