@@ -125,6 +125,7 @@ def _directories(value: Any) -> Any:
     return directories
 
 
+_HTTPS_PORT = 443
 _EXTERNAL_ACCOUNT = re.compile(r"([^\s=]+)=([^\s:]+):([A-Za-z0-9_-]{16,})=*")
 
 Directories = Annotated[tuple[str, ...], BeforeValidator(_directories)]
@@ -285,6 +286,12 @@ class Settings(BaseModel):
     @property
     def base_url(self) -> str:
         return (self.public_url or f"http://{self.api_listen}").rstrip("/")
+
+    def https_url(self, name: str) -> str:
+        """Where a browser opens an enrolled name: at the edge's own port where all is on one machine, without a public
+        URL; else at 443, whatever port the edge listens on behind a load balancer."""
+        port = self.edge_https.port if self.public_url is None else _HTTPS_PORT
+        return f"https://{name}/" if port == _HTTPS_PORT else f"https://{name}:{port}/"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:

@@ -230,7 +230,7 @@ def _flows(
         Looker(resolver, database, settings),
         Settlement(database, clock),
         checks.record_checker,
-        FlowEnrolment(database, claims, policy, OriginProbe(policy, settings.dns_servers)),
+        FlowEnrolment(database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),
         ConcurrencyShares(),
         settings.base_url,
     )

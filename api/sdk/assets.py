@@ -6,7 +6,8 @@ in one function, without comments and indentation. Nothing is compiled or rename
 
 Paths below ``/sdk/``
     v1/frontage.js              the newest of version 1: may change, kept by browsers for minutes
-    <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash
+    <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash. Versions that were
+                                released are in ``archive/<VERSION>.js``, written by ``python -m api.sdk.archive``
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/words/<locale>.json      the modal's words in one language
@@ -26,6 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ENTRY = "script.js"
+ARCHIVE = HERE / "archive"
 VERSION: str = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
 MAJOR = f"v{VERSION.partition('.')[0]}"
 
@@ -49,10 +51,14 @@ class Asset:
     gzipped: bytes | None
 
 
-def load_assets() -> Mapping[str, Asset]:
-    """By path below ``/sdk/``."""
+def load_assets(archive: Path = ARCHIVE) -> Mapping[str, Asset]:
+    """By path below ``/sdk/``. `archive`: the scripts of released versions."""
     script = join(HERE / ENTRY).encode()
     return {
+        **{
+            f"{path.stem}/frontage.js": _asset(path.read_bytes(), _SCRIPT_TYPE, is_pinned=True)
+            for path in sorted(archive.glob("*.js"))
+        },
         f"{MAJOR}/frontage.js": _asset(script, _SCRIPT_TYPE),
         **{
             f"{MAJOR}/{name}": _asset((HERE / name).read_bytes(), _SCRIPT_TYPE) for name in ("shared.js", "returned.js")

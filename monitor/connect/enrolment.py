@@ -7,7 +7,7 @@ with a code and a hint; the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +93,8 @@ class FlowEnrolment:
     claims: DomainClaims
     policy: AddressPolicy
     probe_origin: OriginProbe
+    https_url: Callable[[str], str]
+    """Where a browser opens an enrolled name."""
 
     async def enrol(self, flow: Flow) -> Flow:
         """Do all that is pending. Raises: `FenceLost`, `DatabaseUnavailable`."""
@@ -139,7 +141,7 @@ class FlowEnrolment:
                     application, name, assessment.evidence, wanted["redirectTo"] is not None
                 ) as connection:
                     await self._store(connection, application, name, wanted, assessment.evidence.claim)
-                    return await _note(connection, flow, number, status="success")
+                    return await _note(connection, flow, number, status="success", url=self.https_url(name.text))
         raise _Failed("held_unknown")
 
     def _refuse_address(self, application_url: str | None) -> None:

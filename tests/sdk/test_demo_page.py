@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -58,7 +59,8 @@ async def test_a_name_in_use_is_freed_by_hand_and_ends_live_with_https(chromium:
             await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
         await screenshot(page, "demo-done")
         link = page.get_by_role("link", name=f"Open {NAME}")
-        await expect(link).to_have_attribute("href", f"https://{NAME}/")
+        port = urlsplit(demo.line_after("In a browser")).port
+        await expect(link).to_have_attribute("href", f"https://{NAME}:{port}/")
         await page.get_by_role("button", name="Done").click()
         await expect(page.locator("#outcome")).to_contain_text('"lastStatus": "FINISHED_SUCCESSFULLY"')
         await expect(page.locator("#outcome")).to_contain_text('"success": true')
@@ -89,7 +91,8 @@ async def test_the_main_path_in_firefox(demo: Demo, tmp_path: Path) -> None:
         await firefox.evaluate("(inModal('[data-way=manual]') ?? inModal('.footer .primary')).click()")
         await firefox.evaluate("when(() => inModal('dialog[data-step=done]'))")
         href = await firefox.evaluate("inModal('a.primary').href")
-        assert href == "https://firefox.customer.localhost/"
+        port = urlsplit(demo.line_after("In a browser")).port
+        assert href == f"https://firefox.customer.localhost:{port}/"
         await firefox.evaluate("frontage.close()")
         outcome = "document.getElementById('outcome').textContent"
         await firefox.evaluate(f"when(() => {outcome} !== '')")

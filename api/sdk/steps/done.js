@@ -17,7 +17,7 @@ export function doneStep(modal) {
   const values = { domain: served?.name ?? modal.host };
   const open = served && el(
     "a",
-    { class: "button primary", href: `https://${served.name}/`, target: "_blank", rel: "noopener" },
+    { class: "button primary", href: served.url ?? `https://${served.name}/`, target: "_blank", rel: "noopener" },
     el("span", {}, words.of("done_open", values)),
     icon("open"),
   );

@@ -202,7 +202,7 @@ def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tup
         Looker(resolver, service.database, settings),
         Settlement(service.database, clock),
         checker,
-        FlowEnrolment(service.database, claims, policy, OriginProbe(policy, settings.dns_servers)),
+        FlowEnrolment(service.database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),
         ConcurrencyShares(),
         settings.base_url,
     )

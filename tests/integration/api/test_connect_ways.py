@@ -60,6 +60,7 @@ async def test_a_plan_is_written_by_rfc_2136_enrolled_and_taken_back(world: Worl
         ("power", "success"),
         ("monitor", "success"),
     ]
+    assert finished["enrolments"][0]["url"] == world.service.settings.https_url(SHOP)
     assert (finished["setup_type"], finished["propagation"]["status"]) == ("automatic", "success")
     events = {each["type"]: each for each in await world.events()}
     assert set(events) == {"domain.flow.completed", "domain.added"}
