@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +11,18 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.acceptance.demo_process import Demo, environment
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.sdk.firefox import PROGRAM, Firefox
 from tests.sdk.scripted_api import shows
 
-pytestmark = [SESSION_LOOP, pytest.mark.timeout(400)]
+pytestmark = [SESSION_LOOP, pytest.mark.timeout(600)]
 
 NAME = "modal.customer.localhost"
-_DEMO_SECONDS = 380
+ELSEWHERE = "shop.elsewhere.localhost"
+_DEMO_SECONDS = 580
 _LIVE_SECONDS = 120
 
 
@@ -64,6 +66,56 @@ async def test_a_name_in_use_is_freed_by_hand_and_ends_live_with_https(chromium:
         await page.get_by_role("button", name="Done").click()
         await expect(page.locator("#outcome")).to_contain_text('"lastStatus": "FINISHED_SUCCESSFULLY"')
         await expect(page.locator("#outcome")).to_contain_text('"success": true')
+
+
+async def test_a_name_in_use_is_moved_with_a_key_and_moved_back(chromium: Browser, demo: Demo) -> None:
+    zone = demo.line_after("The customers' DNS zone, to change with PUT and DELETE").removeprefix("curl ")
+    context = await chromium.new_context(ignore_https_errors=True)  # the demo's own CA
+    page = await context.new_page()
+    page.set_default_timeout(60_000)
+    await page.goto(demo.line_after("A partner's page with the connect modal"))
+    await page.get_by_text("A domain that is in use").click()
+    await screenshot(page, "demo-page-key")
+    key = await page.locator("dd").all_inner_texts()
+    await page.get_by_role("button", name="Connect your domain").click()
+    await page.locator("#domain").fill(ELSEWHERE)
+    await page.keyboard.press("Enter")
+    await shows(page, "conflicts")
+    await expect(page.locator("del").filter(has_text="192.0.2.1")).to_be_visible()
+    await page.get_by_role("button", name="Agree to these changes").click()
+    await shows(page, "way")
+    await page.locator("dialog details summary").click()
+    await screenshot(page, "demo-ways")
+    await page.locator("[data-way=dynamic_update]").click()
+    await _fill_key(page, key)
+    await screenshot(page, "demo-key")
+    assert await axe(page) == []
+    await page.get_by_role("button", name="Set up now").click()
+    await page.locator("dialog[data-step=records], dialog[data-step=done]").wait_for()
+    await context.set_offline(True)
+    await context.set_offline(False)
+    await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
+    await screenshot(page, "demo-moved")
+    async with context.expect_page() as opened:
+        await page.get_by_role("link", name=f"Open {ELSEWHERE}").click()
+    shop = await opened.value
+    await expect(shop).to_have_url(re.compile(ELSEWHERE))
+    await expect(shop.locator("body")).to_contain_text("Version A of the application")
+    await page.bring_to_front()
+    await page.get_by_role("button", name="Undo the changes").click()
+    await _fill_key(page, key)
+    await page.get_by_role("button", name="Undo now").click()
+    await shows(page, "undone")
+    await screenshot(page, "demo-moved-back")
+    async with aiohttp.ClientSession(raise_for_status=True) as session, session.get(zone) as response:
+        lines = (await response.text()).splitlines()
+    assert [line for line in lines if line.startswith(ELSEWHERE)] == [f"{ELSEWHERE} A 192.0.2.1"]
+
+
+async def _fill_key(page: Page, key: list[str]) -> None:
+    """As the partner's page shows it: name, secret and server."""
+    for label, value in zip(("Name of the TSIG key", "Secret of the key", "Primary server"), key, strict=True):
+        await page.get_by_label(label).fill(value)
 
 
 @pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="without Debian's firefox-esr")

@@ -62,8 +62,13 @@ class Offers:
 _SERVER_FIELDS = (
     {"name": "key_name", "label": "Name of the TSIG key", "isSecret": False, "isRequired": True},
     {"name": "key_secret", "label": "Secret of the key (base64)", "isSecret": True, "isRequired": True},
-    {"name": "key_algorithm", "label": "Algorithm, such as hmac-sha256", "isSecret": False, "isRequired": False},
-    {"name": "server", "label": "Primary server, host or host:port", "isSecret": False, "isRequired": False},
+    {"name": "key_algorithm", "label": "Algorithm, if it is not hmac-sha256", "isSecret": False, "isRequired": False},
+    {
+        "name": "server",
+        "label": "Primary server, if it is not the zone's own (host or host:port)",
+        "isSecret": False,
+        "isRequired": False,
+    },
 )
 
 
