@@ -114,7 +114,7 @@ def upload_size(text: str | None) -> str | None:
     try:
         return str(rules.read_upload_size(text))
     except rules.InvalidSetting as error:
-        raise typer.BadParameter(f"off, or {error}") from None
+        raise typer.BadParameter(f"expected off, or {str(error).removeprefix('expected ')}") from None
 
 
 def root_paths(paths: list[str] | None) -> list[str] | None:
