@@ -68,6 +68,8 @@ async def partner_page(chromium: Browser, server_dsn: str, state_dir: Path) -> A
             "applicationId": world.partner.id,
             "clientSecret": world.partner.secret,
             "origin": "https://app.example.com",
+            "dns": str(knot.address),
+            "key": "unused:unused",
         }
         async with world.service.session.put(f"{site.url}/settings", json=known) as answer:
             assert answer.status == 204
