@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.db.pool import Database
+from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 
 DOMAIN = "customer.test"
+ABSENT = "Domain not monitored or application not authorized for it"
 WWW = {"type": "CNAME", "host": "www", "value": "apps.partner.test", "ttl": 300}
 APEX = {"type": "A", "host": "@", "value": "192.0.2.1", "ttl": 3600}
 MAIL = {"type": "MX", "host": "@", "value": "mail.partner.test", "ttl": 3600, "priority": "10"}
@@ -70,3 +72,7 @@ async def check(database: Database, *, present: list[Any], missing: list[Any], d
         await connection.execute(
             "update checks set requested_at = null, due_at = now() + interval '1 hour' where id = $1", checked
         )
+
+
+async def watcher(service: Service) -> Watcher:
+    return Watcher(await service.partner())
