@@ -241,7 +241,8 @@ async def test_a_migration_names_the_session_that_keeps_a_table_and_gives_up(
     async with database.transaction() as connection:  # the step before the last that changes this table again
         await connection.execute("alter table feed_shards drop column published_by")
         await connection.execute("update alembic_version set version_num = '0042'")
-        await connection.execute("drop function wake_listeners; drop table idempotent_requests")
+        await connection.execute("drop function wake_listeners, report_traffic")
+        await connection.execute("drop table idempotent_requests, traffic, traffic_reports, domain_connect_keys")
     async with thief.transaction():
         await thief.fetch("select * from feed_shards")
         with pytest.raises(OperatorError, match=r"session \d+ of the login edge_\w+ .*kept the migration waiting"):
