@@ -60,7 +60,8 @@ class ExchangeCounters:
         """One finished exchange."""
         seconds = now - exchange.started_at
         bucket = bisect_left(LATENCY_BOUNDS, seconds)
-        self._by_status[exchange.status] += 1
+        status = exchange.status
+        self._by_status[status] += 1
         self._latency_sum += seconds
         if exchange.bytes_up:
             self._bytes_up += exchange.bytes_up
@@ -73,8 +74,8 @@ class ExchangeCounters:
             counts[ORIGIN_ERRORS] += exchange.failure in _ORIGIN_ERRORS
         counts[bucket] += 1
         counts[BYTES_DOWN] += exchange.client.bytes_down
-        if exchange.status >= 400:
-            counts[CLIENT_ERRORS if exchange.status < 500 else SERVER_ERRORS] += 1
+        if status >= 400:
+            counts[CLIENT_ERRORS if status < 500 else SERVER_ERRORS] += 1
 
     def _tell_apart(self, exchange: Exchange, bucket: int, seconds: float) -> int:
         """Most answers come with their heads, in as long as the exchange took. This one did not, or not at all.

@@ -366,10 +366,11 @@ class Exchange:
             self._open_tunnel(answer, sent, data)
             return
         self.phase = BODY
-        self._response_left = answer.body
-        if answer.body >= 0 and len(data) <= answer.body:  # by far the most frequent
-            self._response_left -= len(data)
-            if self._response_left:
+        self._response_left = left = answer.body
+        if left >= len(data):  # by far the most frequent; CHUNKED and UNTIL_CLOSE are below 0
+            left -= len(data)
+            if left:
+                self._response_left = left
                 self.client.write(sent + data)
                 self.answered_at = self._context.time()
                 self.client.set_deadline(self._patience())
@@ -562,11 +563,14 @@ class Exchange:
 
     def _complete(self, *, reusable: bool) -> None:
         """The response went down to its last byte."""
-        assert self._response is not None
-        if not reusable and self._upstream is not None:  # bytes came beyond the response's end
-            self._upstream.sent_unasked = True
+        answer, upstream = self._response, self._upstream
+        assert answer is not None
+        if upstream is not None:
+            upstream.answered_with_body = answer.body != 0
+            if not reusable:  # bytes came beyond the response's end
+                upstream.sent_unasked = True
         is_whole = self.request_is_complete
-        self._let_go(reusable=reusable and is_whole and self._response.keep_alive)
+        self._let_go(reusable=reusable and is_whole and answer.keep_alive)
         self._end(COMPLETE if is_whole and self._client_keeps_alive else LAST)
 
     def _refuse(self, refusal: ErrorResponse, reason: str = "") -> None:
@@ -594,8 +598,7 @@ class Exchange:
         elif reusable and not (self.head.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
-            assert self._response is not None
-            self._context.dispatcher.give_back(upstream, answered_with_body=self._response.body != 0)
+            self._context.dispatcher.give_back(upstream)
         else:
             self._context.dispatcher.drop(upstream)
 

@@ -65,7 +65,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.holder: LeaseHolder | None = None
         self.served = 0
-        self.answered_with_body = True  # at last
+        self.answered_with_body = True  # the last response; the exchange sets it
         self.sent_unasked = False  # bytes that belong to no request
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None

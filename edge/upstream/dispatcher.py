@@ -91,15 +91,14 @@ class UpstreamDispatcher:
             task.cancel()  # it may not even have begun: the place is given up here, not there
             self._forget(origin)
 
-    def give_back(self, connection: UpstreamConnection, *, answered_with_body: bool = True) -> None:
+    def give_back(self, connection: UpstreamConnection) -> None:
         """The exchange is over and the connection can serve another. Behind a response without a body a broken origin
-        may send one: `answered_with_body` saves looking for it."""
-        if not (answered_with_body or connection.is_silent()) or (
+        may send one: it is looked for."""
+        if not (connection.answered_with_body or connection.is_silent()) or (
             self._distrusted and connection.origin in self._distrusted
         ):
             self.drop(connection)
             return
-        connection.answered_with_body = answered_with_body
         connection.holder = None
         connection.served += 1
         if not connection.is_usable:
