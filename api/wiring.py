@@ -84,7 +84,7 @@ class Services:
         origins = OriginStates(probe_origin, clock)
         rdap_servers = RdapServers(database, settings.rdap_bootstrap, clock)
         rdap = RdapClient(resolver, policy, clock, rdap_servers.find)
-        sharing = SharingService(database, settings.base_url)
+        sharing = SharingService(database, settings)
         return cls(
             enrolment=enrolment,
             probe_origin=probe_origin,

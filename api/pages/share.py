@@ -20,6 +20,11 @@ _SHARE = Template((_HERE / "share.html").read_text("utf-8"))
 _GONE = Template((_HERE / "gone.html").read_text("utf-8"))
 _FIELDS = {"type": "Type", "host": "Host", "value": "Value", "ttl": "TTL", "priority": "Priority"}
 _ANY_DOMAIN = "your domain"
+_PLACEHOLDERS = (
+    "<p>In these records <code>{SUBDOMAIN}</code> stands for what is before the domain (<b>shop</b> in "
+    "shop.example.com), <code>{SLD}</code> and <code>{TLD}</code> for the domain's own parts (<b>example</b> and "
+    "<b>com</b>).</p>"
+)
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -42,6 +47,7 @@ def render_share(share: Share) -> str:
         name=escape(f"{share.subdomain}.{domain}" if share.subdomain else domain),
         domain=escape(domain),
         these="this record" if len(share.records) == 1 else f"these {len(share.records)} records",
+        placeholders=_PLACEHOLDERS if share.domain is None and any(map(_has_placeholder, share.records)) else "",
         heads="".join(f"<th>{head}</th>" for head in fields.values()),
         rows="\n".join(_row(record, fields) for record in share.records),
         expires=f"{share.expires_at:%-d %B %Y}",
@@ -51,6 +57,10 @@ def render_share(share: Share) -> str:
 
 def render_gone() -> str:
     return _GONE.substitute(css=CSS)
+
+
+def _has_placeholder(record: Mapping[str, Any]) -> bool:
+    return any(name in f"{record['host']} {record['value']}" for name in ("{SUBDOMAIN}", "{SLD}", "{TLD}"))
 
 
 def _row(record: Mapping[str, Any], fields: Mapping[str, str]) -> str:

@@ -1,5 +1,5 @@
 /**
- * The API as the modal sees it: requests, server-sent events, and a token that is always good.
+ * The API as the modal sees it: requests, server-sent events, a token that is always good, and sharing links.
  *
  * Rules
  *   a request has the headers `applicationId` and `Authorization`, never cookies
@@ -14,6 +14,8 @@ const SILENCE_SECONDS = 30; // the API sends a comment every ten seconds
 const TOKEN_MARGIN_SECONDS = 60;
 const GET_TOKEN_SECONDS = 30;
 const LONGEST_PAUSE_SECONDS = 8;
+/** @type {Readonly<Record<number, keyof typeof import("./errors.js").CODES>>} */
+const CODE_OF_STATUS = Object.freeze({ 401: "token_refused", 403: "forbidden", 429: "too_many_requests" });
 
 export class Client {
   #token;
@@ -204,11 +206,37 @@ function eventData(event) {
   return lines.length ? JSON.parse(lines.map((line) => line.slice(5).trimStart()).join("\n")) : null;
 }
 
-/** @param {Response} response */
-async function refusal(response) {
+/**
+ * The configuration that a sharing link has saved, with a new token. The link's id is the only key to it.
+ *
+ * @param {string} apiUrl  without a slash at its end
+ * @param {string} id
+ * @returns {Promise<any>}
+ */
+export async function fetchShare(apiUrl, id) {
+  try {
+    const response = await fetch(`${apiUrl}/share/${id}`, {
+      headers: { Accept: "application/json" },
+      credentials: "omit",
+      cache: "no-store",
+      referrerPolicy: "no-referrer",
+      signal: AbortSignal.timeout(REQUEST_SECONDS * 1000),
+    });
+    if (!response.ok) {
+      throw await refusal(response, response.status === 404 ? "link_not_found" : undefined);
+    }
+    return await response.json();
+  } catch (error) {
+    throw error instanceof FrontageError ? error : unreachable(error);
+  }
+}
+
+/**
+ * @param {Response} response
+ * @param {keyof typeof import("./errors.js").CODES} [code]
+ */
+async function refusal(response, code = CODE_OF_STATUS[response.status] ?? "refused") {
   const answer = await response.json().catch(() => ({}));
-  const codes = /** @type {const} */ ({ 401: "token_refused", 403: "forbidden", 429: "too_many_requests" });
-  const code = codes[/** @type {401 | 403 | 429} */ (response.status)] ?? "refused";
   return new FrontageError(code, answer.message ?? `HTTP ${response.status}`, {
     status: response.status,
     apiCode: answer.code,

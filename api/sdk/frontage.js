@@ -4,7 +4,7 @@
  * A function that cannot do what it is asked for rejects with a `FrontageError`, and writes its reason to the console.
  */
 
-import { Client } from "./client.js";
+import { Client, fetchShare } from "./client.js";
 import { forApi, readConfiguration } from "./configuration.js";
 import { CODES, FrontageError } from "./errors.js";
 import { Modal } from "./modal.js";
@@ -114,37 +114,18 @@ export async function loadSharedFlow(url, callbacks = {}) {
     if (!id) {
       throw new FrontageError("invalid_link", `${url} is not the address of a sharing link`);
     }
-    const shared = await fetchShare(`${apiUrl}/share/${id}`);
+    const shared = await fetchShare(apiUrl, id);
     const configuration = {
       ...(shared.config ?? { dnsRecords: shared.dnsRecords }),
       applicationId: shared.applicationId,
       token: shared.token,
-      getToken: async () => (await fetchShare(`${apiUrl}/share/${id}`)).token,
+      getToken: async () => (await fetchShare(apiUrl, id)).token,
       apiUrl,
       ...callbacks,
     };
     const name = [shared.subdomain, shared.domain].filter(Boolean).join(".");
     return openModal(name ? { ...configuration, prefilledDomain: name } : configuration, id);
   });
-}
-
-/** @param {string} address @returns {Promise<any>} */
-async function fetchShare(address) {
-  const response = await fetch(address, { headers: { Accept: "application/json" }, credentials: "omit", cache: "no-store" }).catch(
-    (error) => {
-      throw new FrontageError("unreachable", `${address} could not be reached`, { cause: error });
-    },
-  );
-  if (!response.ok) {
-    const answer = await response.json().catch(() => ({}));
-    const code = response.status === 404 ? "link_not_found" : "refused";
-    throw new FrontageError(code, answer.hint ?? answer.message ?? `HTTP ${response.status}`, {
-      status: response.status,
-      apiCode: answer.code,
-      requestId: answer.request_id,
-    });
-  }
-  return response.json();
 }
 
 /** @param {Configuration} given @param {string | null} share */
@@ -209,7 +190,12 @@ async function logged(work) {
   try {
     return await work();
   } catch (error) {
-    console.error(error instanceof FrontageError ? `Frontage: ${error.code}: ${error.message}` : error);
+    console.error(error instanceof FrontageError ? described(error) : error);
     throw error;
   }
+}
+
+/** @param {FrontageError} error */
+function described({ code, message, hint }) {
+  return `Frontage: ${code}: ${message}${hint ? ` (${hint})` : ""}`;
 }

@@ -11,7 +11,15 @@ from typing import Any
 from api.errors import NOT_FOUND, Refused, invalid_parameter
 from api.schemas import connect
 from api.schemas.connect import ShareBody
-from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
+from api.services.surroundings import surroundings_of
+from common.connect.configuration import (
+    Configuration,
+    InvalidConfiguration,
+    choose_domain,
+    parse_configuration,
+    resolve,
+    resolve_without_domain,
+)
 from common.db import connect_flows, shares
 from common.db.applications import Application
 from common.db.connect_flows import Flow
@@ -19,6 +27,8 @@ from common.db.pool import Database
 from common.db.shares import LIFETIME_DAYS, Share
 from common.errors import InvalidName
 from common.names import parse_domain
+from common.records import as_json
+from common.settings import Settings
 
 _ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
@@ -28,7 +38,7 @@ class SharingService:
     """One a process."""
 
     database: Database
-    base_url: str
+    settings: Settings
 
     async def share(self, application: Application, body: ShareBody) -> dict[str, Any]:
         """Raises: `Refused`."""
@@ -42,7 +52,7 @@ class SharingService:
             config=configuration.stored,
             domain=domain,
             subdomain=subdomain,
-            records=_plain_records(configuration),
+            records=self._plain_records(application, configuration),
             user_id=configuration.user_id,
             job_id=connect_flows.new_job_id(),
             days=body.expires_in_days,
@@ -70,7 +80,7 @@ class SharingService:
     ) -> list[dict[str, Any]]:
         async with self.database.connection() as connection:
             found = await shares.list_shares(connection, application.id, before=before, limit=limit)
-        return [connect.shared_link(share, self.base_url) for share in found]
+        return [connect.shared_link(share, self.settings.base_url) for share in found]
 
     async def revoke(self, application: Application, share_id: str) -> None:
         """Raises: `Refused`."""
@@ -111,7 +121,19 @@ class SharingService:
             )
             share = await shares.get_share(connection, share_id)
         assert share is not None, "a link that was just made has not expired"
-        return connect.shared_link(share, self.base_url)
+        return connect.shared_link(share, self.settings.base_url)
+
+    def _plain_records(self, application: Application, configuration: Configuration) -> list[dict[str, Any]]:
+        """For the page without JavaScript: without placeholders if the configuration names the domain."""
+        around = surroundings_of(application, self.settings)
+        if configuration.prefilled_domain is None:
+            return resolve_without_domain(configuration, around)
+        try:
+            chosen = choose_domain(configuration, configuration.prefilled_domain, None)
+            requested = resolve(configuration, chosen, around)
+        except InvalidConfiguration:  # the modal asks for a domain that the configuration has records for
+            return resolve_without_domain(configuration, around)
+        return [as_json(each.record) for each in requested]
 
 
 def _prefilled(configuration: Configuration) -> tuple[str | None, str | None]:
@@ -122,9 +144,3 @@ def _prefilled(configuration: Configuration) -> tuple[str | None, str | None]:
     except InvalidName as error:
         raise Refused(invalid_parameter("config"), hint=f"prefilledDomain: {error}") from error
     return name.registrable, name.subdomain
-
-
-def _plain_records(configuration: Configuration) -> list[dict[str, Any]]:
-    """For the page without JavaScript; placeholders stay where the domain decides."""
-    templates = configuration.of_subdomain or configuration.of_domain
-    return [{"type": each.type, "host": each.host, "value": each.value, "ttl": each.ttl} for each in templates]

@@ -41,6 +41,7 @@ MOST_TEXT_CHARACTERS = 1024
 MOST_PATHS = 100
 
 SERVICE_SERVERS: Final = "{SERVICE_SERVERS}"
+CNAME_TARGET: Final = "{CNAME_TARGET}"
 _PLACEHOLDER = re.compile(r"\{(SERVICE_SERVERS|CNAME_TARGET|SUBDOMAIN|SLD|TLD)\}")
 _LOOKS_LIKE_ONE = re.compile(r"\{(service_servers|cname_target|subdomain|sld|tld)\}", re.IGNORECASE)
 _DEFAULT_SUBDOMAIN = "www"
@@ -438,6 +439,22 @@ def resolve(
     return tuple(requested)
 
 
+def resolve_without_domain(configuration: Configuration, around: Surroundings) -> list[dict[str, Any]]:
+    """The records before a domain is chosen, in the API's form. Placeholders for parts of the domain stay."""
+    found: list[dict[str, Any]] = []
+    for template in configuration.of_subdomain or configuration.of_domain:
+        target = _target(template, around) or CNAME_TARGET
+        fields = {"type": template.type, "host": template.host.replace(CNAME_TARGET, target), "ttl": template.ttl}
+        priority = {} if template.priority is None else {"priority": template.priority}
+        values = _addresses(template, around) or [template.value.replace(CNAME_TARGET, target)]
+        found += [fields | {"value": value} | priority for value in values]
+    return found
+
+
+def _target(template: RecordTemplate, around: Surroundings) -> str:
+    return around.secure_cname_target if template.ssl else around.cname_target
+
+
 def _root_templates(
     configuration: Configuration, templates: Sequence[RecordTemplate], chosen: ChosenDomain
 ) -> list[RecordTemplate]:
@@ -462,8 +479,8 @@ def _resolve_one(
     around: Surroundings,
     most_root_addresses: int,
 ) -> list[Requested]:
-    target = around.secure_cname_target if template.ssl else around.cname_target
-    if "{CNAME_TARGET}" in template.value + template.host and not target:
+    target = _target(template, around)
+    if CNAME_TARGET in template.value + template.host and not target:
         raise InvalidConfiguration(f"{key}.value", "an application with a cname target", code="no_cname_target")
     host = _without_empty_labels(_fill(template.host, chosen, target)) or APEX
     values = _addresses(template, around) or [

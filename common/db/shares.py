@@ -67,8 +67,12 @@ async def share_records(
 
 
 async def get_share(connection: Connection, share_id: str) -> Share | None:
-    """None when there is no such link, or no longer."""
-    row = await connection.fetchrow(f"select {_COLUMNS} from shares where id = $1 and expires_at > now()", share_id)  # noqa: S608 - our own columns
+    """None when there is no such link, or no longer; the links of an application that is being deleted open nothing."""
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from shares where id = $1 and expires_at > now()"  # noqa: S608 - our own columns
+        " and exists (select from applications a where a.id = shares.application_id and a.deleting_at is null)",
+        share_id,
+    )
     return Share(**row) if row else None
 
 

@@ -267,6 +267,21 @@ async def test_a_link_that_has_expired_is_a_documented_error(chromium: Browser) 
     assert await page.evaluate(load, f"{API}/somewhere") == "invalid_link"
 
 
+async def test_a_link_is_to_be_opened_later_where_the_api_asks_to_wait(chromium: Browser) -> None:
+    page = await open_page(await chromium.new_context(), ScriptedApi())
+    cors = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "Retry-After"}
+    answer: dict[str, Any] = {
+        "status": 429,
+        "json": {"message": "Too Many Requests"},
+        "headers": cors | {"Retry-After": "7"},
+    }
+    await page.route(f"{API}/share/*", lambda route: route.fulfill(**answer))
+    load = "url => frontage.loadSharedFlow(url).catch(error => [error.code, error.retryAfterSeconds])"
+    assert await page.evaluate(load, f"{API}/share/abcdefghijklmnopqrstuvwx") == ["too_many_requests", 7]
+    answer |= {"status": 200, "json": None, "body": "a proxy's page"}
+    assert (await page.evaluate(load, f"{API}/share/abcdefghijklmnopqrstuvwx"))[0] == "unreachable"
+
+
 async def test_the_script_is_found_beside_other_scripts(chromium: Browser) -> None:
     """The API's address comes from the script's own, wherever the page is."""
     api = ScriptedApi()

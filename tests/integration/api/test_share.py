@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from typing import Any
 
 import pytest
 
 from common.db.shares import share_records
-from tests.integration.api.conftest import Service
+from tests.integration.api.conftest import SERVER, Service
 
 RECORDS = [
     {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300},
@@ -69,6 +70,27 @@ async def test_whatever_records_hold_is_text(service: Service) -> None:
     assert "<b x=" not in page
 
 
+async def test_a_configuration_without_a_domain_keeps_only_the_placeholders_of_the_domain(service: Service) -> None:
+    partner = await service.partner()
+    config = {
+        "dnsRecords": [
+            {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300},
+            {"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300},
+            {"type": "MX", "host": "@", "value": "mx.{SLD}.{TLD}", "ttl": 300, "priority": "20"},
+        ]
+    }
+    shared = (await partner.call("POST", "/sharing/connect", json={"config": config})).body
+    opened = await partner.call("GET", f"/share/{shared['id']}", headers={"Accept": "application/json"})
+    assert opened.body["dnsRecords"] == [
+        {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "target-1.partner.test", "ttl": 300},
+        {"type": "A", "host": "@", "value": SERVER, "ttl": 300},
+        {"type": "MX", "host": "@", "value": "mx.{SLD}.{TLD}", "ttl": 300, "priority": "20"},
+    ]
+    assert opened.body["config"] == config
+    assert "<code>{SUBDOMAIN}</code> stands for" in (await get(service, shared["id"]))[1]
+    assert "stands for what is before" not in (await get(service, await share(service, RECORDS)))[1]
+
+
 async def test_programs_get_json_when_they_ask_for_it(service: Service) -> None:
     link = await share(service, RECORDS, subdomain=None)
     async with service.session.get(f"{service.url}/share/{link}", headers={"Accept": "application/json"}) as response:
@@ -95,6 +117,15 @@ async def test_expired_link_is_gone_for_people_and_programs(service: Service) ->
         body = await response.json()
     assert (body["message"], body["code"]) == ("Not Found", "link_not_found")
     assert body.keys() >= {"request_id"}
+
+
+async def test_links_of_an_application_that_is_being_deleted_are_gone(service: Service) -> None:
+    link = await share(service, RECORDS)
+    async with service.database.transaction() as connection:
+        await connection.execute("update applications set deleting_at = now()")
+    assert (await get(service, link))[0] == 404
+    status, text, _ = await get(service, link, accept="application/json")
+    assert (status, json.loads(text)["code"]) == (404, "link_not_found")
 
 
 async def test_link_cannot_be_guessed(service: Service) -> None:
