@@ -656,7 +656,7 @@ QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
     {
         (each.method, each.path): frozenset(query.name for query in each.queries)
         for each in OPERATIONS
-        # links get parameters on their way, and probes bring theirs; a body says all of what is written
+        # links get parameters on their way, and probes bring theirs; writes take all from the body
         if each.method == "GET" and not each.has_page and each.tag != "Health"
     }
 )

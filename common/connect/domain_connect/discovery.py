@@ -107,7 +107,7 @@ class Discovery:
 
 
 async def _find_record(questions: Pass, apex: str) -> str | None:
-    """Raises: `InvalidSettings`, TimeoutError where nobody answers."""
+    """Raises: `InvalidSettings`, TimeoutError where no server answers."""
     name = f"_domainconnect.{apex}"
     zone = questions.zone_questions(_QUESTIONS)
     answer, alias = await asyncio.gather(zone.ask(name, "TXT"), zone.ask(name, "CNAME"))

@@ -1,6 +1,6 @@
 """With what a person comes back from a provider's consent page (draft-ietf-dconn-domainconnect, Apply Response). Pure.
 
-All of it is a browser's word: it says only when to look at the DNS. A description is the provider's text for
+The browser sends all of it, so it is only a reason to look at the DNS. A description is the provider's text for
 developers; it is kept short, without control characters, and shown as text.
 """
 
