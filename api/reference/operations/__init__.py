@@ -1,0 +1,64 @@
+"""One row for each method and path of the API, by area. A new area is a module here and a name in `OPERATIONS`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import BaseModel
+
+from api.reference import answers
+from api.reference.operations import (
+    audit,
+    authentication,
+    connect,
+    domain_check,
+    domains,
+    health,
+    monitor,
+    power,
+    secure,
+    sharing,
+    webhooks,
+)
+from api.reference.operations.operation import Operation, Query
+
+__all__ = ["OPERATIONS", "QUERIES", "UNDOCUMENTED", "WEBHOOKS", "Operation", "Query"]
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *authentication.OPERATIONS,
+    *power.OPERATIONS,
+    *secure.OPERATIONS,
+    *domains.OPERATIONS,
+    *domain_check.OPERATIONS,
+    *connect.OPERATIONS,
+    *sharing.OPERATIONS,
+    *monitor.OPERATIONS,
+    *audit.OPERATIONS,
+    *webhooks.OPERATIONS,
+    *health.OPERATIONS,
+)
+
+UNDOCUMENTED: Final = ("/dashboard", "/docs", "/openapi.json", "/sdk/")
+"""How the paths begin of what browsers alone use."""
+
+WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
+    {
+        "domain.record_missing": answers.RecordEvent,
+        "domain.power": answers.PowerEvent,
+        "domain.secure": answers.SecureEvent,
+        "domain.added": answers.FlowEvent,
+    }
+)
+"""The bodies of deliveries."""
+
+QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
+    {
+        (each.method, each.path): frozenset(query.name for query in each.queries)
+        for each in OPERATIONS
+        # links get parameters on their way, and probes bring theirs; writes take all from the body
+        if each.method == "GET" and not each.has_page and each.tag != "Health"
+    }
+)
+"""The query parameters that each path takes where it is read."""

@@ -1,0 +1,26 @@
+"""The log of changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.reference import answers
+from api.reference.operations.operation import Operation, Query
+from api.reference.operations.parameters import LIMIT, TEXT
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "GET",
+        "/audit",
+        "getAudit",
+        "Audit",
+        "List every change of the application, the newest first: who, by which way, from what to what",
+        answers.AuditEntries,
+        queries=(
+            Query("before", {"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}, "`next` of the page before."),
+            LIMIT,
+            Query("subject", TEXT, "Only of what was changed, in full: a domain, an id, a user's address."),
+        ),
+        errors=(400,),
+    ),
+)

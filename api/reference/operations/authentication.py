@@ -1,0 +1,24 @@
+"""Tokens."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.reference import answers
+from api.reference.operations.operation import Operation
+from api.schemas import token
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/token",
+        "createToken",
+        "Authentication",
+        "Exchange a client secret for a token of 60 minutes",
+        answers.Token,
+        body=token.TokenBody,
+        example={"applicationId": "app_…", "secret": "…"},
+        errors=(400, 503),
+        is_open=True,
+    ),
+)

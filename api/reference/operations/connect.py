@@ -1,0 +1,95 @@
+"""Flows of the connect modal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from api.reference import answers
+from api.reference.operations.operation import Operation, Query
+from api.reference.operations.parameters import FLOW, RECORD, TEXT
+from api.schemas import connect
+
+
+def _flow_action(action: str, name: str, summary: str, body: type[BaseModel], example: Mapping[str, Any]) -> Operation:
+    return Operation(
+        "POST",
+        f"/connect/flows/{{id}}/{action}",
+        name,
+        "Connect",
+        summary,
+        answers.Flow,
+        body=body,
+        example=example,
+        errors=(400, 404, 409, 502),
+        paths=FLOW,
+    )
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/connect/flows",
+        "createFlow",
+        "Connect",
+        "Begin to connect a domain",
+        answers.Flow,
+        status=201,
+        body=connect.ConnectBody,
+        example={"domain": "customer.example", "dnsRecords": [RECORD]},
+        errors=(400, 404),
+    ),
+    Operation(
+        "GET",
+        "/connect/flows/{id}",
+        "getFlow",
+        "Connect",
+        "Get a flow",
+        answers.Flow,
+        errors=(404,),
+        paths=FLOW,
+    ),
+    Operation(
+        "GET",
+        "/connect/flows/{id}/events",
+        "watchFlow",
+        "Connect",
+        "Follow a flow by server-sent events, each the whole flow",
+        None,
+        errors=(404,),
+        paths=FLOW,
+        media_type="text/event-stream",
+    ),
+    _flow_action("domain", "chooseDomain", "Choose the domain", connect.DomainBody, {"domain": "customer.example"}),
+    _flow_action("plan", "planFlow", "Look at the zone once more and make a plan", connect.NoBody, {}),
+    _flow_action(
+        "apply",
+        "applyFlow",
+        "Do exactly what the plan shows, by one of the ways open",
+        connect.ApplyBody,
+        {"way": "manual", "digest": "…"},
+    ),
+    _flow_action("check", "checkFlow", "Look for the records now", connect.NoBody, {}),
+    _flow_action("undo", "undoFlow", "Put back what was replaced", connect.UndoBody, {}),
+    _flow_action("close", "closeFlow", "Give the flow up before anything is written", connect.NoBody, {}),
+    Operation(
+        "GET",
+        "/connect/return/{id}",
+        "returnToFlow",
+        "Connect",
+        "Take a browser back from a Domain Connect provider: a page that closes itself",
+        None,
+        queries=(
+            Query("state", TEXT, "That of the flow's URL; it counts once.", is_required=True),
+            Query("error", TEXT, "Why the provider did not apply the template (RFC 6749 §4.1.2.1)."),
+            Query("error_description", TEXT, "The provider's own text about it."),
+        ),
+        errors=(404, 409),
+        is_open=True,
+        has_page=True,
+        media_type="text/html",
+        paths=FLOW,
+    ),
+)

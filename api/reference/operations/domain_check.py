@@ -1,0 +1,35 @@
+"""The check of a domain's DNS and of its records."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.reference import answers
+from api.reference.operations.operation import Operation
+from api.reference.operations.parameters import RECORD
+from api.schemas import domain_check
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/checkdomain",
+        "checkDomain",
+        "Connect",
+        "Say who hosts a domain's DNS, what can be done there, and what stands in the way",
+        answers.DomainCheckAnswer,
+        body=domain_check.DomainCheckBody,
+        example={"domain": "customer.example", "dnsRecords": [RECORD], "checkConflicts": True},
+        errors=(400,),
+    ),
+    Operation(
+        "POST",
+        "/checkrecords",
+        "checkRecords",
+        "Connect",
+        "Say which records are propagated",
+        answers.RecordCheckAnswer,
+        body=domain_check.RecordCheckBody,
+        example={"domain": "customer.example", "dnsRecords": [RECORD]},
+        errors=(400,),
+    ),
+)

@@ -1,0 +1,188 @@
+"""Monitored domains and their records."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.reference import answers
+from api.reference.operations.operation import Operation, Query
+from api.reference.operations.parameters import RECORD, TEXT
+from api.schemas import monitor_bodies
+from api.schemas.dns_record import DnsRecord
+from api.schemas.monitor_queries import DEFAULT_LIMIT, LARGEST_LIMIT
+from api.services.batches import MOST_CREATED, MOST_DELETED
+
+_SUBDOMAIN: Final = Query("subdomain", TEXT, "What stands before the apex; without it the apex is meant.")
+_MONITORED: Final = {"domain_name": "The apex domain."}
+_WATCHED: Final = {"domain": "customer.example", "dnsRecords": [RECORD]}
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/monitor/domains",
+        "addMonitoredDomain",
+        "Monitor",
+        "Monitor a domain's records; of a monitored one, replace them",
+        answers.Message,
+        status=201,
+        body=monitor_bodies.WatchBody,
+        example=_WATCHED | {"userId": "user-7"},
+        errors=(400,),
+    ),
+    Operation(
+        "PUT",
+        "/monitor/domains",
+        "changeMonitoredDomain",
+        "Monitor",
+        "Replace a monitored domain's records",
+        answers.Message,
+        body=monitor_bodies.UpdateBody,
+        example=_WATCHED,
+        errors=(400, 404),
+    ),
+    Operation(
+        "DELETE",
+        "/monitor/domains",
+        "removeMonitoredDomain",
+        "Monitor",
+        "Stop monitoring a domain",
+        answers.Message,
+        body=monitor_bodies.UnwatchBody,
+        example={"domain": "customer.example"},
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/monitor/domains",
+        "getMonitoredDomains",
+        "Monitor",
+        "List monitored domains, or get one",
+        answers.MonitoredDomains | answers.MonitoredDomain,
+        queries=(
+            Query("domain", TEXT, "Returns this one instead of a list."),
+            _SUBDOMAIN,
+            Query("offset", {"type": "integer", "minimum": 0, "maximum": 10**15, "default": 0}, "Rows to leave out."),
+            Query(
+                "limit", {"type": "integer", "minimum": 1, "maximum": LARGEST_LIMIT, "default": DEFAULT_LIMIT}, "Rows."
+            ),
+            Query("from_date", {"type": "string", "format": "date"}, "First day of `date_added`; with `to_date`."),
+            Query("to_date", {"type": "string", "format": "date"}, "Last day."),
+        ),
+        errors=(400, 404),
+    ),
+    Operation(
+        "POST",
+        "/monitor/domains/batch",
+        "addMonitoredDomains",
+        "Monitor",
+        f"Monitor up to {MOST_CREATED} domains",
+        answers.Submitted,
+        status=201,
+        body=monitor_bodies.BatchBody,
+        example={"domains": [_WATCHED]},
+        errors=(400,),
+    ),
+    Operation(
+        "DELETE",
+        "/monitor/domains/batch",
+        "removeMonitoredDomains",
+        "Monitor",
+        f"Stop monitoring up to {MOST_DELETED} domains",
+        answers.Submitted,
+        status=201,
+        body=monitor_bodies.BatchBody,
+        example={"domains": [{"domain": "customer.example"}]},
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/monitor/domains/batch/status/{request_id}",
+        "getBatchStatus",
+        "Monitor",
+        "Say how far a batch is",
+        answers.BatchStatus,
+        errors=(404,),
+        paths={"request_id": "The `request_id` of the batch."},
+    ),
+    Operation(
+        "GET",
+        "/monitor/domains/{domain_name}",
+        "getMonitoredDomain",
+        "Monitor",
+        "Get a monitored domain",
+        answers.MonitoredDomain,
+        queries=(_SUBDOMAIN,),
+        errors=(400, 404),
+        paths=_MONITORED,
+    ),
+    Operation(
+        "GET",
+        "/monitor/domains/{domain_name}/checks",
+        "getLastCheck",
+        "Monitor",
+        "Get what the last check of a monitored domain went by",
+        answers.LastCheck,
+        queries=(_SUBDOMAIN,),
+        errors=(400, 404),
+        paths=_MONITORED,
+    ),
+    Operation(
+        "GET",
+        "/monitor/domains/{domain_name}/records",
+        "getMonitoredRecords",
+        "Monitor",
+        "List a domain's monitored records",
+        list[DnsRecord],
+        queries=(_SUBDOMAIN,),
+        errors=(400, 404),
+        paths=_MONITORED,
+    ),
+    Operation(
+        "POST",
+        "/monitor/domains/{domain_name}/records",
+        "addMonitoredRecords",
+        "Monitor",
+        "Add monitored records; those there are stay",
+        answers.Message,
+        body=monitor_bodies.RecordsBody,
+        example={"dnsRecords": [RECORD]},
+        queries=(_SUBDOMAIN,),
+        errors=(400, 404),
+        paths=_MONITORED,
+    ),
+    Operation(
+        "PUT",
+        "/monitor/domains/{domain_name}/records",
+        "replaceMonitoredRecords",
+        "Monitor",
+        "Replace all monitored records",
+        answers.Message,
+        status=201,
+        body=monitor_bodies.RecordsBody,
+        example={"dnsRecords": [RECORD]},
+        queries=(_SUBDOMAIN,),
+        errors=(400, 404),
+        paths=_MONITORED,
+    ),
+    Operation(
+        "DELETE",
+        "/monitor/domains/{domain_name}/records",
+        "removeMonitoredRecords",
+        "Monitor",
+        "Stop monitoring some of a domain's records",
+        answers.Message,
+        body=monitor_bodies.RemovedRecordsBody,
+        example={"dnsRecords": [RECORD]},
+        queries=(_SUBDOMAIN,),
+        errors=(400, 404),
+        paths=_MONITORED,
+    ),
+    Operation(
+        "GET",
+        "/monitor/status",
+        "getMonitorStatus",
+        "Monitor",
+        "Say whether the checks themselves are well",
+        answers.ServiceStatus,
+    ),
+)

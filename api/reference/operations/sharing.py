@@ -1,0 +1,73 @@
+"""Sharing links."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.reference import answers
+from api.reference.operations.operation import Operation, Query
+from api.reference.operations.parameters import FLOW, LIMIT, RECORD
+from api.schemas import connect
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/connect/flows/{id}/share",
+        "shareFlow",
+        "Sharing",
+        "Make a link that opens this flow's configuration",
+        answers.SharedLink,
+        status=201,
+        body=connect.FlowShareBody,
+        example={"expiresInDays": 7},
+        errors=(400, 404, 409),
+        paths=FLOW,
+    ),
+    Operation(
+        "POST",
+        "/sharing/connect",
+        "shareConfiguration",
+        "Sharing",
+        "Make a link that opens a configuration of the connect modal",
+        answers.SharedLink,
+        status=201,
+        body=connect.ShareBody,
+        example={"config": {"prefilledDomain": "customer.example", "dnsRecords": [RECORD]}},
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/sharing/connect",
+        "getLinks",
+        "Sharing",
+        "List sharing links, the newest first",
+        answers.SharedLinks,
+        queries=(
+            Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last link before."),
+            LIMIT,
+        ),
+        errors=(400,),
+    ),
+    Operation(
+        "DELETE",
+        "/sharing/connect/{id}",
+        "revokeLink",
+        "Sharing",
+        "Revoke a sharing link",
+        answers.Message,
+        errors=(404,),
+        paths={"id": "The link's id."},
+    ),
+    Operation(
+        "GET",
+        "/share/{id}",
+        "getShare",
+        "Sharing",
+        "Get the records behind a sharing link; a page for browsers",
+        answers.Share,
+        errors=(404,),
+        is_open=True,
+        has_page=True,
+        paths={"id": "What the link ends with."},
+    ),
+)

@@ -1,0 +1,94 @@
+"""Events, deliveries and the endpoint."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from api.reference import answers
+from api.reference.operations.operation import Operation, Query
+from api.reference.operations.parameters import LIMIT, TEXT
+from api.schemas import webhooks
+from api.services.webhooks import MOST_REPLAYED
+from common.db.deliveries import Status as DeliveryStatus
+from common.db.events import EventType
+
+_EVENT_ID: Final = {"type": "string", "pattern": "^evt_[0-9a-f]{34}$"}
+_BEFORE: Final = Query("before", _EVENT_ID, "`next` of the page before.")
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "GET",
+        "/webhooks/events",
+        "getEvents",
+        "Webhooks",
+        "List what happened in the last 30 days, the newest first",
+        answers.WebhookEvents,
+        queries=(
+            _BEFORE,
+            LIMIT,
+            Query("type", {"type": "string", "enum": list(get_args(EventType))}, "Only these."),
+            Query("domain", TEXT, "Only of this registrable domain."),
+        ),
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/webhooks/deliveries",
+        "getDeliveries",
+        "Webhooks",
+        "List deliveries with their attempts, the newest first",
+        answers.Deliveries,
+        queries=(
+            _BEFORE,
+            LIMIT,
+            Query("status", {"type": "string", "enum": list(get_args(DeliveryStatus))}, "Only these."),
+            Query("event", _EVENT_ID, "Only of this event."),
+        ),
+        errors=(400,),
+    ),
+    Operation(
+        "POST",
+        "/webhooks/events/{id}/replay",
+        "replayEvent",
+        "Webhooks",
+        "Send an event again",
+        answers.Message,
+        status=202,
+        errors=(404, 409),
+        paths={"id": "The event's id."},
+    ),
+    Operation(
+        "POST",
+        "/webhooks/deliveries/replay",
+        "replayDeliveries",
+        "Webhooks",
+        f"Send again what failed in a range of time, the oldest {MOST_REPLAYED} first",
+        answers.Replay,
+        status=202,
+        body=webhooks.ReplayBody,
+        example={"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z", "status": "failed"},
+        errors=(400, 409),
+    ),
+    Operation(
+        "POST",
+        "/webhooks/test",
+        "sendTestEvent",
+        "Webhooks",
+        "Send a `webhook.test`",
+        answers.TestEvent,
+        status=202,
+        errors=(409,),
+    ),
+    Operation(
+        "GET", "/webhooks/endpoint", "getEndpoint", "Webhooks", "Say how the webhook's endpoint fares", answers.Endpoint
+    ),
+    Operation(
+        "POST",
+        "/webhooks/endpoint/enable",
+        "enableEndpoint",
+        "Webhooks",
+        "Enable the endpoint, and send what is pending",
+        answers.Message,
+        errors=(409,),
+    ),
+)
