@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib.metadata import version
 
 from common.clock import SystemClock
 from common.db.address import resolve_dsn
@@ -21,9 +22,17 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     # A missing key or an unwritable log is for the operator now, not for every worker later.
     keyring = load_keyring(settings.key_file)
     access_log.check(settings.edge_access_log)
+    software_version = version("frontage")  # now: a later version may be installed while this one runs
 
     def replica(on_applied: Callable[[int], None]) -> Replicator:
-        return Replicator(settings, lambda: resolve_dsn(settings), on_applied, SystemClock(), keyring=keyring)
+        return Replicator(
+            settings,
+            lambda: resolve_dsn(settings),
+            on_applied,
+            SystemClock(),
+            keyring=keyring,
+            software_version=software_version,
+        )
 
     await supervise(settings, stop, service=SERVICE, replica=replica)
 

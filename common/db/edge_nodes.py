@@ -44,14 +44,36 @@ SERVING = Condition()
 
 
 @dataclass(frozen=True, slots=True)
+class FailedUpgrade:
+    """The last upgrade of an edge, which failed: the version before serves on."""
+
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDescription:
+    """What an edge reports beside its condition, for the operator. `software_version` is empty for an edge that does
+    not report it; `held_copy_at`: since when a copy waits for the operator."""
+
+    software_version: str = ""
+    held_copy_at: datetime | None = None
+    failed_upgrade: FailedUpgrade | None = None
+
+
+UNDESCRIBED = EdgeDescription()
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeNode:
-    """An edge with its lease. `version` is the last one that it has applied."""
+    """An edge with its lease. `version` is the last one of the feed that it has applied."""
 
     node_id: str
     host: str
     version: int
     condition: Condition
     lease_until: datetime
+    description: EdgeDescription = UNDESCRIBED
 
     @property
     def label(self) -> str:
@@ -72,7 +94,10 @@ class UnreachedOrigin:
     fault: OriginFault
 
 
-_COLUMNS = "node_id, host, version, state, reason, lease_until"
+_COLUMNS = (
+    "node_id, host, version, state, reason, lease_until, software_version, held_copy_at, failed_upgrade_at,"
+    " failed_upgrade_reason"
+)
 
 
 async def report(
@@ -97,6 +122,19 @@ async def report(
         condition.reason,
         host,
         failing,
+    )
+
+
+async def describe(connection: Connection, node_id: str, description: EdgeDescription) -> None:
+    """Replace what this node, which has a lease, reported of itself before."""
+    failed = description.failed_upgrade
+    await connection.execute(
+        "select describe_edge($1, $2, $3, $4, $5)",
+        node_id,
+        description.software_version,
+        description.held_copy_at,
+        failed and failed.at,
+        failed and failed.reason,
     )
 
 
@@ -148,7 +186,9 @@ async def list_nodes(connection: Connection, *, most: int = 100) -> list[tuple[E
 
 def _node(row: Record) -> EdgeNode:
     condition = Condition(row["state"], row["reason"])
-    return EdgeNode(row["node_id"], row["host"], row["version"], condition, row["lease_until"])
+    failed = FailedUpgrade(row["failed_upgrade_at"], row["failed_upgrade_reason"]) if row["failed_upgrade_at"] else None
+    description = EdgeDescription(row["software_version"] or "", row["held_copy_at"], failed)
+    return EdgeNode(row["node_id"], row["host"], row["version"], condition, row["lease_until"], description)
 
 
 async def flush_lazily(connection: Connection) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from typing import Any, Protocol
 
-from common.db.edge_nodes import Condition
+from common.db.edge_nodes import Condition, FailedUpgrade
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
@@ -47,6 +47,9 @@ class Replica(Protocol):
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
         """From the next renewal on, the lease shows that this edge cannot reach these origins."""
+
+    def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
+        """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
 
     def report_traffic(self, report: TrafficReport) -> None:
         """Write these counts of domains to Postgres soon."""

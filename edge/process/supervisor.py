@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice, zip_longest
 
+from common.db.edge_nodes import FailedUpgrade
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.machine_metrics import measure_machine
@@ -23,7 +24,7 @@ from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import Settings
 from common.traffic import TrafficReport
 from edge.process.active_role import ActiveRole, Replica
-from edge.process.generation_messages import Prepared, Report, Serving, StoodBack, UpgradeFailed
+from edge.process.generation_messages import Prepared, Report, Serving, StoodBack
 from edge.process.health import Health, View
 from edge.process.listeners import Listeners
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
@@ -65,7 +66,7 @@ class Supervisor:
         self._report = report
         self._is_begun = False
         self._aim: Report | None = None
-        self._failed_upgrade: UpgradeFailed | None = None
+        self._failed_upgrade: FailedUpgrade | None = None
         self._roster = Roster(
             len(self._pairs),
             grace_seconds=settings.edge_drain_timeout_seconds,
@@ -108,8 +109,10 @@ class Supervisor:
         self._roster.renew()
         self._news.set()
 
-    def upgrade_failed(self, failure: UpgradeFailed) -> None:
+    def upgrade_failed(self, failure: FailedUpgrade) -> None:
+        """The generation that was to follow did not serve."""
         self._failed_upgrade = failure
+        self._news.set()
 
     # Life ------------------------------------------------------------------------------------------------
 
@@ -152,6 +155,7 @@ class Supervisor:
             self._wake_workers()
             return
         self._active_role.replica.report_failing(merge_failing(self._failing.values()))
+        self._active_role.replica.report_failed_upgrade(self._failed_upgrade)
         if isinstance(self._aim, Serving):
             self._is_begun = True  # not before: only now there is a replica for sure
             self._roster.open()

@@ -11,7 +11,9 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from datetime import datetime
 
+from common.db.edge_nodes import FailedUpgrade
 from common.logs import get_logger
 from common.settings import Settings
 from edge.process import generation_messages as control
@@ -82,7 +84,7 @@ async def _handle_commands(reader: asyncio.StreamReader, supervisor: Supervisor,
             case control.Renew():
                 supervisor.renew_workers()
             case control.UpgradeFailed():
-                supervisor.upgrade_failed(command)
+                supervisor.upgrade_failed(FailedUpgrade(datetime.fromisoformat(command.at), command.reason))
             case _:
                 log.warning("not understood", line=line.decode(errors="replace"))
         log.info("command from the upgrade parent", command=str(command))

@@ -19,7 +19,7 @@ import lmdb
 
 from common.clock import Clock
 from common.db import edge_nodes, monitor_nodes, traffic
-from common.db.edge_nodes import Condition
+from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
 from common.db.feed import Entry, Snapshot, open_snapshot
 from common.db.listener import Listener
 from common.db.pool import refuse_transaction_pooler
@@ -69,8 +69,10 @@ class Replicator:
         poll_seconds: float = _POLL_SECONDS,
         patience: Patience = DEFAULT_PATIENCE,
         keyring: Keyring | None = None,
+        software_version: str = "",
     ) -> None:
-        """`keyring`: the keys of the workers; without them the condition has no report on keys.
+        """`keyring`: the keys of the workers; without them the condition has no report on keys. `software_version` is
+        reported with the lease.
 
         `on_applied` is called in the loop with each version committed to the replica.
 
@@ -103,6 +105,8 @@ class Replicator:
         self._attended_at = clock.monotonic()
         self._looked_at = -_RENEWAL_SECONDS
         self._failing_origins: tuple[FailingOrigin, ...] = ()
+        self._software_version = software_version
+        self._failed_upgrade: FailedUpgrade | None = None
         self._traffic = PendingTraffic()
         self._traffic_reported_at = -_TRAFFIC_SECONDS
 
@@ -145,9 +149,18 @@ class Replicator:
         """From the next renewal on, the lease shows that this edge cannot reach these origins."""
         self._failing_origins = origins
 
+    def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
+        """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
+        self._failed_upgrade = failure
+
     def report_traffic(self, report: TrafficReport) -> None:
         """Write these counts to Postgres with one of the next renewals, as those of the present interval."""
         self._traffic.add(report, self._clock.now())
+
+    @property
+    def _description(self) -> EdgeDescription:
+        held = self.held_copy
+        return EdgeDescription(self._software_version, None if held is None else held.held_at, self._failed_upgrade)
 
     def _lacks_key(self) -> bool:
         if self._keyring is None:
@@ -352,7 +365,9 @@ class Replicator:
         try:
             with border(session):
                 await edge_nodes.flush_lazily(session)
-                reported: tuple[FailingOrigin, ...] | None = None  # in this session: another database may follow
+                # In this session: another database may follow.
+                reported: tuple[FailingOrigin, ...] | None = None
+                described: EdgeDescription | None = None
                 while True:
                     self._moved.clear()
                     state, failing = self.store.state, self._failing_origins
@@ -366,6 +381,9 @@ class Replicator:
                         failing=failing if failing != reported else None,
                     )
                     reported = failing
+                    if (description := self._description) != described:
+                        await edge_nodes.describe(session, self.store.node_id, description)
+                        described = description
                     self._heard_at = self._clock.monotonic()
                     await self._look_for_monitors(session)
                     await self._report_traffic(session)

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from common.db.edge_nodes import SERVING
+from common.db.edge_nodes import SERVING, FailedUpgrade
 from common.errors import OperatorError
 from common.metrics import Family
 from common.origin_faults import FailingOrigin
@@ -56,6 +56,9 @@ class FileReplica:
                 self._on_applied(version)
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
+        pass
+
+    def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         pass
 
     def report_traffic(self, report: TrafficReport) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from common.db import edge_nodes
+from common.db.edge_nodes import EdgeDescription, FailedUpgrade
 from common.db.pool import Database
 from common.origin_faults import FailingOrigin, OriginIdentity
 from tests.integration.expiry import erase
@@ -51,6 +53,22 @@ async def test_a_lapsed_lease_counts_no_more(database: Database) -> None:
         await edge_nodes.report(connection, "gone", "one", 1)
         await connection.execute("update edge_nodes set lease_until = clock_timestamp()")
         assert await edge_nodes.nodes_behind(connection, "one", 5) == []
+
+
+async def test_an_edge_describes_itself_beside_its_lease(database: Database) -> None:
+    at = datetime(2026, 11, 22, 10, tzinfo=UTC)
+    description = EdgeDescription("1.2.3", at, FailedUpgrade(at, "did not serve"))
+    async with database.connection() as connection:
+        await edge_nodes.describe(connection, "one", description)  # it has no lease
+        await edge_nodes.report(connection, "one", "feed", 1)
+        await edge_nodes.report(connection, "silent", "feed", 1)
+        await edge_nodes.describe(connection, "one", description)
+        await edge_nodes.report(connection, "one", "feed", 2)
+        described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
+        assert described == {"one": description, "silent": EdgeDescription()}
+        await edge_nodes.describe(connection, "one", EdgeDescription("1.2.4"))
+        described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
+        assert described["one"] == EdgeDescription("1.2.4")
 
 
 async def test_nodes_that_fell_silent_are_forgotten_after_a_day(database: Database) -> None:

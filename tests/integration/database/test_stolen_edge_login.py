@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from common.db import certificates, domains, edge_nodes, feed, locks, orders, ownership, roles, traffic
+from common.db.edge_nodes import EdgeDescription, FailedUpgrade
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import Connection, open_session
@@ -84,6 +85,26 @@ async def test_an_edge_writes_and_ends_only_the_leases_of_its_own_login(
     ):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await thief.execute(statement)
+
+
+async def test_an_edge_describes_only_the_leases_of_its_own_login(
+    database: Database, honest: Connection, thief: Connection
+) -> None:
+    await edge_nodes.report(honest, "node", "one", 7)
+    await edge_nodes.describe(honest, "node", EdgeDescription("1.0"))
+    failed = FailedUpgrade(datetime.now(UTC), "\x1b[2Jgone" + "x" * 5000)
+    await edge_nodes.describe(thief, "node", EdgeDescription("9" * 5000, None, failed))  # its login has no such lease
+    async with database.connection() as connection:
+        ((node, _),) = await edge_nodes.list_nodes(connection)
+        assert node.description == EdgeDescription("1.0")
+        await edge_nodes.report(thief, "other", "one", 7)
+        await edge_nodes.describe(thief, "other", EdgeDescription("9" * 5000, None, failed))
+        described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
+    shown = described["other"].failed_upgrade
+    assert shown is not None
+    assert len(described["other"].software_version) == 100
+    assert shown.reason.startswith(" [2Jgone")
+    assert len(shown.reason) == 1000
 
 
 async def test_a_report_lasts_a_moment_and_is_brought_into_form(database: Database, thief: Connection) -> None:
@@ -241,7 +262,11 @@ async def test_a_migration_names_the_session_that_keeps_a_table_and_gives_up(
     async with database.transaction() as connection:  # the step before the last that changes this table again
         await connection.execute("alter table feed_shards drop column published_by")
         await connection.execute("update alembic_version set version_num = '0042'")
-        await connection.execute("drop function wake_listeners, report_traffic")
+        await connection.execute("drop function wake_listeners, report_traffic, describe_edge")
+        await connection.execute(
+            "alter table edge_nodes drop column software_version, drop column held_copy_at,"
+            " drop column failed_upgrade_at, drop column failed_upgrade_reason"
+        )
         await connection.execute("drop table idempotent_requests, traffic, traffic_reports, domain_connect_keys")
     async with thief.transaction():
         await thief.fetch("select * from feed_shards")

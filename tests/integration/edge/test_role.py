@@ -7,12 +7,14 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from common.db import traffic
+from common.db import edge_nodes, traffic
+from common.db.edge_nodes import EdgeDescription
 from common.db.pool import Database
 from common.secrets import load_keyring
 from common.traffic import requests_of
@@ -181,6 +183,36 @@ async def test_stop_lets_a_slow_origin_answer(edge: EdgeProcess, database: Datab
         released.set()
         assert await slow == "late"
         assert await edge.ended() == 0
+
+
+async def test_a_failed_upgrade_is_reported_with_the_lease_until_one_succeeds(
+    edge: EdgeProcess, database: Database
+) -> None:
+    described = EdgeDescription()
+
+    async def is_described(*, as_failed: bool) -> bool:
+        nonlocal described
+        async with database.connection() as connection:
+            for node, _ in await edge_nodes.list_nodes(connection):
+                described = node.description
+        return described.software_version != "" and (described.failed_upgrade is not None) is as_failed
+
+    await edge.start()
+    await until(lambda: is_described(as_failed=False), "the lease shows the version")
+    assert described.software_version == version("frontage")
+
+    key, begun_at = edge.state_dir / "master.key", datetime.now(UTC)
+    key.rename(edge.state_dir / "away")
+    edge.signal(signal.SIGUSR2)
+    await until(lambda: is_described(as_failed=True), "the lease shows the failed upgrade")
+    failed = described.failed_upgrade
+    assert failed is not None
+    assert begun_at <= failed.at <= datetime.now(UTC)
+    assert "ended with status 1" in failed.reason
+
+    (edge.state_dir / "away").rename(key)
+    edge.signal(signal.SIGUSR2)
+    await until(lambda: is_described(as_failed=False), "the lease shows that an upgrade succeeded")
 
 
 async def test_missing_master_key_is_one_line(edge: EdgeProcess) -> None:

@@ -231,6 +231,12 @@ async def test_schema_that_is_missing_is_for_the_operator(server_dsn: str, tmp_p
         replicator.close()
 
 
+async def described_as(shop: Database, held_copy_at: datetime | None) -> bool:
+    async with shop.connection() as connection:
+        ((node, _),) = await edge_nodes.list_nodes(connection)
+    return node.description.held_copy_at == held_copy_at
+
+
 async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database, dsn: str, tmp_path: Path) -> None:
     replicator = make_replicator(dsn, tmp_path)
     async with running(replicator), shop.connection() as connection:
@@ -247,10 +253,12 @@ async def test_mass_removal_is_held_until_an_operator_accepts_it(shop: Database,
             while not await edge_nodes.nodes_behind(connection, held.identity, held.version):
                 await asyncio.sleep(0.005)
         reader = replicator.store.reader()
+        await until(lambda: described_as(shop, held.held_at), "the lease shows since when")
         await until(reader.is_cut_off, "cut off from what is held")
         assert replicator.accept_held_copy()
         await until(lambda: replicator.held_copy is None, "acceptance")
         await until(lambda: not reader.is_cut_off(), "serving what was held")
+        await until(lambda: described_as(shop, None), "the lease shows that none is held")
         await assert_equal(replicator, connection)
         assert not replicator.accept_held_copy()
 
