@@ -66,12 +66,13 @@ def restore(
 @contextlib.contextmanager
 def _database(settings: Settings) -> Iterator[str]:
     """The address of the database set, or of the embedded one, which runs until the block is left."""
-    from common.cli.up import state_dir_held
+    from common.cli.up import require_database, state_dir_held
     from common.postgres import EmbeddedPostgres, running_dsn
 
     if settings.database_url is not None:
         yield settings.database_url
         return
+    require_database(settings)
     with state_dir_held(settings):
         postgres = EmbeddedPostgres(settings.state_dir)
         try:

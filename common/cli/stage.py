@@ -98,11 +98,12 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
 
     Raises: OperatorError, with the reason a child gave.
     """
-    from common.cli.up import database, roles, state_dir_held
+    from common.cli.up import database, require_database, roles, state_dir_held
     from common.processes import ChildFailed
 
     environ = {**environ, **_own_ports(environ)}
     settings = load(_environment(environ, state_dir, dns="127.0.0.1:53"))
+    require_database(settings)
     argv = [sys.executable, "-P", "-m", "bench.lab", *_records(settings)]
     with state_dir_held(settings), _standard_error_in(state_dir / LOG_NAME), _running(argv) as process:
         logs.configure("demo", level=settings.log_level)

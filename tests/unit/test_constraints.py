@@ -13,7 +13,9 @@ from tests.children import ROOT
 
 FILE = Path(ROOT) / ".ci/constraints.txt"
 PROJECT = tomllib.loads((Path(ROOT) / "pyproject.toml").read_text("utf-8"))["project"]
-DIRECT = sorted({*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["test"]})
+EXTRAS = PROJECT["optional-dependencies"]
+ASKED = {*PROJECT["dependencies"], *EXTRAS["embedded"], *EXTRAS["test"]}
+DIRECT = sorted(each for each in ASKED if not each.startswith(f"{PROJECT['name']}["))  # an extra of our own
 
 
 def versions() -> dict[str, str]:

@@ -112,7 +112,7 @@ FROM docker.io/library/python:3.13-slim
 RUN useradd --system --uid 1000 --home-dir /var/lib/frontage frontage \\
     && install --directory --owner=frontage --mode=0700 /var/lib/frontage
 COPY . /source
-RUN pip install --no-cache-dir /source && rm --recursive /source
+RUN pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source && rm --recursive /source
 USER frontage
 VOLUME /var/lib/frontage
 ENV FRONTAGE_STATE_DIR=/var/lib/frontage FRONTAGE_EDGE_HTTP=0.0.0.0:8080 FRONTAGE_EDGE_HTTPS=0.0.0.0:8443 \\
@@ -120,7 +120,7 @@ ENV FRONTAGE_STATE_DIR=/var/lib/frontage FRONTAGE_EDGE_HTTP=0.0.0.0:8080 FRONTAG
 EXPOSE $ports
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["frontage"]
-CMD ["up"]
+CMD ["--help"]
 """)
 
 
