@@ -17,9 +17,11 @@ from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
 from common.db.start import check_start
 from common.dns import Resolver
+from common.logs import get_logger
 from common.machine_metrics import measure_machine
 from common.metrics import Family
 from common.names import load_public_suffixes
+from common.plain_text import find_exposure
 from common.processes import announce_ready, run_role, settle_garbage_collector
 from common.secrets import load_keyring
 from common.settings import Settings
@@ -53,6 +55,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 partial(_measure, settings, database, counters),
             ),
         ):
+            _warn_of_plain_text(settings)
             settle_garbage_collector()
             announce_ready()
             await stop.wait()
@@ -65,6 +68,11 @@ def _take_socket(settings: Settings) -> socket.socket | None:
         return None
     check_address(passed[SOCKET], settings.api_listen, "API_LISTEN")
     return passed[SOCKET][0]
+
+
+def _warn_of_plain_text(settings: Settings) -> None:
+    if (exposure := find_exposure(settings)) is not None:
+        get_logger("api").warning("secrets cross a network in plain text", seen=exposure.seen, remedy=exposure.remedy)
 
 
 async def _measure(settings: Settings, database: Database, counters: Counters) -> list[Family]:

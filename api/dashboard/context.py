@@ -17,6 +17,7 @@ from api.wiring import Services
 from common.clock import Clock
 from common.db.pool import Database
 from common.origin_probe import OriginProbe
+from common.plain_text import find_exposure
 from common.secrets import Keyring
 from common.settings import Settings
 
@@ -63,6 +64,6 @@ class DashboardContext:
             services.webhooks,
             services.probe_origin,
             cookies,
-            Renderer(clock, cookies),
+            Renderer(clock, cookies, find_exposure(settings)),
             Throttle.of(clock, keyring),
         )

@@ -25,6 +25,7 @@ from api.dashboard.browser import FLASH_SECONDS, ROOT, Cookies
 from api.dashboard.visitors import VISITOR
 from api.requests import REQUEST_ID
 from common.clock import Clock
+from common.plain_text import Exposure
 
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -74,6 +75,7 @@ class Renderer:
 
     clock: Clock
     cookies: Cookies
+    exposure: Exposure | None = None  # what every page warns of
     assets: dict[str, Asset] = field(default_factory=_read_assets)
     _templates: Environment = field(init=False)
 
@@ -86,7 +88,7 @@ class Renderer:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._templates.globals |= {"root": ROOT, "asset": self._asset_url, "chart": charts}
+        self._templates.globals |= {"root": ROOT, "asset": self._asset_url, "chart": charts, "exposure": self.exposure}
         self._templates.filters |= {
             "ago": lambda at: words.ago(at, self.clock.now()),
             "moment": words.moment,

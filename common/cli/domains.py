@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.cli.api_domain import publish_api
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -147,6 +148,9 @@ def recheck(domain: DomainArgument) -> None:
     if not run_in_database(work):
         raise OperatorError(f"{name} is not enrolled: there is nothing to check")
     typer.echo(f"a monitor checks the DNS of {name} now; `frontage domain show {name}` prints how it stands")
+
+
+app.command("publish-api")(publish_api)
 
 
 # Parts ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,18 +23,21 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")]
     from common.cli.database import run_in_database
     from common.db.ca_ledger import Limits
     from common.db.status import read_status
+    from common.plain_text import find_exposure
     from common.settings import load
 
     async def work(connection: Connection, _: Keyring) -> Status:
         return await read_status(connection, Limits.of(load(os.environ)))
 
     found = run_in_database(work)
+    exposure = find_exposure(load(os.environ))
+    problems = [*([f"{exposure}."] if exposure else []), *found.problems]
     if as_json:
-        typer.echo(json.dumps({"problems": found.problems} | _shown(asdict(found)), indent=2, default=str))
+        typer.echo(json.dumps({"problems": problems} | _shown(asdict(found)), indent=2, default=str))
         return
     from rich.console import Console
 
-    _print(Console(soft_wrap=True, highlight=False), found)
+    _print(Console(soft_wrap=True, highlight=False), found, problems)
 
 
 def _shown(value: Any) -> Any:
@@ -48,10 +52,10 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _print(console: Console, found: Status) -> None:
-    for words in found.problems:
+def _print(console: Console, found: Status, problems: Sequence[str]) -> None:
+    for words in problems:
         console.print(f"✗ {words}", style="red", markup=False)
-    if not found.problems:
+    if not problems:
         console.print("✓ all is well", style="green", markup=False)
     sections = {
         "edges": [

@@ -1,6 +1,7 @@
 """`frontage up`: everything on one machine, as children of one process that ends them all.
 
-The order is: refuse what cannot work (settings, no Postgres, a second `up`, ports), then key, database, schema, then the roles.
+The order is: refuse what cannot work (settings, no Postgres, a second `up`, ports), then key, database, schema, then
+the roles.
 """
 
 from __future__ import annotations

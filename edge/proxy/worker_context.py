@@ -13,6 +13,7 @@ from random import random
 from typing import Protocol
 
 from common.addresses import own_policy
+from common.api_domain import api_domain, dialled_api
 from common.clock import SystemClock
 from common.metrics import Family
 from common.origin_faults import FailingOrigin
@@ -84,7 +85,7 @@ class WorkerContext:
             per_client=bounds.connections_per_client,
             trusted_proxies=settings.edge_trusted_proxies,
         )
-        self.routes = RouteTable(reader, keyring)
+        self.routes = RouteTable(reader, keyring, api_domain=api_domain(settings))
         self.lookup = Lookup(
             self.routes.find, self.is_awaiting_certificate, self.challenge_answer, partial(probe_answer, keyring)
         )
@@ -101,6 +102,7 @@ class WorkerContext:
                 OriginResolver(settings.dns_servers, clock),
                 policy,
                 timeout_seconds=bounds.connect_seconds,
+                api=dialled_api(settings),
             ),
             Pool(max_open=bounds.origin_connections, max_waiters=bounds.origin_waiters),
             Breaker(

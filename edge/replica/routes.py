@@ -9,7 +9,7 @@ other, so that it is logged once.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
@@ -51,8 +51,10 @@ class _Remembered:
 class RouteTable:
     """One a worker, asked by every request; `generation` is set after each commit."""
 
-    def __init__(self, reader: Reader, keyring: Keyring) -> None:
+    def __init__(self, reader: Reader, keyring: Keyring, *, api_domain: str | None = None) -> None:
+        """`api_domain`: the operator's own, which may lead to the management API; no application can enrol it."""
         self._reader = reader
+        self._api_domain = api_domain
         self._applications = ApplicationTable(reader, keyring)
         self._routes: dict[str, _Remembered] = {}
         self.generation = 0
@@ -113,6 +115,8 @@ class RouteTable:
             if application is None:
                 return None
             route = _route(domain, product, record, application)
+            if domain == self._api_domain:
+                route = replace(route, origin=route.origin._replace(is_own_api=True))
         except (RecordUnusable, InvalidUrl, InvalidName) as error:
             _log.error("route unusable", domain=domain, product=product, reason=str(error))
             route = Route(domain, product, application_id, _NOWHERE, b"", (), b"", b"", refusal=MISCONFIGURED)

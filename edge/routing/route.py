@@ -18,6 +18,7 @@ class Origin(NamedTuple):
     port: int
     server_name: str  # for SNI and verification
     verify: bool = True
+    is_own_api: bool = False  # the management API of this installation, under the operator's own domain
 
     @property
     def authority(self) -> bytes:

@@ -80,7 +80,8 @@ class Breaker:
         """Origins to which the last attempt failed, and did so within the last minute: at most `MOST_REPORTED`."""
         recent = takewhile(lambda each: now - each[1].failed_at <= _WINDOW_SECONDS, reversed(self._troubles.items()))
         return [
-            FailingOrigin(OriginIdentity(*origin), trouble.fault) for origin, trouble in islice(recent, MOST_REPORTED)
+            FailingOrigin(OriginIdentity(*origin[:-1]), trouble.fault)
+            for origin, trouble in islice(recent, MOST_REPORTED)
         ]
 
     def failed(self, origin: Origin, fault: OriginFault, *, started_at: float, now: float) -> None:

@@ -17,6 +17,7 @@ import aiohappyeyeballs
 from common.addresses import AddressPolicy
 from common.errors import AddressRefused, FrontageError
 from common.origin_faults import OriginFault
+from common.settings import HostPort
 from edge.routing.route import Origin
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.resolution import OriginResolver, Unresolvable
@@ -43,9 +44,18 @@ class ConnectTimedOut(ConnectFailed):
 class Connector:
     """One a worker. Holds the TLS contexts towards origins."""
 
-    def __init__(self, resolver: OriginResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        resolver: OriginResolver,
+        policy: AddressPolicy,
+        *,
+        timeout_seconds: float,
+        api: HostPort | None = None,
+    ) -> None:
+        """`api`: where the management API of this machine listens, which `policy` lets no other origin be."""
         self._resolver = resolver
         self._policy = policy
+        self._api = api
         self._timeout_seconds = timeout_seconds
         self._verifying = _client_context(verify=True)
         self._trusting = _client_context(verify=False)
@@ -62,19 +72,20 @@ class Connector:
 
     async def _dial(self, origin: Origin) -> socket.socket:
         addresses = await self._resolver.addresses(origin.host, timeout_seconds=self._timeout_seconds)
-        infos = [_address_info(address, origin.port) for address in self._permitted(addresses, origin.port)]
+        infos = [_address_info(address, origin.port) for address in self._permitted(addresses, origin)]
         sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=1)
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
-    def _permitted(self, addresses: tuple[str, ...], port: int) -> list[str]:
+    def _permitted(self, addresses: tuple[str, ...], origin: Origin) -> list[str]:
         """Those the policy lets us dial. Raises: `AddressRefused` when there are none."""
         permitted: list[str] = []
         refusal: AddressRefused | None = None
         for address in addresses:
             try:
-                self._policy.check(ipaddress.ip_address(address), port)
+                if not (origin.is_own_api and (address, origin.port) == self._api):
+                    self._policy.check(ipaddress.ip_address(address), origin.port)
             except AddressRefused as error:
                 refusal = error
             else:

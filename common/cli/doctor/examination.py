@@ -67,7 +67,12 @@ async def _examine_names(settings: Settings) -> list[Finding]:
 def _examine_roles(settings: Settings) -> list[Finding]:
     """Blocks."""
     ports = machine.check_ports(settings, is_up=machine.is_up(settings))
-    return [ports, *authorities.check_authorities(settings), *nodes.check_edge(settings)]
+    return [
+        ports,
+        *machine.check_plain_text(settings),
+        *authorities.check_authorities(settings),
+        *nodes.check_edge(settings),
+    ]
 
 
 async def _examine_database(settings: Settings, opened: Database, own_clock: Clock) -> list[Finding]:

@@ -94,6 +94,17 @@ def check_ports(settings: Settings, *, is_up: bool) -> Finding:
     return _check_ports_of_up(settings) if is_up else _check_ports_of_roles(settings)
 
 
+def check_plain_text(settings: Settings) -> list[Finding]:
+    from common.plain_text import find_exposure, find_open_listener
+
+    subject = "plain text"
+    if (exposure := find_exposure(settings)) is not None:
+        return [broken(subject, exposure.seen, exposure.remedy)]
+    if (exposure := find_open_listener(settings)) is not None:
+        return [note(subject, exposure.seen, exposure.remedy)]
+    return []
+
+
 def _check_ports_of_up(settings: Settings) -> Finding:
     from common.cli.ports import LISTENERS
     from common.settings import PREFIX

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -13,12 +15,13 @@ import aiohttp
 
 from bench.lab.ports import free_ports
 from common.secrets import load_keyring
+from tests.integration.cli.frontage import environment, run
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_SECONDS = 90.0  # a process takes seconds to start on a busy machine
 
 
-def start(dsn: str, state_dir: Path, listen: str, *, admin: str = "off") -> subprocess.Popen[str]:
+def start(dsn: str, state_dir: Path, listen: str, *, admin: str = "off", public_url: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "api"],
         env={
@@ -28,6 +31,7 @@ def start(dsn: str, state_dir: Path, listen: str, *, admin: str = "off") -> subp
             "FRONTAGE_STATE_DIR": str(state_dir),
             "FRONTAGE_API_LISTEN": listen,
             "FRONTAGE_API_ADMIN": admin,
+            "FRONTAGE_PUBLIC_URL": public_url,
         },
         cwd="/",
         stdout=subprocess.PIPE,
@@ -74,6 +78,26 @@ async def test_an_admin_port_in_use_is_one_line(dsn: str, tmp_path: Path, probe_
     with socket.create_server(("127.0.0.1", 0)) as taken:
         admin = f"127.0.0.1:{taken.getsockname()[1]}"
         expect_complaint(start(dsn, tmp_path, f"127.0.0.1:{probe_port}", admin=admin), "FRONTAGE_API_ADMIN")
+
+
+async def test_secrets_in_plain_text_are_logged_and_in_the_status(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    load_keyring(tmp_path / "master.key", create=True)
+    public_url = "http://api.acme.example"
+    process = start(dsn, tmp_path, f"127.0.0.1:{probe_port}", public_url=public_url)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        env = environment(tmp_path, DATABASE_URL=dsn, PUBLIC_URL=public_url)
+        status = await asyncio.to_thread(run, "status", "--json", env=env)
+        assert "in plain text" in json.loads(status.stdout)["problems"][0]
+        process.send_signal(signal.SIGTERM)
+        _, complaints = process.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+        process.communicate()
+    [line] = complaints.splitlines()
+    assert "secrets cross a network in plain text" in line
+    assert public_url in line
 
 
 async def test_a_missing_master_key_is_one_line(dsn: str, tmp_path: Path, probe_port: int) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from pathlib import Path
+
 import pytest
 
+from common.db.session import Patience
+from tests.integration.api.conftest import open_service, probe_port  # noqa: F401 - a fixture
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard
 
 EMAIL = "ada@acme.example"
@@ -206,3 +211,12 @@ async def test_no_session_is_stored_readably(dashboard: Dashboard) -> None:
     async with dashboard.service.database.connection() as connection:
         stored = await connection.fetchval("select token_hash from sessions")
     assert token.encode() not in stored
+
+
+async def test_pages_that_are_not_sent_over_tls_warn_of_it(dsn: str, tmp_path: Path, probe_port: int) -> None:  # noqa: F811
+    async with AsyncExitStack() as stack:
+        opened = open_service(dsn, tmp_path, probe_port, Patience(), PUBLIC_URL="http://api.acme.example")
+        dashboard = Dashboard(await stack.enter_async_context(opened), stack)
+        assert "in plain text" in (await (await dashboard.browser()).get("/dashboard/sign-in")).words
+        operator = await dashboard.signed_in("ops@acme.example")
+        assert "FRONTAGE_PUBLIC_URL is http://api.acme.example" in (await operator.get("/dashboard/account")).words

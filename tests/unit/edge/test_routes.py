@@ -78,6 +78,15 @@ def test_records_of_the_first_version_mean_what_they_meant(replica: Replica, tab
     )
 
 
+def test_only_the_operators_own_domain_may_lead_to_the_api(replica: Replica, keyring: Keyring) -> None:
+    table = RouteTable(replica, keyring, api_domain=DOMAIN)
+    replica.put("application", "app")
+    replica.enrol(DOMAIN, "app")
+    replica.enrol(OTHER, "app")
+    assert found(table, DOMAIN).origin.is_own_api
+    assert not found(table, OTHER).origin.is_own_api
+
+
 def test_fields_of_a_later_version_are_ignored(replica: Replica, table: RouteTable) -> None:
     replica.put("application", "app", colour="green", deep={"a": [1]})
     replica.enrol(DOMAIN, "app", weight=3)

@@ -1,0 +1,22 @@
+"""How commands print: words for people or, with `--json`, one JSON document on standard output for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
+
+
+def print_json(value: Any) -> None:
+    """Times and paths become strings."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_result(value: Any, words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+    else:
+        typer.echo(words)
