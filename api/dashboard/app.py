@@ -17,6 +17,7 @@ from api.dashboard.handlers.files import FileHandler
 from api.dashboard.handlers.home import HomeHandler
 from api.dashboard.handlers.operations import OperationsPages
 from api.dashboard.handlers.organisations import OrganisationHandlers
+from api.dashboard.handlers.passkeys import PasskeyHandlers
 from api.dashboard.handlers.signing_in import SigningInHandlers
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.dashboard.live import STREAMS
@@ -28,7 +29,7 @@ Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
 
 def build_dashboard(context: DashboardContext) -> web.Application:
     app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
-    signing_in, account = SigningInHandlers(context), AccountHandlers(context)
+    signing_in = SigningInHandlers(context)
     organisations = OrganisationHandlers(context)
     removals = Removals(context.database)
     app.on_cleanup.append(lambda _: removals.close())
@@ -41,9 +42,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("GET", "/link/{token}", signing_in.get_link),
         ("POST", "/link/{token}", signing_in.post_link),
         ("POST", "/sign-out", signing_in.sign_out),
-        ("GET", "/account", account.get),
-        ("POST", "/account/password", account.set_password),
-        ("POST", "/account/sessions/end", account.end_session),
+        *_account_routes(AccountHandlers(context), PasskeyHandlers(context)),
         ("GET", "/organisations", organisations.list_all),
         ("POST", "/organisations", organisations.create),
         ("GET", "/organisations/{organisation}", organisations.get),
@@ -58,6 +57,23 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     for method, path, handler in routes:
         app.router.add_route(method, path, handler)
     return app
+
+
+def _account_routes(account: AccountHandlers, passkeys: PasskeyHandlers) -> Routes:
+    return (
+        ("GET", "/sign-in/passkey", passkeys.get_sign_in),
+        ("POST", "/sign-in/passkey", passkeys.post_sign_in),
+        ("GET", "/account", account.get),
+        ("POST", "/account/password", account.set_password),
+        ("POST", "/account/sessions/end", account.end_session),
+        ("GET", "/account/confirm", account.get_confirm),
+        ("POST", "/account/confirm", account.post_confirm),
+        ("GET", "/account/confirm/passkey", passkeys.get_confirm),
+        ("POST", "/account/confirm/passkey", passkeys.post_confirm),
+        ("GET", "/account/passkeys", passkeys.get_new),
+        ("POST", "/account/passkeys", passkeys.post_new),
+        ("POST", "/account/passkeys/remove", passkeys.remove),
+    )
 
 
 def _application_routes(pages: ApplicationHandlers) -> Routes:

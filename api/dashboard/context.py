@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.dashboard.browser import Cookies
+from api.dashboard.passkeys import Passkeys
 from api.dashboard.rendering import Renderer
 from api.dashboard.throttle import Throttle
 from api.services.diagnosis import DiagnosisService
@@ -40,6 +41,7 @@ class DashboardContext:
     cookies: Cookies
     renderer: Renderer
     throttle: Throttle
+    passkeys: Passkeys
 
     @classmethod
     def of(
@@ -66,4 +68,5 @@ class DashboardContext:
             cookies,
             Renderer(clock, cookies, find_exposure(settings)),
             Throttle.of(clock, keyring),
+            Passkeys.of(clock, keyring, settings.base_url),
         )

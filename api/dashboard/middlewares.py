@@ -25,7 +25,14 @@ from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 
 FORM: web.RequestKey[MultiDictProxy[str | bytes | bytearray | web.FileField]] = web.RequestKey("form", MultiDictProxy)
-OPEN_ROUTES = frozenset({f"{ROOT}/sign-in", f"{ROOT}/link/{{token}}", f"{ROOT}/static/{{digest}}/{{name}}"})
+OPEN_ROUTES = frozenset(
+    {
+        f"{ROOT}/sign-in",
+        f"{ROOT}/sign-in/passkey",
+        f"{ROOT}/link/{{token}}",
+        f"{ROOT}/static/{{digest}}/{{name}}",
+    }
+)
 _FORM_SECONDS = 10.0
 _STATUSES = {
     400: ("That did not work", "The request could not be understood. Go back, reload the page, and try again."),

@@ -4,6 +4,7 @@ Rules
     an address may guess `_GUESSES_OF_ADDRESS` times in a row, then once in `_SECONDS_OF_ADDRESS`
     an account may be guessed at from browsers that it never signed in from, all together, `_GUESSES_OF_ACCOUNT` times
         in a row, then once in `_SECONDS_OF_ACCOUNT`
+    a passkey cannot be guessed: its use counts for the address alone, so that no stranger keeps an owner from it
     a browser that has signed in to the account before (it has our device cookie) has a bucket of its own, which
         strangers cannot empty; a link signs in whatever the buckets hold
 """
@@ -54,6 +55,14 @@ class Throttle:
         self.addresses.take(address, now)
         account[0].take(account[1], now)
         return 0.0
+
+    def charge_address(self, address: str) -> float:
+        """As `charge`, for an attempt that names no account."""
+        now = self.clock.monotonic()
+        wait = self.addresses.wait_seconds(address, now)
+        if not wait:
+            self.addresses.take(address, now)
+        return wait
 
     def device_cookie(self, serial: str, email: str) -> str:
         """States that the browser has signed in to the account."""

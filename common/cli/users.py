@@ -169,6 +169,50 @@ def delete(email: Email) -> None:
     typer.echo(f"{address} is deleted")
 
 
+@app.command()
+def passkeys(email: Email) -> None:
+    """Print a user's passkeys."""
+    from common.cli.database import run_in_database
+    from common.db import passkeys
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
+        found = await passkeys.list_passkeys(connection, (await get_user(connection, address)).id)
+        return [
+            {"id": each.id, "name": each.name, "createdAt": _time(each.created_at), "usedAt": _time(each.used_at)}
+            for each in found
+        ]
+
+    _print(run_in_database(work))
+
+
+@app.command("remove-passkey")
+def remove_passkey(
+    email: Email, passkey: Annotated[str, typer.Argument(metavar="ID", help="As `frontage user passkeys` prints it.")]
+) -> None:
+    """Remove a user's passkey, such as one of a lost device, and end the user's sessions."""
+    from common.cli.database import run_in_database
+    from common.db import audit, passkeys, sessions
+
+    address = parse_address(email)
+    try:
+        credential_id = bytes.fromhex(passkey)
+    except ValueError as error:
+        raise OperatorError(f"{passkey[:100]!r} is no id of a passkey") from error
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        user = await get_user(connection, address)
+        name = await passkeys.remove(connection, user.id, credential_id)
+        if name is None:
+            raise OperatorError(f"{address} has no such passkey: `frontage user passkeys {address}` prints them")
+        await sessions.end_all(connection, user.id)
+        await audit.record(connection, "passkey.remove", address, before={"name": name})
+        return name
+
+    typer.echo(f"the passkey {run_in_database(work)} of {address} is removed; the user's sessions have ended")
+
+
 # Parts ---------------------------------------------------------------------------------------------------
 
 

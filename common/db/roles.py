@@ -77,6 +77,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             **_BOTH,
             "acme_accounts": _READ,
             "acme_key": _READ,
+            "answered_challenges": _ADD,
             "applications": _ALL,  # the dashboard makes and deletes them
             "audit": _ADD,  # what is written there stays
             "ca_ledger": _READ,
@@ -84,6 +85,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "error_pages": _ALL,
             "memberships": _ALL,
             "organisations": "select, insert, update",
+            "passkeys": _ALL,
             "rdap_bootstrap": _READ,
             "revocations": _READ,
             "sessions": _ALL,
@@ -95,6 +97,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             **_BOTH,
             "acme_accounts": _ALL,
             "acme_key": _ADD,
+            "answered_challenges": "select, update, delete",  # retention erases them
             "applications": "select, update",
             "audit": "select, insert, update, delete",  # retention erases them
             "ca_ledger": _ALL,

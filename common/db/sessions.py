@@ -4,6 +4,7 @@ Rules
     only hashes of tokens are stored (`common.accounts.hash_token`)
     a session ends `LONGEST_DAYS` after sign-in, and `IDLE_HOURS` after the last request
     a link works once, within its time; using it ends the user's other links
+    a session is confirmed for `CONFIRMED_MINUTES` after sign-in, and after each further proof of its user
     a change of password ends the user's other sessions and links in the same transaction
 """
 
@@ -20,6 +21,8 @@ from common.db.users import User
 LONGEST_DAYS = 7
 IDLE_HOURS = 12
 LINK_LIFETIME = timedelta(hours=24)
+CONFIRMED_MINUTES = 10
+"""What can lock a user out, or let another one in for good, needs a confirmed session."""
 MOST_SESSIONS = 50
 """Of one user; a further sign-in ends the oldest."""
 
@@ -74,6 +77,21 @@ async def find_user(connection: Connection, token_hash: bytes) -> User | None:
         token_hash,
     )
     return User(**row) if row else None
+
+
+async def is_confirmed(connection: Connection, token_hash: bytes) -> bool:
+    """Whether the user proved to be there within the last `CONFIRMED_MINUTES`."""
+    found: bool | None = await connection.fetchval(
+        "select coalesce(confirmed_at, created_at) > now() - make_interval(mins => $2)"
+        " from sessions where token_hash = $1",
+        token_hash,
+        CONFIRMED_MINUTES,
+    )
+    return bool(found)
+
+
+async def confirm(connection: Connection, token_hash: bytes) -> None:
+    await connection.execute("update sessions set confirmed_at = now() where token_hash = $1", token_hash)
 
 
 async def end(connection: Connection, token_hash: bytes) -> None:

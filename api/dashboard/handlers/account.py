@@ -1,4 +1,4 @@
-"""The user's own account: password and sessions."""
+"""The user's own account: password, sessions, and proving once more to be its user."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import asyncio
 
 from aiohttp import web
 
-from api.dashboard.browser import ROOT
+from api.dashboard.browser import ROOT, local_path
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from common.db import audit, sessions, users
+from common.db import audit, passkeys, sessions, users
 from common.passwords import PasswordRefused, hash_password, verify_password
+
+CONFIRM = f"{ROOT}/account/confirm"
+_TOO_MANY = "Too many attempts. Try again in a minute."
+_WRONG = "The current password is another one."
 
 
 class AccountHandlers:
@@ -20,24 +24,29 @@ class AccountHandlers:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        return await self._page(request)
+        return await account_page(self._context, request)
 
     async def set_password(self, request: web.Request) -> web.StreamResponse:
-        """Needs the password so far, where there is one; ends the user's other sessions."""
+        """Needs the password so far, or else a passkey, where there is one; ends the user's other sessions."""
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
             stored = await users.get_password_hash(connection, visitor.user.id)
         if stored is not None:
             if self._context.throttle.charge(visitor.user.id, visitor.user.email, None):
-                return await self._page(request, status=429, error="Too many attempts. Try again in a minute.")
+                return await account_page(self._context, request, status=429, error=_TOO_MANY)
             if not await asyncio.to_thread(verify_password, text_of(request, "current"), stored):
-                return await self._page(request, status=422, error="The current password is another one.")
+                return await account_page(self._context, request, status=422, error=_WRONG)
+        else:
+            async with self._context.database.connection() as connection:
+                has_passkey = bool(await passkeys.list_passkeys(connection, visitor.user.id))
+                if has_passkey and not await sessions.is_confirmed(connection, visitor.session_hash):
+                    return self._context.renderer.redirect(CONFIRM)
         if text_of(request, "password") != text_of(request, "again"):
-            return await self._page(request, status=422, error="The two new passwords differ.")
+            return await account_page(self._context, request, status=422, error="The two new passwords differ.")
         try:
             hashed = await asyncio.to_thread(hash_password, text_of(request, "password"))
         except PasswordRefused as error:
-            return await self._page(request, status=422, error=f"Not stored: {error}.")
+            return await account_page(self._context, request, status=422, error=f"Not stored: {error}.")
         async with self._context.database.transaction() as connection:
             await users.set_password_hash(connection, visitor.user.id, hashed)
             await sessions.end_all(connection, visitor.user.id, but=visitor.session_hash)
@@ -51,8 +60,64 @@ class AccountHandlers:
             ended = await sessions.end_one(connection, visitor.user.id, text_of(request, "session"))
         return self._context.renderer.redirect(f"{ROOT}/account", Flash("The session has ended.") if ended else None)
 
-    async def _page(self, request: web.Request, *, status: int = 200, error: str | None = None) -> web.Response:
+    async def get_confirm(self, request: web.Request) -> web.StreamResponse:
+        return await confirm_page(self._context, request)
+
+    async def post_confirm(self, request: web.Request) -> web.StreamResponse:
+        """By password; `api.dashboard.handlers.passkeys` does it by passkey."""
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
-            found = await sessions.list_sessions(connection, visitor.user.id, visitor.session_hash)
-        return self._context.renderer.page(request, "account.html", status=status, error=error, sessions=found)
+            stored = await users.get_password_hash(connection, visitor.user.id)
+        if self._context.throttle.charge(visitor.user.id, visitor.user.email, None):
+            return await confirm_page(self._context, request, status=429, error=_TOO_MANY)
+        if stored is None or not await asyncio.to_thread(verify_password, text_of(request, "current"), stored):
+            return await confirm_page(self._context, request, status=422, error=_WRONG)
+        async with self._context.database.transaction() as connection:
+            await sessions.confirm(connection, visitor.session_hash)
+        return self._context.renderer.redirect(local_path(text_of(request, "next") or f"{ROOT}/account"))
+
+
+async def account_page(
+    context: DashboardContext,
+    request: web.Request,
+    *,
+    status: int = 200,
+    error: str | None = None,
+    passkey_error: str | None = None,
+) -> web.Response:
+    visitor = visitor_of(request)
+    async with context.database.connection() as connection:
+        found = await sessions.list_sessions(connection, visitor.user.id, visitor.session_hash)
+        known = await passkeys.list_passkeys(connection, visitor.user.id)
+        is_confirmed = await sessions.is_confirmed(connection, visitor.session_hash)
+    return context.renderer.page(
+        request,
+        "account.html",
+        status=status,
+        error=error,
+        sessions=found,
+        passkeys=known,
+        passkey_error=passkey_error,
+        most_passkeys=passkeys.MOST_OF_USER,
+        is_confirmed=is_confirmed,
+        is_possible=context.passkeys.is_possible,
+        confirm=CONFIRM,
+    )
+
+
+async def confirm_page(
+    context: DashboardContext, request: web.Request, *, status: int = 200, error: str | None = None
+) -> web.Response:
+    """Asks the user for the password or a passkey, before what needs a confirmed session."""
+    async with context.database.connection() as connection:
+        known = await passkeys.list_passkeys(connection, visitor_of(request).user.id)
+    wanted = text_of(request, "next") if request.method == "POST" else request.query.get("next")
+    return context.renderer.page(
+        request,
+        "confirm.html",
+        status=status,
+        error=error,
+        next=local_path(wanted or f"{ROOT}/account"),
+        has_passkey=bool(known) and context.passkeys.is_possible,
+        minutes=sessions.CONFIRMED_MINUTES,
+    )

@@ -1,9 +1,10 @@
-"""Signing in with a password or a link, and signing out."""
+"""Signing in with a password or a link, and signing out; `start_session` is what every way of signing in ends with."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 
 from aiohttp import web
 
@@ -38,27 +39,27 @@ class SigningInHandlers:
     async def get(self, request: web.Request) -> web.StreamResponse:
         if VISITOR in request:
             return self._context.renderer.redirect(local_path(request.query.get("next")))
-        return self._page(request)
+        return sign_in_page(self._context, request)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         address = request[CLIENT_ADDRESS]
         try:
             email = parse_email(text_of(request, "email"))
         except InvalidEmail:
-            return self._page(request, status=422, error=_WRONG)
+            return sign_in_page(self._context, request, status=422, error=_WRONG)
         device = self._context.cookies.read(request, "device")
         if wait := self._context.throttle.charge(address, email, device):
             _log.warning("sign-in slowed", address=address)
-            response = self._page(
-                request, status=429, error=f"Too many attempts. Try again in {math.ceil(wait)} seconds."
-            )
+            words = f"Too many attempts. Try again in {math.ceil(wait)} seconds."
+            response = sign_in_page(self._context, request, status=429, error=words)
             response.headers["Retry-After"] = str(math.ceil(wait))
             return response
         user = await self._verified(email, text_of(request, "password"))
         if user is None:
             _log.info("sign-in refused", address=address)
-            return self._page(request, status=422, error=_WRONG)
-        return await self._start(request, user, local_path(text_of(request, "next")), "password")
+            return sign_in_page(self._context, request, status=422, error=_WRONG)
+        location = local_path(text_of(request, "next"))
+        return await start_session(self._context, request, user, location, {"by": "password"})
 
     async def get_link(self, request: web.Request) -> web.StreamResponse:
         """A page with a button: previews of links do not use them up."""
@@ -72,7 +73,7 @@ class SigningInHandlers:
             user = await users.get_user(connection, user_id) if user_id else None
         if user is None:
             return self._link_page(request, None)
-        return await self._start(request, user, ROOT, "link")
+        return await start_session(self._context, request, user, ROOT, {"by": "link"})
 
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
         async with self._context.database.transaction() as connection:
@@ -94,37 +95,53 @@ class SigningInHandlers:
             raise web.HTTPServiceUnavailable from error
         return user if matches else None
 
-    async def _start(self, request: web.Request, user: User, location: str, by: str) -> web.StreamResponse:
-        context, token = self._context, mint_token()
-        visitor = request.get(VISITOR)
-        with acting(Actor("dashboard", user.email, request[REQUEST_ID])):
-            async with context.database.transaction() as connection:
-                if visitor is not None:  # another user's session in this browser
-                    await sessions.end(connection, visitor.session_hash)
-                agent = request.headers.get("User-Agent", "")
-                await sessions.start(connection, hash_token(token), user.id, request[CLIENT_ADDRESS], agent)
-                await audit.record(connection, "user.sign_in", user.email, after={"by": by})
-        response = context.renderer.redirect(location)
-        context.cookies.write_session(response, token, sessions.LONGEST_DAYS * 86_400)
-        context.cookies.write_device(response, context.throttle.device_cookie(mint_token()[:16], user.email))
-        context.cookies.remove(response, "guest")
-        return response
-
-    def _page(self, request: web.Request, *, status: int = 200, error: str | None = None) -> web.Response:
-        wanted = local_path(request.query.get("next") or text_of_maybe(request, "next"))
-        values = {"error": error, "email": text_of_maybe(request, "email"), "next": wanted}
-        return self._guest_page(request, "sign_in.html", status, **values)
-
     def _link_page(self, request: web.Request, email: str | None) -> web.Response:
         status = 200 if email else 410
-        return self._guest_page(request, "link.html", status, email=email, gone=_LINK_GONE)
+        return _guest_page(self._context, request, "link.html", status, email=email, gone=_LINK_GONE)
 
-    def _guest_page(self, request: web.Request, template: str, status: int, **values: object) -> web.Response:
-        context = self._context
-        guest = context.cookies.guest(request)
-        response = context.renderer.page(request, template, status=status, csrf=csrf_token(guest), **values)
-        context.cookies.write(response, "guest", guest)
-        return response
+
+async def start_session(
+    context: DashboardContext, request: web.Request, user: User, location: str, by: Mapping[str, str]
+) -> web.StreamResponse:
+    """Sign the user in, and lead to `location`. `by`: the way, for the audit log."""
+    token, visitor = mint_token(), request.get(VISITOR)
+    with acting(Actor("dashboard", user.email, request[REQUEST_ID])):
+        async with context.database.transaction() as connection:
+            if visitor is not None:  # another user's session in this browser
+                await sessions.end(connection, visitor.session_hash)
+            agent = request.headers.get("User-Agent", "")
+            await sessions.start(connection, hash_token(token), user.id, request[CLIENT_ADDRESS], agent)
+            await audit.record(connection, "user.sign_in", user.email, after=by)
+    response = context.renderer.redirect(location)
+    context.cookies.write_session(response, token, sessions.LONGEST_DAYS * 86_400)
+    context.cookies.write_device(response, context.throttle.device_cookie(mint_token()[:16], user.email))
+    context.cookies.remove(response, "guest")
+    return response
+
+
+def sign_in_page(
+    context: DashboardContext, request: web.Request, *, status: int = 200, error: str | None = None
+) -> web.Response:
+    wanted = local_path(request.query.get("next") or text_of_maybe(request, "next"))
+    return _guest_page(
+        context,
+        request,
+        "sign_in.html",
+        status,
+        error=error,
+        email=text_of_maybe(request, "email"),
+        next=wanted,
+        passkeys=context.passkeys,
+    )
+
+
+def _guest_page(
+    context: DashboardContext, request: web.Request, template: str, status: int, **values: object
+) -> web.Response:
+    guest = context.cookies.guest(request)
+    response = context.renderer.page(request, template, status=status, csrf=csrf_token(guest), **values)
+    context.cookies.write(response, "guest", guest)
+    return response
 
 
 def text_of_maybe(request: web.Request, name: str) -> str:

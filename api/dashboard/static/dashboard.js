@@ -35,6 +35,35 @@ async function copy(button) {
   setTimeout(() => { button.textContent = label; }, 1500);
 }
 
+// form[data-passkey]: asks the authenticator for what data-options describes, and sends its answer with the form. Shown
+// only in browsers that can (WebAuthn Level 3).
+const FAILURES = {
+  NotAllowedError: "No passkey was used. Try again.",
+  InvalidStateError: "This device has a passkey for the account already.",
+  Expired: "That took too long. Reload the page, then try again.",
+  SecurityError: "Passkeys do not work at this address: open the dashboard at its own one.",
+};
+
+async function usePasskey(form) {
+  const [problem, button] = [form.querySelector(".error"), form.querySelector("button[type=submit]")];
+  problem.hidden = true;
+  button.disabled = true;
+  try {
+    const response = await fetch(form.dataset.options, { headers: { "Accept": "application/json" }, credentials: "same-origin" });
+    if (!response.ok || response.redirected) throw new DOMException("no options", "Expired");
+    const options = await response.json();
+    const credential = form.dataset.passkey === "create"
+      ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+      : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+    form.elements.credential.value = JSON.stringify(credential.toJSON());
+    form.submit();
+  } catch (error) {
+    problem.textContent = FAILURES[error.name] ?? "The passkey could not be used. Try again.";
+    problem.hidden = false;
+    button.disabled = false;
+  }
+}
+
 function prepare(root) {
   root.querySelectorAll("[data-load]").forEach(load);
   root.querySelectorAll("[data-live]").forEach(follow);
@@ -45,8 +74,14 @@ function prepare(root) {
     field.addEventListener("input", update);
     update();
   });
+  if (globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON) {
+    root.querySelectorAll("form[data-passkey]").forEach((form) => {
+      form.hidden = false;
+      form.addEventListener("submit", (event) => { event.preventDefault(); usePasskey(form); });
+    });
+  }
   root.querySelectorAll("[data-submit] select").forEach((select) => select.addEventListener("change", () => select.form.requestSubmit()));
-  root.querySelectorAll("form[method=post]").forEach((form) => form.addEventListener("submit", () => {
+  root.querySelectorAll("form[method=post]:not([data-passkey])").forEach((form) => form.addEventListener("submit", () => {
     setTimeout(() => form.querySelectorAll("button[type=submit]").forEach((button) => { button.disabled = true; }));
   }));
 }

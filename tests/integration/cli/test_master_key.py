@@ -102,9 +102,12 @@ async def opened(database: Database, keyring: Keyring) -> dict[str, list[bytes]]
 
 # Bytes that are no envelopes: digests, a public document, and answers that their application has had
 NOT_SEALED = {
+    "answered_challenges.challenge_hash",
     "idempotent_requests.body",
     "idempotent_requests.key",
     "idempotent_requests.request",
+    "passkeys.credential_id",
+    "passkeys.public_key",
     "rdap_bootstrap.content",
     "sessions.token_hash",
     "sign_in_links.token_hash",

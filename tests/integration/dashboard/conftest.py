@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bench.lab.ports import free_ports
 from common.accounts import Role, hash_token, mint_token
 from common.db import sessions, users
 from common.db.applications import update_application
@@ -124,5 +125,7 @@ class Dashboard:
 @pytest.fixture
 async def dashboard(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Dashboard]:  # noqa: F811
     async with AsyncExitStack() as stack:
-        service = await stack.enter_async_context(open_service(dsn, tmp_path, probe_port, Patience()))
+        port = free_ports(1)[0]
+        addresses = {"API_LISTEN": f"127.0.0.1:{port}", "PUBLIC_URL": f"http://localhost:{port}"}
+        service = await stack.enter_async_context(open_service(dsn, tmp_path, probe_port, Patience(), **addresses))
         yield Dashboard(service, stack)

@@ -28,6 +28,14 @@ from tests.integration.dashboard.conftest import PASSWORD, Dashboard
 CHROMIUM = shutil.which("chromium")
 EMAIL = "ops@example.com"
 DARK = ("sign-in", "domain", "domains", "settings", "webhooks", "operations")  # every component is on one of them
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
 SLOW_MILLISECONDS = 60_000  # of a busy machine
 
 pytestmark = [
@@ -43,7 +51,7 @@ async def browsing(dashboard: Dashboard) -> AsyncIterator[Page]:
     complaints: list[str] = []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = await browser.new_context(base_url=dashboard.service.url)
+        context = await browser.new_context(base_url=dashboard.service.settings.base_url)
         page = await context.new_page()
         page.set_default_timeout(SLOW_MILLISECONDS)
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -103,6 +111,37 @@ async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: Dashboard) 
         await page.get_by_role("heading", name="Sign in", exact=True).wait_for()
         await page.goto("/dashboard")
         assert "/dashboard/sign-in" in page.url
+
+
+async def test_a_passkey_is_registered_signs_in_and_is_removed(dashboard: Dashboard) -> None:
+    await dashboard.user(EMAIL, password=True)
+    async with browsing(dashboard) as page:
+        devices = await page.context.new_cdp_session(page)
+        await devices.send("WebAuthn.enable")
+        await devices.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+        await page.goto("/dashboard/account")
+        await page.get_by_label("E-mail address").fill(EMAIL)
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.keyboard.press("Enter")
+        await page.get_by_label("Name of the passkey").fill("Work laptop")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Work laptop signs you in from now on.").wait_for()
+        await page.get_by_label("Name of the passkey").fill("The same again")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("This device has a passkey for the account already.").wait_for()
+        broken = await broken_rules(page, "account-passkey")
+        await page.get_by_role("button", name="Sign out").click()
+        await page.get_by_role("button", name="Sign in with a passkey").click()
+        await page.get_by_role("heading", name="Overview", exact=True).wait_for()
+        async with dashboard.service.database.transaction() as connection:
+            await connection.execute("update sessions set created_at = created_at - interval '1 hour'")
+        await page.goto("/dashboard/account")
+        await page.get_by_role("link", name="Confirm").click()
+        broken |= await broken_rules(page, "confirm")
+        await page.get_by_role("button", name="Confirm with a passkey").click()
+        await page.get_by_role("button", name="Remove").click()
+        await page.get_by_text("Work laptop signs in no more.").wait_for()
+    assert {name: rules for name, rules in broken.items() if rules} == {}
 
 
 async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: Dashboard) -> None:
@@ -189,7 +228,7 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: Dashboard)
 async def broken_rules(page: Page, name: str) -> dict[str, list[str]]:
     """In light, where colours differ most in dark, and that nothing is wider than a phone."""
     found: dict[str, list[str]] = {}
-    for look, scheme, width in (("light", "light", 1280), ("dark", "dark", 1280), ("phone", "light", 390)):
+    for look, scheme, width in (("light", "light", 1280), ("dark", "dark", 1280), ("phone", "light", 375)):
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         await page.set_viewport_size({"width": width, "height": 860})
         await screenshot(page, f"dashboard/{name}-{look}")
@@ -197,4 +236,5 @@ async def broken_rules(page: Page, name: str) -> dict[str, list[str]]:
         found[f"{name}-{look}"] = [f"{wide} pixels wide"] if wide > width else []
         if look == "light" or (look == "dark" and name in DARK):
             found[f"{name}-{look}"] += await axe(page)
+    await page.set_viewport_size({"width": 1280, "height": 860})
     return found

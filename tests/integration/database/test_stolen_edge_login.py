@@ -268,6 +268,8 @@ async def test_a_migration_names_the_session_that_keeps_a_table_and_gives_up(
             " drop column failed_upgrade_at, drop column failed_upgrade_reason"
         )
         await connection.execute("drop table idempotent_requests, traffic, traffic_reports, domain_connect_keys")
+        await connection.execute("drop table passkeys, answered_challenges")
+        await connection.execute("alter table sessions drop column confirmed_at")
     async with thief.transaction():
         await thief.fetch("select * from feed_shards")
         with pytest.raises(OperatorError, match=r"session \d+ of the login edge_\w+ .*kept the migration waiting"):
