@@ -32,7 +32,7 @@ from api.serving import serving
 from bench import output
 from bench.lab.knot import Knot
 from bench.lab.unbound import serve_unbound
-from common import applications
+from common import applications, logs
 from common.addresses import own_policy
 from common.clock import SystemClock
 from common.db.applications import NewApplication, client_secret_identity, create_application, webhook_secret_identity
@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=16, help="requests in progress (default: 16)")
     parser.add_argument("--client", metavar="JSON", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    logs.configure("bench", level="warning")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             if arguments.client:

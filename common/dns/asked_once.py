@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any, Generic, TypeVar
 
-from common.dns.questions import Answer
+T = TypeVar("T")
 
 
-class AskedOnce:
+class AskedOnce(Generic[T]):
     """Created for one task and closed with it. Mutable state: what was asked, and the answers."""
 
     def __init__(self) -> None:
-        self._asked: dict[Hashable, asyncio.Future[Answer]] = {}
+        self._asked: dict[Hashable, asyncio.Task[T]] = {}
 
-    async def ask(self, question: Hashable, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    def ask(self, question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> Awaitable[T]:
         """A cancelled caller leaves the question to those that wait for it too."""
         asked = self._asked.get(question)
         if asked is None:
-            asked = self._asked[question] = asyncio.ensure_future(ask())
-        return asked.result() if asked.done() else await asyncio.shield(asked)
+            asked = self._asked[question] = asyncio.create_task(ask())
+        return asked if asked.done() else asyncio.shield(asked)
 
     def close(self) -> None:
         for asked in self._asked.values():

@@ -7,6 +7,9 @@ Rules
     "absent" needs a server's explicit answer; if none could be asked, the outcome is SERVER_FAILURE or TIMEOUT
     a task has a deadline and a bounded number of questions to zones' servers, `MOST_QUESTIONS` unless it asks for
         more, whatever referrals and chains lead to; a server that has timed out is not asked again
+    a zone's servers are looked for once a task. With an apex given, the search for names below it begins at its
+        servers, which refer further down; and those of the zone above, a public suffix, may be a few minutes old, as in
+        a resolver's cache
     where no server of a zone can be found, as in a private network, a configured resolver may stand in that is itself
         authoritative, if it answers the same twice
 """
@@ -14,11 +17,12 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from functools import partial
 
 from common.dns.asked_once import AskedOnce
 from common.dns.authority import MOST_SERVERS, Authority, Resolve
+from common.dns.delegations import Delegation, Delegations
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
 from common.dns.replies import Reply
 from common.records import RecordType
@@ -44,40 +48,47 @@ class Authoritative:
         most_questions: int = MOST_QUESTIONS,
         servers_at_once: int = MOST_SERVERS,
         stand_ins: Sequence[HostPort] = (),
+        apex: str | None = None,
+        suffixes: Delegations | None = None,
     ) -> None:
         """`ends_at` in the loop's time. `resolve` finds name servers and their addresses. `servers_at_once`: of a zone,
         asked at first; the others where those do not answer soon. `stand_ins`: configured resolvers that may be
-        authoritative themselves."""
+        authoritative themselves. `apex`: of the zone that the task is about. `suffixes`: the process' memory of public
+        suffixes."""
         self._authority = authority
         self._resolve = resolve
         self._ends_at = ends_at
         self._tenant = tenant
         self._stand_ins = stand_ins
-        self._asked = AskedOnce()
+        self._apex = apex
+        self._suffixes = suffixes
+        self._asked: AskedOnce[Answer] = AskedOnce()
+        self._found: AskedOnce[Delegation] = AskedOnce()
         self._questions_left = most_questions
         self._servers_at_once = servers_at_once
         self._silent: set[HostPort] = set()
 
-    async def ask(self, name: str, kind: RecordType) -> Answer:
+    def ask(self, name: str, kind: RecordType) -> Awaitable[Answer]:
         """The zone's answer about `name` itself: no CNAME is followed."""
-        return await self._ask_once(name, kind, from_parent=False)
+        return self._ask_once(name, kind, from_parent=False)
 
-    async def ask_parent(self, name: str) -> Answer:
+    def ask_parent(self, name: str) -> Awaitable[Answer]:
         """The delegation of `name`: the NS records that the servers of the zone above have. NO_NAME: they know no such
         name; NO_DATA: it is no zone of its own."""
-        return await self._ask_once(name, "NS", from_parent=True)
+        return self._ask_once(name, "NS", from_parent=True)
 
     async def follow(self, name: str, goals: Collection[str]) -> Chain:
         """Follow CNAMEs from `name`, through whatever zones, to one of `goals`, or to their end."""
         return await follow_chain(self.ask, name, goals)
 
-    async def _ask_once(self, name: str, kind: RecordType, *, from_parent: bool) -> Answer:
+    def _ask_once(self, name: str, kind: RecordType, *, from_parent: bool) -> Awaitable[Answer]:
         ask = partial(self._ask, name, kind, from_parent=from_parent)
-        return await self._asked.ask((name, kind, from_parent), ask)
+        return self._asked.ask((name, kind, from_parent), ask)
 
     def close(self) -> None:
         """End what is still being asked."""
         self._asked.close()
+        self._found.close()
 
     async def _ask(self, name: str, kind: RecordType, *, from_parent: bool) -> Answer:
         now = asyncio.get_running_loop().time()
@@ -90,13 +101,29 @@ class Authoritative:
                     self._ask_server,
                     grace_seconds=_GRACE_SECONDS,
                     at_once=self._servers_at_once,
-                    from_parent=from_parent,
+                    delegation=await self._nearest(name.partition(".")[2] if from_parent else name),
                 )
                 if not found and self._stand_ins:
                     return await self._ask_stand_ins(name, kind)
         except TimeoutError:
             return Answer(Outcome.TIMEOUT)
         return combine([each.answer for each in found])
+
+    async def _nearest(self, name: str) -> Delegation:
+        """Where the search for the zone of `name` begins."""
+        is_within = self._apex is not None and (name == self._apex or name.endswith(f".{self._apex}"))
+        begin = self._apex if is_within and self._apex is not None else name
+        return await self._found.ask(begin, partial(self._find_nearest, begin))
+
+    async def _find_nearest(self, name: str) -> Delegation:
+        now = asyncio.get_running_loop().time()
+        suffixes = self._suffixes if self._apex is not None and self._apex.endswith(f".{name}") else None
+        if suffixes is not None and (known := suffixes.find(name, name, now)) is not None:
+            return known
+        found = await self._authority.find_nearest(name, self._resolve)
+        if suffixes is not None and found.zone == name:
+            suffixes.remember(found, now)
+        return found
 
     async def _ask_stand_ins(self, name: str, kind: RecordType) -> Answer:
         """The first resolver's that has the zone itself, and is sure of it."""

@@ -66,21 +66,18 @@ class Authority:
         grace_seconds: float | None = None,
         most_servers: int = MOST_SERVERS,
         at_once: int = MOST_SERVERS,
-        from_parent: bool = False,
         delegation: Delegation | None = None,
     ) -> list[ServerAnswer]:
         """The answers of the servers of the zone that `name` is in, those that could not be asked included.
 
         `ask` may keep back questions in place of `ask_server`. With `grace_seconds`, servers that take so much longer
         than the first useful reply count as not asked, and only `at_once` servers are asked at first: the next ones
-        when those have no useful reply within that time. `from_parent`: where `name` is the apex of a zone, those of
-        the zone above are asked, which know its delegation. With `delegation`, the search begins there. Empty if no
-        server can be found.
+        when those have no useful reply within that time. With `delegation`, the search begins there: with that of the
+        zone above an apex, the servers are asked that know the delegation of the apex. Empty if no server can be found.
         """
         ask = ask or self.ask_server
         if delegation is None:
-            begin = name.partition(".")[2] if from_parent else name
-            delegation = await self.find_nearest(begin, resolve, most_servers=most_servers)
+            delegation = await self.find_nearest(name, resolve, most_servers=most_servers)
         zone, servers = delegation.zone, delegation.servers
         answers: list[ServerAnswer] = []
         for _ in range(_MOST_REFERRALS):
@@ -100,8 +97,8 @@ class Authority:
         reply = await self._client.ask(server, name, kind, recursion=False, tenant=tenant)
         if isinstance(reply, Outcome):
             return Reply(Answer(reply))
-        if present := reply.read_present(kind):
-            return Reply(present)
+        if answer := reply.read(kind):
+            return Reply(answer)
         message = reply.parse()
         return read_authoritative(message, name, kind) if message else Reply(Answer(Outcome.SERVER_FAILURE))
 

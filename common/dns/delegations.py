@@ -1,4 +1,4 @@
-"""Remembers which servers zones have, for checks that ask the zones' own servers about many records.
+"""Remembers which servers zones have, for tasks that ask zones' own servers about many records.
 
 For questions that a wrong memory cannot harm: a record that the remembered servers do not have is asked for again, of
 the servers that a resolver names then. A delegation is kept for its TTL and no longer than the check interval, so a

@@ -26,9 +26,9 @@ class DirectReply:
     message: bytes
     query: bytes
 
-    def read_present(self, kind: RecordType) -> Answer | None:
-        """As `wire.read_present`."""
-        return wire.read_present(self.message, self.query, kind)
+    def read(self, kind: RecordType) -> Answer | None:
+        """As `wire.read_reply`."""
+        return wire.read_reply(self.message, self.query, kind)
 
     def parse(self) -> dns.message.Message | None:
         """None for what is no DNS message."""

@@ -22,6 +22,7 @@ from common.dns.asked_once import AskedOnce
 from common.dns.authoritative import Authoritative
 from common.dns.authority import DNS_PORT, Authority
 from common.dns.channels import open_channel, outcome_of, read_result
+from common.dns.delegations import Delegations
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
 from common.errors import AddressRefused, OperatorError
 from common.records import RecordType
@@ -33,11 +34,14 @@ SYSTEM_RESOLV_CONF = Path("/etc/resolv.conf")
 
 _SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
 _MAX_SYSTEM_SERVERS = 3  # as the C library's MAXNS
+_SUFFIX_SECONDS = 300.0
+_MOST_SUFFIXES = 2000
 _ZONE_SERVERS_AT_ONCE = 2  # where many names are asked about: one more than needed, to see that they differ
 
 
 class Resolver:
-    """Where to ask. One a process; it holds no answer, and sockets only while zones' own servers are asked.
+    """Where to ask. One a process; it holds no answer but the servers of public suffixes, for minutes, and sockets only
+    while zones' own servers are asked.
 
     At most `MOST_PASSES` are open at once; the next wait.
 
@@ -61,6 +65,7 @@ class Resolver:
         self._servers = tuple(servers)
         self._resolv_conf = resolv_conf
         self._authority = Authority(policy, port=authority_port)
+        self._suffixes = Delegations(longest_seconds=_SUFFIX_SECONDS, most_zones=_MOST_SUFFIXES)
         self._room = asyncio.Semaphore(MOST_PASSES)
 
     @contextlib.asynccontextmanager
@@ -70,7 +75,7 @@ class Resolver:
         async with self._room, contextlib.AsyncExitStack() as channels:
             opened = [open_channel(server) for server in servers]
             entered = [await channels.enter_async_context(channel) for channel in opened if channel is not None]
-            with contextlib.closing(Pass(entered, self._authority, servers, tenant)) as questions:
+            with contextlib.closing(Pass(entered, self._authority, servers, tenant, self._suffixes)) as questions:
                 yield questions
 
 
@@ -86,12 +91,14 @@ class Pass:
         authority: Authority,
         servers: Sequence[HostPort] = (),
         tenant: str = "",
+        suffixes: Delegations | None = None,
     ) -> None:
         self._channels = channels  # in the order to ask
         self._authority = authority
         self._servers = servers
         self._tenant = tenant
-        self._asked = AskedOnce()
+        self._suffixes = suffixes
+        self._asked: AskedOnce[Answer] = AskedOnce()
         self._ends_at = asyncio.get_running_loop().time() + PASS_SECONDS
         self.authoritative = Authoritative(authority, self._resolve, ends_at=self._ends_at, tenant=tenant)
         self._opened = [self.authoritative]
@@ -102,9 +109,10 @@ class Pass:
         for opened in self._opened:
             opened.close()
 
-    def zone_questions(self, most_questions: int) -> Authoritative:
-        """As `authoritative`, for a task that asks zones' own servers about many names. Where no server of a zone can
-        be found, the resolvers themselves may stand in (`common.dns.authoritative`)."""
+    def zone_questions(self, most_questions: int, apex: str | None = None) -> Authoritative:
+        """As `authoritative`, for a task that asks zones' own servers about many names; with `apex`, about the zone of
+        that apex. Where no server of a zone can be found, the resolvers themselves may stand in
+        (`common.dns.authoritative`)."""
         opened = Authoritative(
             self._authority,
             self._resolve,
@@ -113,6 +121,8 @@ class Pass:
             most_questions=most_questions,
             servers_at_once=_ZONE_SERVERS_AT_ONCE,
             stand_ins=self._servers,
+            apex=apex,
+            suffixes=self._suffixes,
         )
         self._opened.append(opened)
         return opened

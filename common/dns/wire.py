@@ -1,22 +1,28 @@
 """DNS messages of one plain question and its reply (RFC 1035 §4). Pure.
 
-dnspython reads and writes any message, at ten times the cost. This module reads only the reply that a zone's own server
-gives about a record that is there, and returns None for every other: `common.dns.replies` then reads it by dnspython.
+dnspython reads and writes any message, at ten times the cost. This module reads only the usual replies of a zone's own
+server, and those of its parent about its delegation, and returns None for every other: `common.dns.replies` then reads
+it by dnspython. Both read by the rules of that module.
 
 Rules
     a reply belongs to a query only with the same id and the same question, in any case of letters (RFC 5452 §9.1,
         RFC 4343); servers that refuse may leave the question out
-    an answer counts only if it is authoritative, whole and without an error, all of its records have the name and the
-        type of the question, and the message ends where its last record ends
+    a reply is read only if it is whole, and the message ends where its last record ends
+    records count only if they are authoritative and without an error, and all of the answer section have the name and
+        the type of the question
+    absence counts only if it is authoritative: with the SOA record of a zone that the name is in (RFC 2308 §3), or with
+        a CNAME record of the name
+    without authority, only the NS records of the name itself are read: its delegation
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address
 from types import MappingProxyType
+from typing import NamedTuple
 
 import dns.name
 import dns.rcode
@@ -32,6 +38,7 @@ _RECORD = struct.Struct("!HHIH")  # type, class, TTL, length; after the name
 _RESPONSE, _OPCODE, _AUTHORITATIVE, _TRUNCATED, _RECURSION, _RCODE = 0x8000, 0x7800, 0x0400, 0x0200, 0x0100, 0x000F
 _INTERNET = 1
 _OPT = 41
+_SOA_NUMBERS = struct.Struct("!IIIII")  # serial, refresh, retry, expire, minimum; after two names
 _EDNS = b"\0" + _RECORD.pack(_OPT, PAYLOAD_BYTES, 0, 0)  # RFC 6891 §6.1.2
 _POINTER = 0xC0
 _QUESTION_POINTER = 0xC000 | _HEAD.size
@@ -42,6 +49,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_*-]{1,63}(?:\.[A-Za-z0-9_*-]{1,63})*\.?")
 _WITHOUT_QUESTION = (dns.rcode.FORMERR, dns.rcode.SERVFAIL, dns.rcode.NOTIMP, dns.rcode.REFUSED)
 
 _TYPES: Mapping[str, int] = MappingProxyType({kind: int(dns.rdatatype.from_text(kind)) for kind in RECORD_TYPES})
+_CNAME, _SOA = _TYPES["CNAME"], _TYPES["SOA"]
 
 
 class _Unread(Exception):
@@ -76,38 +84,86 @@ def lacks_edns(message: bytes) -> bool:
     return _HEAD.unpack_from(message)[1] & _RCODE in (dns.rcode.FORMERR, dns.rcode.NOTIMP)
 
 
-def read_present(message: bytes, query: bytes, kind: RecordType) -> Answer | None:
-    """The records of a reply (`is_reply`) by the rules above; None for any other reply. `ttl_seconds` is their largest
-    TTL."""
+def read_reply(message: bytes, query: bytes, kind: RecordType) -> Answer | None:
+    """What a reply (`is_reply`) answers, by the rules above; None for a reply that this module does not read.
+    `ttl_seconds` is the largest TTL of the records."""
     try:
-        return _read_present(message, _question(query), kind)
+        return _read_reply(message, _question(query), kind)
     except (_Unread, struct.error, IndexError):
         return None
 
 
-def _read_present(message: bytes, question: bytes, kind: RecordType) -> Answer | None:
-    _, flags, questions, answers, *others = _HEAD.unpack_from(message)
-    if not flags & _AUTHORITATIVE or flags & (_TRUNCATED | _RCODE) or questions != 1 or not answers:
+class _Found(NamedTuple):
+    """A record of a reply, unread. `begins`: where its name does; `position`: where its data does."""
+
+    begins: int
+    type: int
+    ttl_seconds: int
+    position: int
+    size: int
+
+
+def _read_reply(message: bytes, question: bytes, kind: RecordType) -> Answer | None:
+    _, flags, questions, *_ = _HEAD.unpack_from(message)
+    rcode = flags & _RCODE
+    if flags & _TRUNCATED or questions != 1 or rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return None
-    own_name, values, ttl_seconds = question[:-4].lower(), [], 0
-    position = _HEAD.size + len(question)
-    for number in range(answers + sum(others)):
-        begins = position
-        position = _after_name(message, position)
+    answers, authorities = _sections(message, _HEAD.size + len(question))
+    own_name = question[:-4].lower()
+    if not flags & _AUTHORITATIVE:
+        is_delegation = kind == "NS" and not rcode and not answers
+        return _records(message, own_name, kind, authorities) if is_delegation else None
+    if not answers:
+        if any(each.type == _SOA and _is_above(message, each, own_name) for each in authorities):
+            return Answer(Outcome.NO_NAME if rcode else Outcome.NO_DATA)
+        return None
+    if answers[0].type == _CNAME and kind != "CNAME" and _has_name(message, answers[0].begins, own_name):
+        is_followed = any(each.type == _TYPES[kind] and _has_name(message, each.begins, own_name) for each in answers)
+        return None if is_followed else Answer(Outcome.NO_DATA)
+    return None if rcode else _records(message, own_name, kind, answers)
+
+
+def _sections(message: bytes, position: int) -> tuple[list[_Found], list[_Found]]:
+    """The answer and the authority section, all of class IN. Raises: `_Unread`."""
+    _, _, _, answers, authorities, additionals = _HEAD.unpack_from(message)
+    found: list[_Found] = []
+    for number in range(answers + authorities + additionals):
+        begins, position = position, _after_name(message, position)
         record_type, record_class, ttl, size = _RECORD.unpack_from(message, position)
         position += _RECORD.size
-        if number < answers:
-            is_own = _is_pointer_to_question(message, begins) or message[begins:][: len(own_name)].lower() == own_name
-            if not is_own or record_type != _TYPES[kind] or record_class != _INTERNET or ttl > LARGEST_TTL:
-                return None
-            values.append(_value(message, position, size, kind))
-            ttl_seconds = max(ttl_seconds, ttl)
+        if number < answers + authorities:
+            if record_class != _INTERNET or ttl > LARGEST_TTL:
+                raise _Unread
+            found.append(_Found(begins, record_type, ttl, position, size))
         elif record_type == _OPT and ttl >> 24:  # the upper bits of an error code (RFC 6891 §6.1.3)
-            return None
+            raise _Unread
         position += size
     if position != len(message):
+        raise _Unread
+    return found[:answers], found[answers:]
+
+
+def _records(message: bytes, own_name: bytes, kind: RecordType, found: Sequence[_Found]) -> Answer | None:
+    if not found or any(each.type != _TYPES[kind] or not _has_name(message, each.begins, own_name) for each in found):
         return None
-    return Answer(Outcome.RECORDS, tuple(dict.fromkeys(values)), ttl_seconds=ttl_seconds)
+    values = dict.fromkeys(_value(message, each.position, each.size, kind) for each in found)
+    return Answer(Outcome.RECORDS, tuple(values), ttl_seconds=max(each.ttl_seconds for each in found))
+
+
+def _has_name(message: bytes, position: int, own_name: bytes) -> bool:
+    is_pointer = message[position : position + 2] == _QUESTION_POINTER.to_bytes(2)
+    return is_pointer or message[position:][: len(own_name)].lower() == own_name
+
+
+def _is_above(message: bytes, soa: _Found, own_name: bytes) -> bool:
+    """Whether the zone of an SOA record has the name, itself or below. Raises: `_Unread`."""
+    _value(message, soa.position, soa.size, "SOA")
+    zone = _read_name(message, soa.begins, _after_name(message, soa.begins)).encode().split(b".")
+    labels, position = [], 0
+    while size := own_name[position]:
+        labels.append(own_name[position + 1 : position + 1 + size])
+        position += 1 + size
+    return labels[-len(zone) :] == zone
 
 
 def _question(query: bytes) -> bytes:
@@ -120,10 +176,6 @@ def _encode_name(name: str) -> bytes:
         return dns.name.from_text(name).to_wire() or b""
     labels = name.removesuffix(".").encode().split(b".")
     return b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
-
-
-def _is_pointer_to_question(message: bytes, position: int) -> bool:
-    return message[position : position + 2] == _QUESTION_POINTER.to_bytes(2)
 
 
 def _after_name(message: bytes, position: int) -> int:
@@ -147,9 +199,19 @@ def _value(message: bytes, position: int, size: int, kind: RecordType) -> str:
         return text_of(_joined_texts(data))
     if kind in ("CNAME", "NS", "PTR"):
         return _read_name(message, position, position + size)
+    if kind == "SOA" and size > _SOA_NUMBERS.size:
+        return _start_of_authority(message, position, position + size)
     if kind == "MX" and size > 2:
         return f"{int.from_bytes(data[:2])} {_read_name(message, position + 2, position + size)}"
     raise _Unread
+
+
+def _start_of_authority(message: bytes, position: int, end: int) -> str:
+    after_primary = _after_name(message, position)
+    names_end = end - _SOA_NUMBERS.size
+    names = _read_name(message, position, after_primary), _read_name(message, after_primary, names_end)
+    _serial, *times = _SOA_NUMBERS.unpack_from(message, names_end)
+    return " ".join((*names, *map(str, times)))
 
 
 def _joined_texts(data: bytes) -> bytes:

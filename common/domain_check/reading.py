@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from common.dns import Answer, Chain, Outcome, Pass
@@ -41,7 +41,7 @@ async def read_zone(
 ) -> ZoneView:
     """`requested`: the hosts of these records, at most `MOST_RECORDS`, are read as `find_conflicts` needs them.
     `certificate_hosts`: absolute names whose CAA records are read too, up to the apex."""
-    zone = questions.zone_questions(_MOST_QUESTIONS)
+    zone = questions.zone_questions(_MOST_QUESTIONS, apex)
     if not requested and not certificate_hosts:
         return ZoneView(apex, *await _read_servers(zone, apex))
     types = types_to_ask(requested, apex, certificate_hosts)
@@ -114,9 +114,9 @@ def _absence(found: Mapping[RecordType, Answer], is_apex: bool) -> Answer | None
     return Answer(Outcome.NO_NAME) if own and set(own) == {Outcome.NO_NAME} else None
 
 
-async def _ask(zone: Authoritative, apex: str, name: str, kind: RecordType) -> Answer:
+def _ask(zone: Authoritative, apex: str, name: str, kind: RecordType) -> Awaitable[Answer]:
     """The NS records of a name below the apex are its delegation, which the zone above knows."""
-    return await (zone.ask_parent(name) if kind == "NS" and name != apex else zone.ask(name, kind))
+    return zone.ask_parent(name) if kind == "NS" and name != apex else zone.ask(name, kind)
 
 
 def _has_cut(found: Mapping[RecordType, Answer]) -> bool:

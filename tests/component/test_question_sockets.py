@@ -68,7 +68,7 @@ async def serving(forge: Forge = no_forgery, waits_for: int = 1) -> AsyncIterato
 async def ask(client: DirectClient, server: HostPort, name: str = "www.test") -> tuple[str, ...]:
     reply = await client.ask(server, name, "A", recursion=False)
     assert isinstance(reply, DirectReply)
-    present = reply.read_present("A")
+    present = reply.read("A")
     assert present is not None
     return present.values
 

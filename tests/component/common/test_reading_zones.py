@@ -245,3 +245,21 @@ async def test_a_resolver_that_stands_in_may_rotate_the_records_of_a_set() -> No
     ):
         answer = await questions.zone_questions(100).ask(f"many.{APEX}", "A")
     assert (answer.outcome, set(answer.values)) == (Outcome.RECORDS, addresses)
+
+
+async def test_servers_are_looked_for_once_and_those_of_the_zone_above_are_remembered(world: World) -> None:
+    hosts = [record("A", host, "192.0.2.7") for host in ("own", "new", "www")]
+    server = HostPort(world.cache.host, world.cache.port)
+    resolver = Resolver([server], LOOPBACK, authority_port=world.parent.address.port)
+
+    async def asked() -> set[tuple[str, str]]:
+        world.cache.zone.questions.clear()
+        async with resolver.open_pass() as questions:
+            view = await read_zone(questions, APEX, hosts)
+        assert unknown_outcome(view) is None
+        assert view.host(f"own.{APEX}").values("A") == ("192.0.2.5",)
+        return {(each.name, each.type) for each in world.cache.zone.questions}
+
+    own = {("ns1.shop.test", "A"), (APEX, "NS")}
+    assert await asked() == own | {("ns.test", "A"), ("test", "NS")}
+    assert await asked() == own
