@@ -6,19 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from bench.lab.domain_connect import NAME, DomainConnectProvider
 from bench.lab.knot import find_knot
-from bench.lab.partner import PartnerSite
 from bench.lab.ports import free_ports
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.conftest import fresh_database
-from tests.integration.api.connecting import APEX, World
+from tests.integration.api.connecting import APEX
 from tests.integration.api.domain_connecting import connected, serve_provider
+from tests.sdk.partner_page import PartnerPage, partner_page
 from tests.sdk.scripted_api import shows
 
 pytestmark = [
@@ -28,73 +27,26 @@ pytestmark = [
 ]
 
 SHOP = f"shop.{APEX}"
-SPF = "v=spf1 include:partner.test -all"
-CONFIG: dict[str, Any] = {
-    "applicationName": "Acme Shops",
-    "power": True,
-    "dnsRecords": [
-        {
-            "type": "CNAME",
-            "host": "{SUBDOMAIN}",
-            "value": "{CNAME_TARGET}",
-            "ttl": 300,
-            "applicationUrl": "https://app.example.com/shop",
-        },
-        {"type": "TXT", "host": "@", "value": SPF, "ttl": 300},
-    ],
-}
-_LIVE_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    world: World
+    on: PartnerPage
     provider: DomainConnectProvider
-    page: Page
 
 
 @asynccontextmanager
-async def partner_page(chromium: Browser, server_dsn: str, state_dir: Path) -> AsyncIterator[Stage]:
-    """The partner's page with the SDK, over zones in which the customer's name is in use."""
+async def open_stage(chromium: Browser, server_dsn: str, state_dir: Path) -> AsyncIterator[Stage]:
+    """The modal is open on the partner's page, over a zone in which the customer's name is in use."""
     api, probe_port = free_ports(2)
     async with (
         fresh_database(server_dsn) as dsn,
         serve_provider() as (knot, provider),
         connected(dsn, state_dir, probe_port, knot, API_LISTEN=f"127.0.0.1:{api}") as world,
-        PartnerSite.serve() as site,
+        partner_page(chromium, world) as on,
     ):
-        known = {
-            "api": world.service.url,
-            "applicationId": world.partner.id,
-            "clientSecret": world.partner.secret,
-            "origin": "https://app.example.com",
-            "dns": str(knot.address),
-            "key": "unused:unused",
-        }
-        async with world.service.session.put(f"{site.url}/settings", json=known) as answer:
-            assert answer.status == 204
-        context = await chromium.new_context()
-        page = await context.new_page()
-        page.set_default_timeout(_LIVE_MS)
-        await page.goto(site.url)
-        await page.evaluate(
-            """config => {
-                window.events = [];
-                for (const name of ["onFrontageStepChange", "onSuccess", "onFrontageClose"]) {
-                    window.addEventListener(name, ({ detail }) => events.push([name, detail]));
-                }
-                frontage.connectDomain({
-                    ...config,
-                    applicationId: document.body.dataset.application,
-                    getToken: async () => (await (await fetch("/token", { method: "POST" })).json()).token,
-                });
-            }""",
-            CONFIG,
-        )
-        try:
-            yield Stage(world, provider, page)
-        finally:
-            await context.close()
+        await on.connect()
+        yield Stage(on, provider)
 
 
 async def choose_domain_connect(page: Page) -> None:
@@ -124,16 +76,11 @@ async def decide(window: Page, decision: str) -> None:
         await window.get_by_role("button", name=decision, exact=True).click(no_wait_after=True)
 
 
-async def events(page: Page, name: str) -> list[Any]:
-    found: list[Any] = await page.evaluate("name => events.filter(([each]) => each === name).map(([, it]) => it)", name)
-    return found
-
-
 async def test_a_name_in_use_is_connected_with_a_merge_and_says_how_to_undo(
     chromium: Browser, server_dsn: str, tmp_path: Path
 ) -> None:
-    async with partner_page(chromium, server_dsn, tmp_path) as stage:
-        page = stage.page
+    async with open_stage(chromium, server_dsn, tmp_path) as stage:
+        on, page = stage.on, stage.on.page
         await choose_domain_connect(page)
         await screenshot(page, "domain-connect-agree")
         await expect(page.get_by_text(f"Later, only {NAME} can take these changes back")).to_be_visible()
@@ -150,12 +97,12 @@ async def test_a_name_in_use_is_connected_with_a_merge_and_says_how_to_undo(
         await decide(window, "Connect")
         await shows(page, "done")
         await screenshot(page, "domain-connect-done")
-        assert await stage.world.values(SHOP, "CNAME") == ["target-1.partner.test."]
-        assert await stage.world.values(APEX, "TXT") == ['"v=spf1 include:mail.test include:partner.test -all"']
-        [success] = await events(page, "onSuccess")
+        assert await on.world.values(SHOP, "CNAME") == ["target-1.partner.test."]
+        assert await on.world.values(APEX, "TXT") == ['"v=spf1 include:mail.test include:partner.test -all"']
+        [success] = await on.events("onSuccess")
         assert (success["domain"], success["setupType"]) == (SHOP, "automatic")
         assert success["jobId"].startswith("job_")
-        steps = [each["step"] for each in await events(page, "onFrontageStepChange")]
+        steps = [each["step"] for each in await on.events("onFrontageStepChange")]
         assert steps.index("credentials") < steps.index("login") < steps.index("done")
 
         await page.get_by_role("button", name="Undo the changes").click()
@@ -169,13 +116,13 @@ async def test_a_name_in_use_is_connected_with_a_merge_and_says_how_to_undo(
         assert await axe(page) == []
         await page.get_by_role("button", name="Back").last.click()
         await page.get_by_role("button", name="Done").click()
-        [closed] = await events(page, "onFrontageClose")
+        [closed] = await on.events("onFrontageClose")
         assert (closed["lastStatus"], closed["setupType"]) == ("FINISHED_SUCCESSFULLY", "automatic")
 
 
 async def test_declining_says_so_and_leaves_the_choice(chromium: Browser, server_dsn: str, tmp_path: Path) -> None:
-    async with partner_page(chromium, server_dsn, tmp_path) as stage:
-        page = stage.page
+    async with open_stage(chromium, server_dsn, tmp_path) as stage:
+        on, page = stage.on, stage.on.page
         await choose_domain_connect(page)
         window = await go_to_provider(page)
         await decide(window, "Cancel")
@@ -183,9 +130,9 @@ async def test_declining_says_so_and_leaves_the_choice(chromium: Browser, server
         await expect(page.get_by_text("user_cancel: <b>not now</b>")).to_be_visible()
         await screenshot(page, "domain-connect-declined")
         assert await axe(page) == []
-        assert await stage.world.values(SHOP, "A") == ["192.0.2.1"]
+        assert await on.world.values(SHOP, "A") == ["192.0.2.1"]
         await page.get_by_role("button", name="Choose another way").click()
         await shows(page, "conflicts")
         await page.get_by_role("button", name="Close").first.click()
-        [closed] = await events(page, "onFrontageClose")
+        [closed] = await on.events("onFrontageClose")
         assert (closed["lastStatus"], closed["success"]) == ("EXISTING_RECORDS", False)

@@ -12,6 +12,7 @@ from typing import Any
 
 import dns.asyncquery
 import dns.message
+import dns.rdatatype
 
 from common.addresses import own_policy
 from common.claims import Runner
@@ -98,8 +99,12 @@ class World:
         """As the zone has them."""
         query = dns.message.make_query(name, kind)
         reply = await dns.asyncquery.udp(query, self.name_server.host, port=self.name_server.port, timeout=5)
+        of_type = dns.rdatatype.from_text(kind)
         return sorted(
-            rdata.to_text() for rrset in reply.answer for rdata in rrset if rrset.name.to_text() == f"{name}."
+            rdata.to_text()
+            for rrset in reply.answer
+            for rdata in rrset
+            if rrset.name.to_text() == f"{name}." and rrset.rdtype == of_type
         )
 
     async def events(self) -> list[dict[str, Any]]:
