@@ -30,7 +30,8 @@ class ConnectHandlers:
         return _answer(await self._service.create(request[ACCESS], body), 201)
 
     async def get(self, request: web.Request) -> web.Response:
-        return _answer(await self._find(request))
+        flow = await self._find(request)
+        return answers.respond(connect.flow(flow, await self._service.certificates(flow)))
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
         flow = await self._find(request)

@@ -11,6 +11,7 @@ from api.schemas.bodies import Strict
 from common.connect import flow_events
 from common.connect.states import State
 from common.db.connect_flows import Flow
+from common.db.domains import CertificateState
 from common.db.shares import Share
 
 Way = Literal["domain_connect", "provider_api", "dynamic_update", "manual"]
@@ -78,8 +79,8 @@ class FlowShareBody(Strict):
     expires_in_days: Annotated[int, Field(ge=1, le=365)] | None = Field(None, alias="expiresInDays")
 
 
-def flow(of: Flow) -> dict[str, Any]:
-    """A flow, whole: what it shows is the same in every answer and event."""
+def flow(of: Flow, certificates: Mapping[str, CertificateState] | None = None) -> dict[str, Any]:
+    """A flow, whole: what it shows is the same in every answer and event, but for `certificates`, of enrolled names."""
     looked = of.looked or {}
     return {
         "id": of.id,
@@ -104,7 +105,7 @@ def flow(of: Flow) -> dict[str, Any]:
         "written": _written(of),
         "handover": _handover(of),
         "propagation": _propagation(of),
-        "enrolments": of.enrolments,
+        "enrolments": [_enrolment(each, certificates or {}) for each in of.enrolments],
         "error": of.error,
     }
 
@@ -134,6 +135,11 @@ def _handover(of: Flow) -> dict[str, Any] | None:
     if of.handover is None or "url" not in of.handover:
         return None
     return {name: of.handover.get(name) for name in ("url", "returned", "error", "description")}
+
+
+def _enrolment(enrolment: Mapping[str, Any], certificates: Mapping[str, CertificateState]) -> dict[str, Any]:
+    is_served = enrolment["product"] != "monitor" and enrolment["name"] in certificates
+    return dict(enrolment) | ({"certificate": certificates[enrolment["name"]]} if is_served else {})
 
 
 def _propagation(of: Flow) -> dict[str, Any] | None:

@@ -124,6 +124,17 @@ export function stepBefore(step, flow) {
   }
 }
 
+/** Enrolments of a finished flow that are served over HTTPS, each once by name. @param {Flow | null} flow @returns {any[]} */
+export function servedNames(flow) {
+  const served = /** @type {any[]} */ (flow?.enrolments ?? []).filter(({ product, status }) => product !== "monitor" && status === "success");
+  return served.filter(({ name }, number) => served.findIndex((other) => other.name === name) === number);
+}
+
+/** Whether a finished flow still waits for a certificate. @param {Flow} flow */
+export function lacksCertificate(flow) {
+  return flow.state === "finished" && servedNames(flow).some(({ certificate }) => certificate !== "live");
+}
+
 /** What the plan does, without what stays as it is. @param {Flow} flow @returns {any[]} */
 export function changesOf(flow) {
   return (flow.plan?.changes ?? []).filter((/** @type {any} */ change) => change.action !== "keep");
@@ -134,10 +145,10 @@ export function changesExisting(flow) {
   return changesOf(flow).some((change) => change.action !== "add");
 }
 
-/** @param {Flow | null} flow @returns {string | null} */
+/** None where nothing is known of the provider but name servers in the domain itself. @param {Flow | null} flow @returns {string | null} */
 export function providerName(flow) {
   const { id, name } = flow?.provider ?? {};
-  return id === "" && name === "Unknown" ? null : (name ?? null);
+  return (id === "" && name === "Unknown") || name === flow?.domain ? null : (name ?? null);
 }
 
 /**

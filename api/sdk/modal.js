@@ -12,7 +12,7 @@ import { reconnectPause } from "./client.js";
 import { Dialog } from "./dialog.js";
 import { forApi } from "./configuration.js";
 import { FrontageError } from "./errors.js";
-import { canUndo, canUndoAtProvider, hasEnded, providerName, stepBefore, stepOf, STEPS } from "./flow.js";
+import { canUndo, canUndoAtProvider, hasEnded, lacksCertificate, providerName, stepBefore, stepOf, STEPS } from "./flow.js";
 import { rememberFlow, rememberedFlow } from "./memory.js";
 import { domainStep } from "./steps/domain.js";
 import { checkingStep, uncheckedStep } from "./steps/checking.js";
@@ -53,6 +53,7 @@ const VIEWS = {
 
 /** Steps that stay in view when the flow moves on behind them. */
 const LASTING = ["review", "undo", "share"];
+const MOST_TOKEN_FAILURES = 3;
 
 export class Modal {
   /** @type {Flow | null} */
@@ -279,13 +280,25 @@ export class Modal {
         if (signal.aborted) {
           return;
         }
-        if (error instanceof FrontageError && !["unreachable", "too_many_requests"].includes(error.code) && (error.status ?? 0) < 500) {
+        if (isLasting(error, failures)) {
           this.#fail(error, () => this.#resume());
           return;
         }
         this.#setOffline(true);
         await reconnectPause(failures++, signal);
       }
+    }
+    await this.#awaitCertificates(signal);
+  }
+
+  /** Records are live before HTTPS is: look until every certificate is there. @param {AbortSignal} signal */
+  async #awaitCertificates(signal) {
+    for (let looks = 0; this.flow && lacksCertificate(this.flow) && !signal.aborted; looks++) {
+      const flow = await this.client.get(`/connect/flows/${this.flow.id}`).catch(() => null);
+      if (flow !== null && !signal.aborted) {
+        this.#take(flow, false);
+      }
+      await reconnectPause(looks, signal);
     }
   }
 
@@ -351,7 +364,8 @@ export class Modal {
     const content = VIEWS[step](this);
     this.#update = content.update;
     const canGoBack = LASTING.includes(step) || (step === "error" && this.flow !== null) || stepBefore(step, this.flow) !== null;
-    this.dialog.show(content, { stage: STEPS[step].stage, canGoBack });
+    const stage = STEPS[step === "error" ? stepOf(this.flow) : step].stage;
+    this.dialog.show(content, { stage, canGoBack });
     if (this.dialog.element.dataset.step !== step) {
       this.dialog.element.dataset.step = step;
       this.#emit("onFrontageStepChange", { step, domain: this.#outcome().domain, provider: this.#outcome().provider });
@@ -396,4 +410,18 @@ export class Modal {
     }
     globalThis.dispatchEvent(new CustomEvent(name, { detail }));
   }
+}
+
+/**
+ * Whether following a flow ends with this error. Others pass by themselves: a bad network, an API or a partner's server
+ * that restarts. A partner's page that cannot renew its token `MOST_TOKEN_FAILURES` times in a row cannot at all.
+ *
+ * @param {unknown} error
+ * @param {number} failures  in a row, before this one
+ */
+function isLasting(error, failures) {
+  if (!(error instanceof FrontageError) || ["unreachable", "too_many_requests"].includes(error.code)) {
+    return false;
+  }
+  return error.code === "get_token_failed" ? failures + 1 >= MOST_TOKEN_FAILURES : (error.status ?? 0) < 500;
 }

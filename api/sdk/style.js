@@ -51,10 +51,10 @@ dialog::backdrop { background: light-dark(#0f1422a6, #05070cb8); animation: fade
 .brand { display: flex; justify-content: center; align-items: center; gap: 8px; min-inline-size: 0; color: var(--soft); font-size: .875em; font-weight: 550; }
 .brand span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .brand img { max-block-size: 28px; max-inline-size: 180px; display: block; }
-.progress { display: flex; gap: 6px; margin: 10px 24px 0; flex: none; }
+.progress { display: flex; gap: 6px; margin: 10px 24px 8px; flex: none; }
 .progress span { flex: 1; block-size: 4px; border-radius: 2px; background: var(--line); }
 .progress span.done { background: var(--accent); }
-.content { flex: 1 1 auto; overflow: auto; overscroll-behavior: contain; padding: 22px 32px 24px; scrollbar-width: thin; }
+.content { flex: 1 1 auto; overflow: auto; overscroll-behavior: contain; padding: 14px 32px 24px; scrollbar-width: thin; }
 .footer { display: flex; flex-wrap: wrap; gap: 10px; align-items: center; justify-content: flex-end; padding: 14px 32px; border-block-start: 1px solid var(--line); flex: none; }
 .footer:empty { display: none; }
 .footer .plain { margin-inline-end: auto; margin-inline-start: -12px; }
@@ -156,6 +156,7 @@ a.button { text-decoration: none; color: inherit; }
 a.button.primary { color: var(--on-accent); }
 .copy-link { inline-size: 100%; }
 del { text-decoration: inherit; }
+ins { padding: 1px 3px; border-radius: 4px; background: var(--good-field); color: var(--good); text-decoration: none; font-weight: 600; }
 .seal { display: grid; place-items: center; inline-size: 56px; block-size: 56px; margin: 4px 0 16px; border-radius: 50%; background: var(--good-field); color: var(--good); }
 .seal .icon { inline-size: 28px; block-size: 28px; stroke-width: 2.2; }
 .aside { position: fixed; inset-block-start: 0; opacity: 0; inline-size: 1px; block-size: 1px; }
@@ -166,7 +167,7 @@ details { margin: 16px 0 0; }
 summary { cursor: pointer; font-weight: 550; min-block-size: 28px; }
 @media (max-width: 480px) {
   dialog { inline-size: 100vw; block-size: 100dvh; max-block-size: none; max-inline-size: 100vw; margin: 0; border-radius: 0; }
-  .content { padding: 18px 20px 20px; }
+  .content { padding: 10px 20px 20px; }
   .footer { padding: 12px 20px max(12px, env(safe-area-inset-bottom)); }
   .progress, .offline { margin-inline: 20px; }
   .footer .button:not(.plain) { flex: 1 1 auto; }

@@ -51,9 +51,10 @@ from common.connect.states import Move, NotPossible, State, after
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_api import ProviderApis
-from common.db import connect_flows, domain_connect_keys
+from common.db import connect_flows, domain_connect_keys, domains
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
+from common.db.domains import CertificateState
 from common.db.pool import Database
 from common.errors import FenceLost
 from common.secrets import Keyring
@@ -121,6 +122,14 @@ class ConnectService:
         if flow is None:
             raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
         return flow
+
+    async def certificates(self, flow: Flow) -> dict[str, CertificateState]:
+        """Of the names that the flow has enrolled."""
+        names = [each["name"] for each in flow.enrolments if each["product"] != "monitor"]
+        if not names:
+            return {}
+        async with self.database.connection() as connection:
+            return await domains.certificate_states(connection, names, flow.application_id)
 
     async def choose(self, flow: Flow, access: Access, body: DomainBody) -> Flow:
         """Raises: `Refused`."""

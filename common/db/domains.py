@@ -308,6 +308,19 @@ async def has(connection: Connection[Record], domain: str, product: Product, app
     )
 
 
+async def certificate_states(
+    connection: Connection[Record], names: Collection[str], application_id: str
+) -> dict[str, CertificateState]:
+    """Of those names that the application has enrolled."""
+    rows = await connection.fetch(
+        f"select distinct d.domain, {_CERTIFICATE} as state from domains d"
+        " where d.domain = any($1) and d.application_id = $2",
+        list(names),
+        application_id,
+    )
+    return {row["domain"]: row["state"] for row in rows}
+
+
 async def remove(connection: Connection[Record], domain: str, product: Product, application_id: str) -> bool:
     """Take the product from the domain; once nothing is left of it, release its certificate, and remember its holder.
 

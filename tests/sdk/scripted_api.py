@@ -176,7 +176,7 @@ class ScriptedApi:
             return
         body = json.loads(request.post_data) if request.post_data else None
         self.requests.append((request.method, path, await request.all_headers(), body))
-        if path.endswith("/events"):
+        if path.endswith("/events") and "events" not in self.on:
             data = f"event: flow\nid: {self.flow['version']}\ndata: {json.dumps(self.flow)}\n\n"
             await route.fulfill(body=data, content_type="text/event-stream", headers=cors)
             return

@@ -158,6 +158,56 @@ async def test_a_token_that_expires_is_replaced_by_get_token(chromium: Browser) 
     assert await page.evaluate("window.asked") == 1
 
 
+async def test_get_token_that_fails_or_hangs_is_a_clear_error_and_is_asked_again(chromium: Browser) -> None:
+    api = ScriptedApi()
+    page = await open_page(await chromium.new_context(), api)
+    await page.clock.install()
+    fresh = jwt(expires_in_seconds=3600, name="fresh")
+    config = {key: value for key, value in CONFIG.items() if key != "token"}
+    for failing, message in (
+        ("throw new Error('no network')", "getToken: no network"),
+        ("return 7", "getToken: it must return a token, as text"),
+        ("return new Promise(() => {})", "getToken: no answer in time"),
+    ):
+        callbacks = f"{{getToken: async () => {{ if (!window.mended) {{ {failing} }} return '{fresh}' }}}}"
+        await connect(page, config | {"prefilledDomain": "shop.customer.example"}, callbacks)
+        await page.clock.run_for(31_000)
+        await shows(page, "error")
+        await expect(page.get_by_role("alert").filter(has_text="Your session has ended")).to_be_visible()
+        await page.get_by_role("button", name="Close").first.click()
+        closed: Any = await (await page.wait_for_function("window.outcome")).json_value()
+        assert closed["error"] == {"code": "get_token_failed", "message": message}
+    assert api.requests == []
+    await connect(page, config | {"prefilledDomain": "shop.customer.example"}, callbacks)
+    await page.clock.run_for(31_000)
+    await shows(page, "error")
+    await page.evaluate("window.mended = true")
+    await page.get_by_role("button", name="Try again").click()
+    await shows(page, "checking")
+    assert set(api.tokens()) == {f"Bearer {fresh}"}
+
+
+async def test_a_token_that_cannot_be_renewed_for_a_moment_does_not_end_what_is_followed(chromium: Browser) -> None:
+    """As on a network that is lost while the token expires: the partner's server cannot be reached either."""
+    api = ScriptedApi()
+    page = await open_page(await chromium.new_context(), api)
+    fresh = jwt(expires_in_seconds=3600, name="fresh")
+    callbacks = (
+        f"{{getToken: async () => {{ window.asked = (window.asked ?? 0) + 1;"
+        f" if (window.asked === 2) throw new Error('no network'); return '{fresh}' }}}}"
+    )
+    config = CONFIG | {"token": jwt(expires_in_seconds=20, name="stale"), "prefilledDomain": "shop.customer.example"}
+    api.on["create"] = PLANNED | {"state": "checking"}
+    api.on["events"] = (401, {"message": "Unauthorized"})
+    await connect(page, config, callbacks)
+    await page.wait_for_function("window.asked >= 2")
+    await expect(page.get_by_role("alert").filter(has_text="The connection is lost")).to_be_visible()
+    del api.on["events"]
+    api.set(**PLANNED)
+    await shows(page, "way")
+    assert await page.evaluate("window.asked") == 3
+
+
 async def test_without_get_token_a_refused_token_says_so(chromium: Browser) -> None:
     api = ScriptedApi()
     api.on["create"] = (401, {"message": "Unauthorized", "request_id": "ab12"})

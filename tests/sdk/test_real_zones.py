@@ -17,6 +17,7 @@ from common.db import applications
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.conftest import fresh_database
 from tests.integration.api.connecting import APEX, CUSTOMER, KEY, PARENT, World, open_world, zone_file
+from tests.integration.api.secured import go_live
 from tests.sdk.partner_page import PartnerPage, partner_page
 from tests.sdk.scripted_api import shows
 
@@ -96,6 +97,11 @@ async def set_up_and_undo(on: PartnerPage, way: str, credentials: dict[str, str]
     assert await axe(page) == []
     await page.get_by_role("button", name="Set up now").click()
     await shows(page, "done")
+    link = page.get_by_role("link", name=f"Open {SHOP}")
+    await expect(page.get_by_text("Being issued")).to_be_visible()
+    await expect(link).to_have_count(0)
+    await go_live(world.service, SHOP, world.partner.id)
+    await expect(link).to_be_visible()
     await screenshot(page, f"{way}-done")
     assert await zone_of(world) == AFTER
     [success] = await on.events("onSuccess")

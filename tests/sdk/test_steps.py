@@ -29,7 +29,8 @@ MANUAL = {"state": "waiting", "way": "manual", "setup_type": "manual"}
 AUTOMATIC = {"way": "provider_api", "setup_type": "automatic", "written": WRITTEN}
 LIVE = [RECORD | {"status": "propagated"}]
 PENDING = [{"product": "secure", "name": "shop.customer.example", "status": "pending"}]
-READY = [{"product": "secure", "name": "shop.customer.example", "status": "success"}]
+ISSUING = [{"product": "secure", "name": "shop.customer.example", "status": "success", "certificate": "ordering"}]
+READY = [ISSUING[0] | {"certificate": "live"}]
 TAKEN_BACK = [{**entry, "status": "taken_back"} for entry in WRITTEN]
 RECORDING = (
     "{onFrontageClose: detail => { window.onClose = detail },"
@@ -81,10 +82,15 @@ async def test_by_hand_from_the_domain_to_https(chromium: Browser) -> None:
     api.set(state="enrolling", enrolments=PENDING)
     await shows(page, "records")
     await screenshot(page, "records")
-    api.set(state="finished", enrolments=READY)
+    api.set(state="finished", enrolments=ISSUING)
     await shows(page, "done")
-    await screenshot(page, "done")
     link = page.get_by_role("link", name="Open shop.customer.example")
+    await expect(page.get_by_text("Being issued")).to_be_visible()
+    await expect(link).to_have_count(0)
+    await screenshot(page, "done-certificate")
+    api.set(enrolments=READY)
+    await expect(link).to_be_visible()
+    await screenshot(page, "done")
     await expect(link).to_have_attribute("href", "https://shop.customer.example/")
     success = {"domain": "shop.customer.example", "setupType": "manual", "provider": "Cloudline", "jobId": "job_1"}
     assert await page.evaluate("window.onDone") == success

@@ -133,8 +133,8 @@ export function changeCards({ words }, changes) {
           el(
             "dl",
             { class: "sides" },
-            change.before.length > 0 && side(words.of("now"), change.before, change.after),
-            change.after.length > 0 && side(words.of("then"), change.after),
+            change.before.length > 0 && side(words.of("now"), change.before, change.action === "merge" ? change.before : change.after),
+            change.after.length > 0 && side(words.of("then"), change.after, change.after, change.action === "merge" ? change.before : []),
           ),
         );
       }),
@@ -142,11 +142,25 @@ export function changeCards({ words }, changes) {
   );
 }
 
-/** @param {string} label @param {string[]} values @param {string[]} [kept]  what is there afterwards too */
-function side(label, values, kept = values) {
+/**
+ * @param {string} label
+ * @param {string[]} values
+ * @param {string[]} [kept]  what is there afterwards too
+ * @param {string[]} [merged]  what the values were merged from: words that none of it has are marked
+ */
+function side(label, values, kept = values, merged = []) {
+  const known = merged.flatMap((text) => text.split(" "));
+  /** @param {string} value */
+  const shown = (value) => {
+    const text = code(value);
+    if (merged.length > 0) {
+      text.replaceChildren(...value.split(/( )/).map((part) => (part === " " || known.includes(part) ? part : el("ins", {}, part))));
+    }
+    return text;
+  };
   return [
     el("dt", {}, label),
-    el("dd", {}, values.map((value) => el("div", { class: kept.includes(value) ? "" : "before" }, kept.includes(value) ? code(value) : el("del", {}, code(value))))),
+    el("dd", {}, values.map((value) => el("div", { class: kept.includes(value) ? "" : "before" }, kept.includes(value) ? shown(value) : el("del", {}, code(value))))),
   ];
 }
 

@@ -1,6 +1,8 @@
-/** The end: live, with a link that opens; or taken back. */
+/** The end: live, with a link that opens once the certificate is there; or taken back. */
 
 import { button, el, icon } from "../elements.js";
+import { servedNames } from "../flow.js";
+import { certificateItem } from "./records.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */
@@ -11,22 +13,33 @@ import { button, el, icon } from "../elements.js";
  */
 export function doneStep(modal) {
   const { words, flow } = modal;
-  const enrolments = /** @type {any[]} */ (flow?.enrolments ?? []).filter(({ product }) => ["power", "secure"].includes(product));
-  const served = enrolments.find(({ status, name }) => status === "success" && name === flow?.host) ?? enrolments.find(({ status }) => status === "success");
-  const failed = enrolments.filter(({ status }) => status === "failed");
-  const values = { domain: served?.name ?? modal.host };
-  const open = served && el(
-    "a",
-    { class: "button primary", href: served.url ?? `https://${served.name}/`, target: "_blank", rel: "noopener" },
-    el("span", {}, words.of("done_open", values)),
-    icon("open"),
-  );
-  const end = button(words.of("done"), () => modal.close(), { kind: open ? "secondary" : "primary" });
-  const seal = el("p", { class: "seal" }, icon("check"));
+  const failed = /** @type {any[]} */ (flow?.enrolments ?? []).filter(({ product, status }) => product !== "monitor" && status === "failed");
+  const lead = el("p", { class: "lead" });
+  const place = el("div", {});
+  const wait = el("p", { class: "small", hidden: true }, words.of("records_close"));
+  const end = button(words.of("done"), () => modal.close());
+  let shown = "";
+  const update = () => {
+    const served = servedNames(modal.flow);
+    if (shown === (shown = JSON.stringify(served))) {
+      return;
+    }
+    const ready = served.filter(({ certificate }) => certificate === "live");
+    const isReady = served.length > 0 && ready.length === served.length;
+    lead.textContent = words.of(isReady ? "done_lead" : "done_lead_plain");
+    place.replaceChildren(
+      ...(isReady ? [] : [el("ul", { class: "list" }, served.map((each) => certificateItem(modal, each)))]),
+      ...(isReady ? [openLink(modal, ready.find(({ name }) => name === modal.flow?.host) ?? ready[0])] : []),
+    );
+    wait.hidden = isReady || served.length === 0;
+    end.className = `button ${isReady ? "secondary" : "primary"}`;
+    modal.announce(isReady ? words.of("done_lead") : "");
+  };
+  update();
   return {
     title: words.of("done_title", { domain: modal.host }),
     body: [
-      el("p", { class: "lead" }, words.of(served ? "done_lead" : "done_lead_plain")),
+      lead,
       ...failed.map((enrolment) =>
         el(
           "div",
@@ -35,14 +48,30 @@ export function doneStep(modal) {
           el("p", {}, el("bdi", {}, enrolment.name), `: ${words.of("certificate_failed")}. ${enrolment.hint ?? ""}`),
         ),
       ),
-      open && el("p", { class: "field" }, open),
+      place,
+      wait,
     ],
-    seal,
+    seal: el("p", { class: "seal" }, icon("check")),
     actions: [
       ...(modal.canUndo ? [button(words.of("undo"), () => modal.show("undo"), { kind: "plain", icon: "undo" })] : []),
       end,
     ],
+    update,
   };
+}
+
+/** To a name that opens over HTTPS. @param {Modal} modal @param {any} enrolment */
+function openLink({ words }, { name, url }) {
+  return el(
+    "p",
+    { class: "field" },
+    el(
+      "a",
+      { class: "button primary", href: url ?? `https://${name}/`, target: "_blank", rel: "noopener" },
+      el("span", {}, words.of("done_open", { domain: name })),
+      icon("open"),
+    ),
+  );
 }
 
 /**

@@ -149,14 +149,19 @@ function liveItem({ words, flow }, record) {
 }
 
 /** @param {Modal} modal @param {any} enrolment */
-function certificateItem({ words }, { name, status }) {
-  const key = status === "success" ? "certificate_ready" : status === "failed" ? "certificate_failed" : "certificate_pending";
+export function certificateItem({ words }, { name, status, certificate }) {
+  const isFailed = status === "failed" || certificate === "none";
+  const isReady = certificate === "live";
   return el(
     "li",
     { class: "looked" },
-    status === "success" ? icon("lock", "good") : status === "failed" ? icon("warning", "warn") : icon("wait", "spin"),
+    isReady ? icon("lock", "good") : isFailed ? icon("warning", "warn") : icon("wait", "spin"),
     el("div", {}, words.of("certificate"), el("p", { class: "small" }, el("bdi", {}, name))),
-    el("span", { class: `state ${status === "success" ? "good" : "soft"}` }, words.of(key)),
+    el(
+      "span",
+      { class: `state ${isReady ? "good" : "soft"}` },
+      words.of(isReady ? "certificate_ready" : isFailed ? "certificate_failed" : "certificate_pending"),
+    ),
   );
 }
 

@@ -128,7 +128,7 @@ function tokenGuide({ words }, way, values) {
     "ol",
     { class: "guide" },
     el("li", {}, page ? words.nodes("token_make", { ...values, page }) : words.of("token_make_plain", values)),
-    way.leastRight && el("li", {}, words.nodes("token_least", { right: el("strong", {}, way.leastRight) })),
+    way.leastRight && el("li", {}, words.nodes("token_least", { right: el("strong", {}, way.leastRight.replace(/\.$/, "")) })),
     el("li", {}, words.of("token_paste")),
   );
 }

@@ -20,7 +20,7 @@ from common.db import connect_flows
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
-from tests.integration.api.secured import serve_origin
+from tests.integration.api.secured import go_live, serve_origin
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -275,6 +275,9 @@ async def test_a_flow_secures_what_post_ssl_would(world: World) -> None:
         finished = await flow.until("finished")
     assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [("secure", "success")]
     assert origin.asked == [("HEAD", origin.url.removeprefix("http://"))], "the origin was asked first, as by POST /ssl"
+    assert finished["enrolments"][0]["certificate"] == "ordering", "finished is not yet HTTPS"
+    await go_live(world.service, SHOP, world.partner.id)
+    assert (await flow.read())["enrolments"][0]["certificate"] == "live"
 
 
 @pytest.mark.parametrize(
