@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -20,7 +20,7 @@ from common.db.applications import update_application
 from common.db.session import Patience
 from common.db.users import Organisation
 from common.passwords import hash_password
-from tests.integration.api.conftest import Service, open_service, probe_port  # noqa: F401 - a fixture
+from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Partner
 
 PASSWORD = "a long and winding road"
@@ -123,9 +123,15 @@ class Dashboard:
 
 
 @pytest.fixture
-async def dashboard(dsn: str, tmp_path: Path, probe_port: int) -> AsyncIterator[Dashboard]:  # noqa: F811
+async def dashboard(dsn: str, tmp_path: Path) -> AsyncIterator[Dashboard]:
+    async with serving_dashboard(dsn, tmp_path) as dashboard:
+        yield dashboard
+
+
+@asynccontextmanager
+async def serving_dashboard(dsn: str, state_dir: Path) -> AsyncIterator[Dashboard]:
     async with AsyncExitStack() as stack:
-        port = free_ports(1)[0]
+        port, probe_port = free_ports(2)
         addresses = {"API_LISTEN": f"127.0.0.1:{port}", "PUBLIC_URL": f"http://localhost:{port}"}
-        service = await stack.enter_async_context(open_service(dsn, tmp_path, probe_port, Patience(), **addresses))
+        service = await stack.enter_async_context(open_service(dsn, state_dir, probe_port, Patience(), **addresses))
         yield Dashboard(service, stack)

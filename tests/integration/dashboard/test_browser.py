@@ -5,13 +5,15 @@ Screenshots of each page, light, dark and on a phone, are left in ``tests/output
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, async_playwright, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
 
 from common.accounts import hash_token, mint_token
 from common.db import domains, events, monitored_domains, sessions, traffic, webhook_endpoints
@@ -21,11 +23,11 @@ from common.db.monitored_domains import Key, Labels
 from common.records import parse_record
 from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficReport
 from common.traffic import Key as TrafficKey
-from tests.browser import axe, screenshot
+from tests.browser import SESSION_LOOP, axe, chromium, screenshot  # noqa: F401 - a fixture
+from tests.conftest import fresh_database
 from tests.integration.api.partner import Partner
-from tests.integration.dashboard.conftest import PASSWORD, Dashboard
+from tests.integration.dashboard.conftest import PASSWORD, Dashboard, serving_dashboard
 
-CHROMIUM = shutil.which("chromium")
 EMAIL = "ops@example.com"
 DARK = ("sign-in", "domain", "domains", "settings", "webhooks", "operations")  # every component is on one of them
 AUTHENTICATOR = {
@@ -39,25 +41,41 @@ AUTHENTICATOR = {
 SLOW_MILLISECONDS = 60_000  # of a busy machine
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
+    SESSION_LOOP,
     pytest.mark.timeout(600),  # twenty pages, three looks each,
 ]
 
 
+@dataclass(slots=True)
+class BrowsedDashboard(Dashboard):
+    chromium: Browser
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def dashboard(
+    server_dsn: str,
+    tmp_path: Path,
+    chromium: Browser,  # noqa: F811
+) -> AsyncIterator[BrowsedDashboard]:
+    """In the browser's loop."""
+    async with fresh_database(server_dsn) as dsn, serving_dashboard(dsn, tmp_path) as served:
+        yield BrowsedDashboard(served.service, served.stack, chromium)
+
+
 @asynccontextmanager
-async def browsing(dashboard: Dashboard) -> AsyncIterator[Page]:
-    """A page in a browser of its own, which lives in the dashboard's loop. At its end the browser has no complaint: no
-    script failed, and nothing was asked for that the policy forbids."""
+async def browsing(dashboard: BrowsedDashboard) -> AsyncIterator[Page]:
+    """A page without cookies. At its end the browser has no complaint: no script failed, and nothing was asked for that
+    the policy forbids."""
     complaints: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = await browser.new_context(base_url=dashboard.service.settings.base_url)
+    context = await dashboard.chromium.new_context(base_url=dashboard.service.settings.base_url)
+    try:
         page = await context.new_page()
         page.set_default_timeout(SLOW_MILLISECONDS)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: complaints.append(line.text) if "Content Security" in line.text else None)
         yield page
-        await browser.close()
+    finally:
+        await context.close()
     assert complaints == []
 
 
@@ -96,7 +114,7 @@ def counted(partner: Partner) -> TrafficReport:
     return report
 
 
-async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: Dashboard) -> None:
+async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: BrowsedDashboard) -> None:
     await dashboard.user(EMAIL, password=True)
     async with browsing(dashboard) as page:
         await page.goto("/dashboard/domains")
@@ -113,7 +131,7 @@ async def test_password_signs_in_and_a_wrong_one_does_not(dashboard: Dashboard) 
         assert "/dashboard/sign-in" in page.url
 
 
-async def test_a_passkey_is_registered_signs_in_and_is_removed(dashboard: Dashboard) -> None:
+async def test_a_passkey_is_registered_signs_in_and_is_removed(dashboard: BrowsedDashboard) -> None:
     await dashboard.user(EMAIL, password=True)
     async with browsing(dashboard) as page:
         devices = await page.context.new_cdp_session(page)
@@ -144,7 +162,7 @@ async def test_a_passkey_is_registered_signs_in_and_is_removed(dashboard: Dashbo
     assert {name: rules for name, rules in broken.items() if rules} == {}
 
 
-async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: Dashboard) -> None:
+async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: BrowsedDashboard) -> None:
     partner = await dashboard.partner()
     dashboard.service.point("shop.customer.test")
     async with browsing(dashboard) as page:
@@ -165,7 +183,7 @@ async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: Dashboa
             assert await domains.find(connection, "shop.customer.test") == []
 
 
-async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Dashboard) -> None:
+async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: BrowsedDashboard) -> None:
     async with browsing(dashboard) as page:
         await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
         await page.goto("/dashboard/applications")
@@ -175,7 +193,7 @@ async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Dash
         assert await page.evaluate("document.activeElement.id") == "main"
 
 
-async def test_a_form_of_another_site_changes_nothing(dashboard: Dashboard) -> None:
+async def test_a_form_of_another_site_changes_nothing(dashboard: BrowsedDashboard) -> None:
     """The browser keeps the cookie to itself (SameSite=Lax), so that the session goes on."""
     async with browsing(dashboard) as page:
         await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
@@ -188,7 +206,7 @@ async def test_a_form_of_another_site_changes_nothing(dashboard: Dashboard) -> N
         await page.get_by_role("heading", name="Overview", exact=True).wait_for()
 
 
-async def test_every_page_keeps_the_rules_of_accessibility(dashboard: Dashboard) -> None:
+async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDashboard) -> None:
     partner = await dashboard.partner()
     event_id = await furnish(dashboard, partner)
     base = f"/dashboard/applications/{partner.id}"
