@@ -103,7 +103,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> tupl
                 world = World(database, keyring, settings.state_dir, application_id)
                 empty = await _all_figures(world, "empty", progress)
                 numbers = progress.track(rows.chunks(count), description=f"writing {count:,} rows of each table")
-                await rows.fill(dsn, count, iter(numbers))
+                await rows.fill(dsn, count, iter(numbers), console.log)
                 return empty, await _all_figures(world, "full", progress)
         finally:
             postgres.stop()

@@ -2,18 +2,17 @@
 
 For benches that compare a full database with an empty one. The rows are well-formed and small, and shared by
 `APPLICATIONS` applications; what edges would read of them (certificates, keys) is not real. Triggers are off meanwhile,
-so the change feed is written as well.
+so the change feed is written as well. Ten million of each take about 40 GB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-import asyncpg
+from bench.bulk import bulk_load
 
 APPLICATIONS = 20_000
-_CHUNK = 100_000
-_SECONDS = 900.0
+_CHUNK = 500_000
 
 _APPLICATIONS = """
     insert into applications (id, name, cname_target, client_secret, webhook_secret, webhook_url)
@@ -87,21 +86,16 @@ def chunks(count: int) -> range:
     return range(len(_TABLES) * -(-count // _CHUNK))
 
 
-async def fill(dsn: str, count: int, track: Iterator[int]) -> None:
-    """Write `count` rows of each table. `track` yields the numbers of `chunks` and draws how far it is."""
-    connection = await asyncpg.connect(dsn)
+async def fill(dsn: str, count: int, track: Iterator[int], progress: Callable[[str], None]) -> None:
+    """Write `count` rows of each table. `track` yields the numbers of `chunks` and draws how far it is; `progress` is
+    called with what is done after that."""
     applications = min(APPLICATIONS, count)
-    try:
-        await connection.execute("set session_replication_role = replica")
-        await connection.execute(_APPLICATIONS, applications, timeout=_SECONDS)
-        await connection.execute(_ENDPOINTS, timeout=_SECONDS)
+    async with bulk_load(dsn, progress) as connection:
+        await connection.execute(_APPLICATIONS, applications)
+        await connection.execute(_ENDPOINTS)
         steps = -(-count // _CHUNK)
         for number in track:
             statement = list(_TABLES.values())[number // steps]
             first = number % steps * _CHUNK
-            await connection.execute(statement, first + 1, min(count, first + _CHUNK), applications, timeout=_SECONDS)
+            await connection.execute(statement, first + 1, min(count, first + _CHUNK), applications)
         await connection.execute("update feed_shards set version = version + 1000000 + $1 where shard = 0", count)
-        await connection.execute("vacuum (analyze)", timeout=_SECONDS)
-        await connection.execute("checkpoint", timeout=_SECONDS)  # writing all this is not what is measured
-    finally:
-        await connection.close()

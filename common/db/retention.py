@@ -66,27 +66,28 @@ def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_ro
 
 
 async def _erase_sequences(connection: Connection, most: int) -> Batch:
-    """A sequence that is still needed is reviewed again later: no sweep passes over it until then."""
+    """A sequence that is still needed is reviewed again later: no sweep passes over it until then.
+
+    Nothing here lets Postgres read a whole table for a batch, which it does for ``exists`` (hashed) and for a join
+    by key when it expects many rows.
+    """
     row = await connection.fetchrow(
         f"""
         with due as materialized (
-            select application_id, domain, subdomain,
-                exists (select from events e where e.application_id = s.application_id and e.domain = s.domain
-                    and e.subdomain is not distinct from nullif(s.subdomain, ''))
-                or exists (select from domains d where d.application_id = s.application_id
-                    and d.domain = concat_ws('.', nullif(s.subdomain, ''), s.domain))
-                or exists (select from monitored_domains m where m.application_id = s.application_id
-                    and m.domain = s.domain and coalesce(m.subdomain, '') = s.subdomain) as is_needed
+            select ctid as place, coalesce(
+                (select true from events e where e.application_id = s.application_id and e.domain = s.domain
+                    and e.subdomain is not distinct from nullif(s.subdomain, '') limit 1),
+                (select true from domains d where d.application_id = s.application_id
+                    and d.domain = concat_ws('.', nullif(s.subdomain, ''), s.domain) limit 1),
+                (select true from monitored_domains m where m.application_id = s.application_id
+                    and m.domain = s.domain and coalesce(m.subdomain, '') = s.subdomain limit 1),
+                false) as is_needed
             from event_sequences s where review_at < now() order by review_at limit $1 for update skip locked
         ), kept as (
-            update event_sequences s set review_at = now() + interval '{SEQUENCE_DAYS} days' from due
-            where is_needed and (s.application_id, s.domain, s.subdomain)
-                = (due.application_id, due.domain, due.subdomain)
+            update event_sequences set review_at = now() + interval '{SEQUENCE_DAYS} days'
+            where ctid = any(array(select place from due where is_needed))
         ), erased as (
-            delete from event_sequences s using due
-            where not is_needed and (s.application_id, s.domain, s.subdomain)
-                = (due.application_id, due.domain, due.subdomain)
-            returning 1
+            delete from event_sequences where ctid = any(array(select place from due where not is_needed)) returning 1
         )
         select (select count(*) from due) as examined, (select count(*) from erased) as erased
         """,

@@ -217,6 +217,27 @@ async def test_each_step_finds_its_rows_by_an_index(connection: Connection) -> N
             assert not (is_whole and table in below), json.dumps(plan, indent=1)
 
 
+async def test_review_of_sequences_reads_no_table_whole_when_many_have_expired(connection: Connection) -> None:
+    """With many to review, the planner would rather hash all enrolled and all monitored names than look up a few."""
+    await connection.execute("set session_replication_role = replica")
+    for statement in (
+        "insert into domains (domain, product, application_id, application_url)"
+        " select 'd' || n, 'power', 'app', 'https://origin.example'",
+        "insert into monitored_domains (id, application_id, domain, dns_records)"
+        " select 'm' || n, 'app', 'd' || n, '[]'",
+        "insert into event_sequences (application_id, domain, review_at)"
+        " select 'app', 'e' || n, now() - interval '1 day'",
+    ):
+        await connection.execute(f"{statement} from generate_series(1, 3000) n")
+    await connection.execute("analyze")
+    [step] = [step for step in STEPS if step.name == "event_sequences"]
+    async with connection.transaction():
+        assert await step.erase(connection, 10) == Batch(10, 10)
+        # Of a table, what is counted here are the rows that were read without an index.
+        tables = "unnest(array['domains', 'monitored_domains', 'events', 'event_sequences']::regclass[])"
+        assert not await connection.fetchval(f"select sum(pg_stat_get_xact_tuples_returned(t)) from {tables} t")
+
+
 async def test_what_bounds_each_table_is_written_down(connection: Connection) -> None:
     rows = await connection.fetch("select tablename from pg_tables where schemaname = 'public'")
     assert {row["tablename"] for row in rows} == set(GROWTH)
