@@ -3,7 +3,7 @@
 dns-lexicon blocks, sets no time-outs and follows redirects. So each plan is written by a child process
 (`common.connect.ways.lexicon_worker`) that gets the token over a pipe and nothing else of ours, dials only what the
 address policy allows, and is killed at its deadline. With it, the token is gone from memory. Children are bounded, in
-all and for each application.
+all and for each application; a write beyond that waits its turn, a while.
 """
 
 from __future__ import annotations
@@ -23,27 +23,40 @@ from common.connect.plan import Change
 from common.connect.values import NAME_TYPES, form_text
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
+from common.fair_queue import FairQueue, TooManyWaiting
 from common.settings import Settings
 
 _MOST_CHILDREN = 8
 _MOST_OF_AN_APPLICATION = 3
+_MOST_WAITING = 20  # of an application
+_LONGEST_WAIT_SECONDS = 45.0
 _LONGEST_SECONDS = 60.0
 _PASSED_ON: Final = ("PATH", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "TMPDIR")
+_TOO_MANY: Final = "Too many changes of this application are being written at once."
 _UNREACHABLE: Final = "The provider did not answer in time."
 
 
 class ProviderApis:
-    """One a process. Mutable state: how many children run, in all and of each application."""
+    """One a process. Mutable state: the queue for all children, which applications share evenly; and of each
+    application that has a write, its own queue and how many writes it has."""
 
-    def __init__(self, settings: Settings, *, longest_seconds: float = _LONGEST_SECONDS) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        longest_seconds: float = _LONGEST_SECONDS,
+        longest_wait_seconds: float = _LONGEST_WAIT_SECONDS,
+    ) -> None:
         self._policy = {
             "allowed": [str(each) for each in settings.allow_private_addresses],
             "denied": [str(each) for each in settings.deny_addresses],
             "listeners": [[listen.host, listen.port] for listen in settings.listeners],
         }
         self._longest_seconds = longest_seconds
-        self._room = asyncio.Semaphore(_MOST_CHILDREN)
-        self._running: Counter[str] = Counter()
+        self._longest_wait_seconds = longest_wait_seconds
+        self._room = FairQueue(_MOST_CHILDREN)
+        self._queues: dict[str, FairQueue] = {}
+        self._writes: Counter[str] = Counter()
 
     async def write(
         self, api_id: str, apex: str, changes: Sequence[Change], credentials: Mapping[str, str], *, tenant: str
@@ -67,16 +80,23 @@ class ProviderApis:
 
     @contextlib.asynccontextmanager
     async def _slot(self, tenant: str) -> AsyncIterator[None]:
-        if self._running[tenant] >= _MOST_OF_AN_APPLICATION:
-            raise WayFailed("rate_limited", "Too many changes of this application are being written at once.")
-        self._running[tenant] += 1
+        """Raises: `WayFailed` when the turn does not come in time."""
+        fresh = FairQueue(_MOST_OF_AN_APPLICATION, most_waiting_per_tenant=_MOST_WAITING)
+        own = self._queues.setdefault(tenant, fresh)
+        self._writes[tenant] += 1
         try:
-            async with self._room:
+            async with contextlib.AsyncExitStack() as slots:
+                try:
+                    async with asyncio.timeout(self._longest_wait_seconds):
+                        await slots.enter_async_context(own.slot(tenant))
+                        await slots.enter_async_context(self._room.slot(tenant))
+                except (TimeoutError, TooManyWaiting) as error:
+                    raise WayFailed("rate_limited", _TOO_MANY) from error
                 yield
         finally:
-            self._running[tenant] -= 1
-            if not self._running[tenant]:
-                del self._running[tenant]
+            self._writes[tenant] -= 1
+            if not self._writes[tenant]:
+                del self._writes[tenant], self._queues[tenant]
 
     async def _run(self, job: bytes) -> dict[str, str] | None:
         """The child's last words; None if it was killed, or died."""
