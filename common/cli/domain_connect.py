@@ -1,7 +1,8 @@
 """`frontage domain-connect …`: what an operator publishes, so that DNS providers accept our Domain Connect requests.
 
 The key that signs requests is made once an installation. To rotate it: `rotate` makes the next one and prints its
-records; once they are published everywhere, `rotate --finish` signs with it and forgets the old one.
+records; once they are published everywhere, `rotate --finish` signs with it and forgets the old one. It asks the zone's
+own name servers first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ app = typer.Typer(
     help="Domain Connect: the key that signs requests, and the templates for DNS providers.", no_args_is_help=True
 )
 Finish = Annotated[bool, typer.Option("--finish", help="Sign with the next key, and forget the one that signed.")]
+Force = Annotated[bool, typer.Option("--force", help="With --finish: whether or not its records are published.")]
+
+_MOST_QUESTIONS = 32
+_SERVERS = 4  # of the zone, asked at once
+_OR_FORCE = "Providers refuse what a key without its records signs: try again later, or use --force"
 
 
 @app.command()
@@ -38,9 +44,11 @@ def key() -> None:
 
 
 @app.command()
-def rotate(finish: Finish = False) -> None:
+def rotate(finish: Finish = False, force: Force = False) -> None:
     """Make the next key and print its records; once they are published, run it again with --finish."""
     settings = _settings()
+    if finish and not force:
+        asyncio.run(_require_published(settings))
     _print_records(settings, asyncio.run(_changed(settings, _finish if finish else _begin)))
 
 
@@ -109,6 +117,31 @@ async def _changed(
         ]
 
 
+async def _require_published(settings: Settings) -> None:
+    """Raises: `OperatorError` unless the name servers of the id's zone have the records of the next key, and no others
+    at that name."""
+    from common.addresses import own_policy
+    from common.connect.domain_connect.signing import find_publication_fault, public_key_records
+    from common.db import domain_connect_keys as db
+    from common.db.address import resolve_dsn
+    from common.db.pool import open_pool
+    from common.dns import Resolver
+    from common.secrets import load_keyring
+
+    keyring = load_keyring(settings.key_file)
+    async with (
+        open_pool(resolve_dsn(settings), size=1, application_name="frontage domain-connect") as database,
+        database.connection() as connection,
+    ):
+        following = _following(await db.list_keys(connection))
+    texts = public_key_records(keyring.open(following.private_key, db.key_identity(following.label)))
+    name = f"{following.label}.{settings.domain_connect_provider_id}"
+    async with Resolver(settings.dns_servers, own_policy(settings)).open_pass() as questions:
+        found = await questions.zone_questions(_MOST_QUESTIONS, servers_at_once=_SERVERS).ask(name, "TXT")
+    if (fault := find_publication_fault(texts, found)) is not None:
+        raise OperatorError(f"{name}: {fault}. {_OR_FORCE}")
+
+
 async def _ensure(connection: Connection, keyring: Keyring, keys: list[SigningKey]) -> None:
     if not keys:
         await _add(connection, keyring, signs=True)
@@ -122,10 +155,15 @@ async def _begin(connection: Connection, keyring: Keyring, keys: list[SigningKey
 async def _finish(connection: Connection, _: Keyring, keys: list[SigningKey]) -> None:
     from common.db import domain_connect_keys as db
 
+    await db.sign_with(connection, _following(keys).label)
+
+
+def _following(keys: list[SigningKey]) -> SigningKey:
+    """Raises: `OperatorError`."""
     following = next((each for each in keys if not each.signs), None)
     if following is None:
         raise OperatorError("there is no next key: `frontage domain-connect rotate` makes one")
-    await db.sign_with(connection, following.label)
+    return following
 
 
 async def _add(connection: Connection, keyring: Keyring, *, signs: bool) -> None:

@@ -109,7 +109,9 @@ class Pass:
         for opened in self._opened:
             opened.close()
 
-    def zone_questions(self, most_questions: int, apex: str | None = None) -> Authoritative:
+    def zone_questions(
+        self, most_questions: int, apex: str | None = None, *, servers_at_once: int = _ZONE_SERVERS_AT_ONCE
+    ) -> Authoritative:
         """As `authoritative`, for a task that asks zones' own servers about many names; with `apex`, about the zone of
         that apex. Where no server of a zone can be found, the resolvers themselves may stand in
         (`common.dns.authoritative`)."""
@@ -119,7 +121,7 @@ class Pass:
             ends_at=self._ends_at,
             tenant=self._tenant,
             most_questions=most_questions,
-            servers_at_once=_ZONE_SERVERS_AT_ONCE,
+            servers_at_once=servers_at_once,
             stand_ins=self._servers,
             apex=apex,
             suffixes=self._suffixes,

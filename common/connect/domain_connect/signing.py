@@ -10,7 +10,7 @@ Rules
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from common.connect.domain_connect.provider_settings import ProviderSettings, template_path
 from common.connect.domain_connect.templates import Filled
+from common.dns import Answer
 
 _KEY_BITS: Final = 2048
 _FRAGMENT_CHARACTERS: Final = 200  # with its head, one string of a TXT record (RFC 1035 §3.3.14)
@@ -44,6 +45,17 @@ def public_key_records(private_key: bytes) -> list[str]:
     text = base64.b64encode(public).decode()
     fragments = [text[at : at + _FRAGMENT_CHARACTERS] for at in range(0, len(text), _FRAGMENT_CHARACTERS)]
     return [f"p={number},a=RS256,d={fragment}" for number, fragment in enumerate(fragments, 1)]
+
+
+def find_publication_fault(texts: Sequence[str], found: Answer) -> str | None:
+    """Why a provider could not read the key from what the zone's own servers have; None if it can."""
+    if not found.outcome.is_known:
+        return f"its name servers could not be asked ({found.outcome})"
+    if missing := len(set(texts) - set(found.values)):
+        return f"{missing} of its {len(texts)} TXT records are not published"
+    if len(found.values) > len(texts):
+        return "it has TXT records that are not the key's, which spoil it"
+    return "not all of its name servers have the records" if found.is_disputed else None
 
 
 def apply_url(

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from bench.lab.server import NameServer
+from bench.lab.zone import Zone
 from common.db import domain_connect_keys
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.cli import frontage
 
 OUR_ID = "partner.example"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[NameServer]:
+    """Resolver and the zone's own server in one."""
+    async with NameServer.serve(Zone()) as server:
+        server.zone.add(OUR_ID, "TXT", '"ours"')
+        yield server
 
 
 @pytest.fixture
@@ -29,14 +41,19 @@ def output(env: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
+async def refusal(env: dict[str, str], *arguments: str) -> str:
+    done = await asyncio.to_thread(frontage.run, "domain-connect", *arguments, env=env)
+    assert done.returncode == 1, done.stdout
+    return done.stderr
+
+
 async def test_the_key_is_made_once_and_replaced_when_the_next_one_is_published(
     env: dict[str, str], database: Database
 ) -> None:
     first = output(env, "key")
     assert first == output(env, "key")
     assert f'_dck1.{OUR_ID}. 3600 IN TXT "p=1,a=RS256,d=' in first
-    refused = frontage.run("domain-connect", "rotate", "--finish", env=env)
-    assert (refused.returncode, "there is no next key" in refused.stderr) == (1, True)
+    assert "there is no next key" in await refusal(env, "rotate", "--finish")
     both = output(env, "rotate")
     assert both == output(env, "rotate")
     assert both.startswith(first)
@@ -46,10 +63,26 @@ async def test_the_key_is_made_once_and_replaced_when_the_next_one_is_published(
             ("_dck1", True),
             ("_dck2", False),
         ]
-    after = output(env, "rotate", "--finish")
+    after = output(env, "rotate", "--finish", "--force")
     assert "_dck1" not in after
     assert "; _dck2 signs" in after
     assert "_dck3" in output(env, "rotate")
+
+
+async def test_a_key_signs_only_once_the_zones_own_servers_have_its_records(
+    env: dict[str, str], server: NameServer
+) -> None:
+    asked = {"FRONTAGE_DNS_SERVERS": server.address, "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
+    env, name = env | asked, f"_dck2.{OUR_ID}"
+    output(env, "key")
+    texts = [line.split('"')[1] for line in output(env, "rotate").splitlines() if line.startswith(f"{name}.")]
+    assert len(texts) == 2
+
+    assert f"{name}: 2 of its 2 TXT records are not published" in await refusal(env, "rotate", "--finish")
+    for text in texts:
+        server.zone.add(name, "TXT", f'"{text}"')
+    done = await asyncio.to_thread(output, env, "rotate", "--finish")
+    assert "_dck1" not in done
 
 
 def test_the_templates_have_the_installations_ids(env: dict[str, str], tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ from common.connect.domain_connect.provider_settings import (
     template_url,
 )
 from common.connect.domain_connect.returning import read_return
-from common.connect.domain_connect.signing import apply_url, new_private_key, public_key_records
+from common.connect.domain_connect.signing import (
+    apply_url,
+    find_publication_fault,
+    new_private_key,
+    public_key_records,
+)
 from common.connect.domain_connect.templates import SERVICES, fill_templates, for_installation
 from common.connect.plan import make_plan
 from common.connect.requested import Purpose, Requested
@@ -390,6 +395,22 @@ def test_the_signature_covers_the_query_as_it_stands_and_the_records_verify_it()
 
 
 # Coming back -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        (Answer(Outcome.RECORDS, ("p=2", "p=1")), None),
+        (Answer(Outcome.TIMEOUT), "could not be asked (timeout)"),
+        (Answer(Outcome.NO_NAME), "2 of its 2 TXT records"),
+        (Answer(Outcome.RECORDS, ("p=1", "other")), "1 of its 2 TXT records"),
+        (Answer(Outcome.RECORDS, ("p=1", "p=2", "p=3")), "not the key's"),
+        (Answer(Outcome.RECORDS, ("p=1", "p=2"), is_disputed=True), "not all of its name servers"),
+    ],
+)
+def test_a_key_is_published_once_all_servers_have_its_records_and_no_others(found: Answer, fault: str | None) -> None:
+    stated = find_publication_fault(("p=1", "p=2"), found)
+    assert stated is None if fault is None else fault in (stated or "")
 
 
 def test_what_a_browser_brings_back_is_bounded_text() -> None:
