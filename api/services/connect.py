@@ -312,10 +312,16 @@ class ConnectService:
         return await self._write(flow, Move.UNDO, way, journal, plan, write)
 
     async def check(self, flow: Flow) -> Flow:
-        """Look for the records at once. A person who waits may ask as often as the rate limits let them."""
-        if flow.state is State.FINISHED:
+        """Look for the records at once; where they are live, try again what failed to be enrolled. A person who waits
+        may ask as often as the rate limits let them."""
+        if flow.state not in (State.ENROLLING, State.FINISHED):
+            return await self._move(flow, Move.LOOK_AGAIN, lambda _: {"due_at": self.clock.now()})
+        if not any(each["status"] == "failed" for each in flow.enrolments):
             return flow
-        return await self._move(flow, Move.LOOK_AGAIN, lambda _: {"due_at": self.clock.now()})
+        return await self._move(flow, Move.ENROL_AGAIN, self._enrol_again)
+
+    def _enrol_again(self, flow: Flow) -> Changes:
+        return {"enrolments": list(map(_pending_again, flow.enrolments)), "due_at": self.clock.now()}
 
     async def close(self, flow: Flow) -> Flow:
         """The person has closed the modal: what was begun in the zone goes on, what was not is given up."""
@@ -369,6 +375,13 @@ class ConnectService:
             "error": None,
             "due_at": self.clock.now(),
         }
+
+
+def _pending_again(enrolment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An enrolment to be tried again, if it failed."""
+    if enrolment["status"] != "failed":
+        return enrolment
+    return {name: value for name, value in enrolment.items() if name not in ("code", "hint")} | {"status": "pending"}
 
 
 def _possible(flow: Flow, move: Move) -> State:

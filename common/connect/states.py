@@ -45,6 +45,7 @@ class Move(StrEnum):
     TIME_OUT = "time_out"  # monitor
     LOOK_AGAIN = "look_again"  # for the records; person
     FINISH = "finish"  # monitor
+    ENROL_AGAIN = "enrol_again"  # what failed; person
     UNDO = "undo"  # person
     TAKEN_BACK = "taken_back"  # api, or monitor
     CLOSE = "close"  # person, or monitor after a day without a change
@@ -67,6 +68,7 @@ TRANSITIONS: Mapping[Move, tuple[frozenset[State], State]] = MappingProxyType(
         Move.TIME_OUT: (frozenset({_S.WAITING, _S.PROPAGATING}), _S.TIMED_OUT),
         Move.LOOK_AGAIN: (frozenset({_S.WAITING, _S.PROPAGATING, _S.TIMED_OUT}), _S.PROPAGATING),
         Move.FINISH: (frozenset({_S.ENROLLING}), _S.FINISHED),
+        Move.ENROL_AGAIN: (frozenset({_S.ENROLLING, _S.FINISHED}), _S.ENROLLING),
         Move.UNDO: (
             frozenset({_S.UNCHECKED, _S.PLANNED, _S.HALTED, _S.PROPAGATING, _S.FINISHED, _S.TIMED_OUT, _S.CLOSED}),
             _S.UNDOING,

@@ -71,7 +71,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         connect.ApplyBody,
         {"way": "manual", "digest": "…"},
     ),
-    _flow_action("check", "checkFlow", "Look for the records now", connect.NoBody, {}),
+    _flow_action("check", "checkFlow", "Look for the records now, or enrol again what failed", connect.NoBody, {}),
     _flow_action("undo", "undoFlow", "Put back what was replaced", connect.UndoBody, {}),
     _flow_action("close", "closeFlow", "Give the flow up before anything is written", connect.NoBody, {}),
     Operation(

@@ -17,6 +17,7 @@ from bench.lab.powerdns import PowerDns, find_powerdns
 from common.connect.plan import Plan, journal_of
 from common.connect.states import State
 from common.db import connect_flows
+from common.db.applications import update_application
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
@@ -299,6 +300,30 @@ async def test_a_flow_secures_nothing_that_post_ssl_would_refuse(
         ("secure", "failed", code)
     ]
     assert (await world.partner.call("GET", "/ssl", params={"page": 0})).body["items"] == []
+
+
+async def test_what_failed_to_be_enrolled_is_tried_again_when_asked(world: World) -> None:
+    flow = await world.planned(power=False, monitor=True, dnsRecords=[SECURE])
+    await flow.apply("dynamic_update", **world.key)
+    finished = await flow.until("finished")
+    statuses = [(each["product"], each["status"], each.get("code")) for each in finished["enrolments"]]
+    assert statuses == [("secure", "failed", "no_origin"), ("monitor", "success", None)]
+    async with serve_origin() as origin:
+        async with world.service.database.transaction() as connection:
+            await update_application(connection, world.partner.id, application_url=origin.url)
+        assert (await flow.act("check")).body["enrolments"][0]["status"] in ("pending", "success")
+        await flow.act("check")  # once more changes nothing
+        finished = await flow.until("finished")
+    assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [
+        ("secure", "success"),
+        ("monitor", "success"),
+    ]
+    assert "code" not in finished["enrolments"][0]
+    assert (await flow.act("check")).body == finished, "nothing is left to try"
+    assert [each["domain"] for each in (await world.partner.call("GET", "/ssl", params={"page": 0})).body["items"]] == [
+        SHOP
+    ]
+    assert sorted(each["type"] for each in await world.events()) == ["domain.added", "domain.flow.completed"]
 
 
 async def test_a_secured_record_has_an_origin_without_a_path(world: World) -> None:
