@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from api.services.batches import BatchService
 from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
-from api.services.domain_check import DomainCheckService
+from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
 from api.services.enrolment import Enrolment
 from api.services.flow_watch import FlowWatch
 from api.services.monitor import MonitorService
@@ -21,16 +22,14 @@ from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
 from common.addresses import own_policy
 from common.clock import Clock
+from common.connect.domain_connect.recent import RecentAnswers
 from common.connect.looker import Looker
 from common.connect.settlement import Settlement
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.provider_api import ProviderApis
-from common.connect.ways.provider_apis import PROVIDER_APIS
-from common.db.applications import Application
 from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.rdap import RdapClient
-from common.domain_check.ways import OpenWays
 from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.origin_probe import OriginProbe
@@ -85,6 +84,7 @@ class Services:
         rdap_servers = RdapServers(database, settings.rdap_bootstrap, clock)
         rdap = RdapClient(resolver, policy, clock, rdap_servers.find)
         sharing = SharingService(database, settings)
+        looker = Looker(resolver, database, settings)
         return cls(
             enrolment=enrolment,
             probe_origin=probe_origin,
@@ -94,7 +94,13 @@ class Services:
             diagnosis=DiagnosisService(enrolment, probe, origins, settings),
             rdap=rdap,
             domain_checks=DomainCheckService(
-                database, settings, resolver, rdap, enrolment.service_targets, clock, _open_ways
+                database,
+                settings,
+                resolver,
+                rdap,
+                enrolment.service_targets,
+                clock,
+                partial(looker.find_discover, longest_seconds=DISCOVERY_SECONDS, recent=RecentAnswers()),
             ),
             record_checks=RecordCheckService(settings, policy, clock, authority_port=authority_port),
             monitor=MonitorService(database),
@@ -107,7 +113,7 @@ class Services:
                 settings,
                 sharing,
                 clock,
-                Looker(resolver, database, settings),
+                looker,
                 Settlement(database, clock),
                 DynamicUpdate(resolver, policy),
                 ProviderApis(settings),
@@ -120,7 +126,3 @@ class Services:
         await self.origins.close()
         await self.rdap.close()
         await self.record_checks.close()
-
-
-def _open_ways(_: Application) -> OpenWays:
-    return OpenWays(provider_apis=frozenset(PROVIDER_APIS))

@@ -24,7 +24,6 @@ from common.connect.configuration import (
 from common.dns.evidence import Statement
 from common.domain_check.conflicts import Conflict
 from common.domain_check.reading import MOST_RECORDS
-from common.domain_check.ways import setup_type
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
 from common.record_rules import check_record
@@ -190,7 +189,7 @@ def _provider(assessed: Assessed) -> dict[str, Any]:
     capabilities = assessed.provider.capabilities
     return {
         "provider": assessed.provider.name,
-        "setupType": setup_type(assessed.ways),
+        "setupType": assessed.setup_type,
         "wwwRedirect": capabilities.www_redirect,
         "cnameFlattening": capabilities.cname_flattening,
         "wildcardSupport": capabilities.wildcards,

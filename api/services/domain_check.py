@@ -6,8 +6,9 @@ What is found is decided by `common.domain_check`. What could not be asked is re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
@@ -15,30 +16,40 @@ from api.services.surroundings import surroundings_of
 from common.caa_identities import find_identities
 from common.clock import Clock
 from common.connect.configuration import Surroundings
+from common.connect.domain_connect.discovery import Closed, Discovered
+from common.connect.domain_connect.offer import hosts
+from common.connect.domain_connect.templates import SERVICES, fill_templates
+from common.connect.looking import Discover
+from common.connect.requested import Requested
+from common.connect.ways.provider_apis import PROVIDER_APIS
 from common.db.applications import Application
 from common.db.pool import Database
-from common.dns import Resolver
+from common.dns import Pass, Resolver
 from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds, Conflict, find_conflicts
 from common.domain_check.providers import Provider, find_provider
 from common.domain_check.rdap import RdapClient
 from common.domain_check.reading import read_zone, unknown_outcome
 from common.domain_check.registration import Failure, Registration, decide
-from common.domain_check.ways import OpenWays, Way, ways_open_to
 from common.domain_check.zone_view import ZoneView
 from common.eligibility import ServiceTargets
 from common.records import Record
 from common.settings import Settings
 
 TIERS = frozenset({"premium", "enterprise"})
+DISCOVERY_SECONDS: Final = 2.0
+"""How long a check waits for a Domain Connect provider that has not answered lately."""
 _BUSY_SECONDS = 5.0
+
+FindDiscover = Callable[[], Awaitable[Discover | None]]
+"""None where this installation is not set up for Domain Connect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """A provider, and the ways that are open to it here."""
+    """A provider, and whether this installation can set records there itself: by Domain Connect, or by its API."""
 
     provider: Provider
-    ways: list[Way]
+    setup_type: Literal["automatic", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ class DomainCheckService:
     rdap: RdapClient
     service_targets: ServiceTargets
     clock: Clock
-    open_ways: Callable[[Application], OpenWays]
+    find_discover: FindDiscover
 
     def surroundings(self, application: Application) -> Surroundings:
         """What placeholders in the application's configuration stand for."""
@@ -78,8 +89,8 @@ class DomainCheckService:
     ) -> DomainCheck:
         """Raises: `Refused`."""
         needs = await self._certificate_needs(certificate_hosts) if wants_conflicts else NO_CERTIFICATES
-        view, entry = await asyncio.gather(
-            self._read(application, apex, requested if wants_conflicts else (), needs),
+        (view, discovered), entry = await asyncio.gather(
+            self._read(application, apex, requested, needs, wants_conflicts=wants_conflicts),
             self.rdap.find(apex, application.id),
         )
         if (unknown := unknown_outcome(view)) is not None:
@@ -89,29 +100,40 @@ class DomainCheckService:
             raise Refused(UNRESOLVED, code=registration.value, retry_after_seconds=_BUSY_SECONDS)
         current = find_provider(view.server_names, _first(view.soa.values))
         has_name_servers = any(record.type == "NS" for record in requested)
-        ways = self.open_ways(application)
         return DomainCheck(
-            Assessed(current, ways_open_to(current, apex, ways)),
+            _assess(current, view.server_names, discovered),
             registration,
-            self._zone_provider(view, ways) if has_name_servers else None,
+            _assess_zone(view, discovered) if has_name_servers else None,
             self._conflicts(requested, view, current, needs) if wants_conflicts else None,
         )
 
     async def _read(
-        self, application: Application, apex: str, requested: Sequence[Record], needs: CertificateNeeds
-    ) -> ZoneView:
+        self,
+        application: Application,
+        apex: str,
+        requested: Sequence[Record],
+        needs: CertificateNeeds,
+        *,
+        wants_conflicts: bool,
+    ) -> tuple[ZoneView, Discovered | Closed | None]:
         async with self.resolver.open_pass(application.id) as questions:
-            return await read_zone(questions, apex, requested, certificate_hosts=needs.hosts)
+            return await asyncio.gather(
+                read_zone(questions, apex, requested if wants_conflicts else (), certificate_hosts=needs.hosts),
+                self._discover(questions, apex, requested),
+            )
+
+    async def _discover(self, questions: Pass, apex: str, requested: Sequence[Record]) -> Discovered | Closed | None:
+        """Of the templates that express the requested records; of all, where none are requested."""
+        discover = await self.find_discover()
+        filled = fill_templates([Requested(record) for record in requested], apex)
+        services = [each.service for each in filled] if requested else SERVICES
+        return await discover(questions, apex, services) if discover is not None and services else None
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
         """The internal issuer asks for no CAA records."""
         if not hosts or self.settings.issuer == "internal":
             return NO_CERTIFICATES
         return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
-
-    def _zone_provider(self, view: ZoneView, ways: OpenWays) -> Assessed:
-        provider = find_provider(view.name_servers.values or view.delegation.values, _first(view.soa.values))
-        return Assessed(provider, ways_open_to(provider, view.apex, ways))
 
     def _conflicts(
         self, requested: Sequence[Record], view: ZoneView, provider: Provider, needs: CertificateNeeds
@@ -128,6 +150,19 @@ class DomainCheckService:
             return conflict
         record = replace(conflict.record, value=shown)
         return replace(conflict, record=record, reason=conflict.reason.replace(value, shown))
+
+
+def _assess(provider: Provider, name_servers: Sequence[str], discovered: Discovered | Closed | None) -> Assessed:
+    is_automatic = provider.api in PROVIDER_APIS
+    if isinstance(discovered, Discovered) and discovered.services:
+        is_automatic |= hosts(discovered.settings, name_servers)
+    return Assessed(provider, "automatic" if is_automatic else "manual")
+
+
+def _assess_zone(view: ZoneView, discovered: Discovered | Closed | None) -> Assessed:
+    """The provider of the zone itself."""
+    servers = view.name_servers.values or view.delegation.values
+    return _assess(find_provider(servers, _first(view.soa.values)), servers, discovered)
 
 
 def refuse_tier(application: Application) -> None:

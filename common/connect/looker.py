@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.addresses import own_policy
 from common.caa_identities import find_identities
 from common.connect.domain_connect.discovery import Discovery
+from common.connect.domain_connect.recent import RecentAnswers
 from common.connect.looking import Discover, Look, Note, look, read_back, read_sets
 from common.connect.plan import SetKey, Values
 from common.connect.requested import Requested
@@ -38,11 +39,14 @@ class Looker:
             tenant=flow.application_id,
             note=note,
             certificates=needs,
-            discover=await self._discover(),
+            discover=await self.find_discover(),
         )
 
-    async def _discover(self) -> Discover | None:
-        """None where this installation is not set up for Domain Connect: without an id or a key to sign with."""
+    async def find_discover(
+        self, *, longest_seconds: float | None = None, recent: RecentAnswers | None = None
+    ) -> Discover | None:
+        """None where this installation is not set up for Domain Connect: without an id or a key to sign with. The rest
+        is as `Discovery` takes it."""
         provider_id, allowed = self.settings.domain_connect_provider_id, self.settings.allow_private_addresses
         if provider_id is None:
             return None
@@ -53,7 +57,8 @@ class Looker:
         def is_allowed(address: IPAddress) -> bool:
             return any(address in network for network in allowed)
 
-        return Discovery(self.resolver, own_policy(self.settings), is_allowed, provider_id).discover
+        found = Discovery(self.resolver, own_policy(self.settings), is_allowed, provider_id, recent=recent)
+        return (found if longest_seconds is None else replace(found, longest_seconds=longest_seconds)).discover
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
         """The internal issuer asks for no CAA records."""

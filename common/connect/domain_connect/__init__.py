@@ -8,7 +8,7 @@ Words
     filled          a template with values for its variables, and the host that it is applied to
     apply URL       the consent page with a filled template in its query, signed
 
-``provider_settings`` reads what a provider states, ``discovery`` asks for it, ``templates`` finds the template that
-expresses a flow's records, ``agreement`` holds it against the plan, ``signing`` makes the apply URL and the records of
-the public key. Only ``discovery`` asks the network; the rest is pure.
+``provider_settings`` reads what a provider states, ``discovery`` asks for it (``recent`` remembers, for domain checks),
+``templates`` finds the template that expresses a flow's records, ``agreement`` holds it against the plan, ``signing``
+makes the apply URL and the records of the public key. Only ``discovery`` asks the network; the rest is pure.
 """

@@ -5,6 +5,7 @@ Rules
     each URL comes from outside: its addresses are checked where they are dialled, no redirection is followed, and an
         answer has a bound in bytes; all of it ends within `_LONGEST_SECONDS`
     no answer, an odd one or a late one closes the way, and never fails the look at the zone
+    a domain check takes answers of the last minutes (`RecentAnswers`)
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from common.connect.domain_connect.provider_settings import (
     settings_url,
     template_url,
 )
+from common.connect.domain_connect.recent import RecentAnswers
 from common.dns import Outcome, Pass, Resolver
 from common.pinned import find_addresses, pinned_session
 
 _LONGEST_SECONDS: Final = 5.0
+_SHARE_OF_ONE: Final = 0.8  # of the time, for one request: the time-out is then that of this host
 _MOST_BYTES: Final = 64 * 1024
 _QUESTIONS: Final = 8
 _HEADERS: Final = {"Accept": "application/json", "User-Agent": "frontage"}
@@ -61,6 +64,7 @@ class Discovery:
     is_allowed: IsAllowed
     provider_id: str
     longest_seconds: float = _LONGEST_SECONDS
+    recent: RecentAnswers | None = None
 
     async def discover(self, questions: Pass, apex: str, services: Sequence[str]) -> Discovered | Closed | None:
         """`services`: the templates to ask about. None: the zone has no ``_domainconnect`` record."""
@@ -93,8 +97,26 @@ class Discovery:
 
     async def _get(self, url: str) -> tuple[int, bytes]:
         """Status and body. Raises: aiohttp.ClientError, OSError, TimeoutError, `InvalidSettings`."""
+        if self.recent is None:
+            return await self._get_now(url)
+        authority, now = urlsplit(url).netloc, asyncio.get_running_loop().time()
+        if (kept := self.recent.find(url, now)) is not None:
+            return kept
+        if self.recent.is_silent(authority, now):
+            raise TimeoutError
+        try:
+            status, body = await self._get_now(url)
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            self.recent.note_silence(authority, now)
+            raise
+        self.recent.keep(url, status, body, now)
+        return status, body
+
+    async def _get_now(self, url: str) -> tuple[int, bytes]:
+        """As `_get`."""
         addresses = await find_addresses(self.resolver, urlsplit(url).hostname or "")
         async with (
+            asyncio.timeout(self.longest_seconds * _SHARE_OF_ONE),
             pinned_session(self.policy, addresses, longest_seconds=self.longest_seconds) as session,
             session.get(url, headers=_HEADERS, allow_redirects=False) as response,
         ):
@@ -109,9 +131,9 @@ class Discovery:
 async def _find_record(questions: Pass, apex: str) -> str | None:
     """Raises: `InvalidSettings`, TimeoutError where no server answers."""
     name = f"_domainconnect.{apex}"
-    zone = questions.zone_questions(_QUESTIONS)
-    answer, alias = await asyncio.gather(zone.ask(name, "TXT"), zone.ask(name, "CNAME"))
-    if answer.outcome is not Outcome.RECORDS and alias.outcome is Outcome.RECORDS:
+    zone = questions.zone_questions(_QUESTIONS, apex)
+    answer = await zone.ask(name, "TXT")
+    if answer.outcome is Outcome.NO_DATA and (await zone.ask(name, "CNAME")).outcome is Outcome.RECORDS:
         answer = await questions.ask(name, "TXT")
     if not answer.outcome.is_known:
         raise TimeoutError

@@ -22,6 +22,11 @@ class Offer:
     filled: Filled
 
 
+def hosts(settings: ProviderSettings, name_servers: Sequence[str]) -> bool:
+    """Whether the provider can be the one of a zone with these name servers, as far as it states its own."""
+    return not settings.name_servers or not name_servers or bool({*settings.name_servers} & {*name_servers})
+
+
 def decide_offer(
     discovered: Discovered | Closed | None, requested: Sequence[Requested], plan: Plan, view: ZoneView
 ) -> Offer | Closed | None:
@@ -29,7 +34,7 @@ def decide_offer(
     if not isinstance(discovered, Discovered):
         return discovered
     settings, name = discovered.settings, discovered.settings.name
-    if settings.name_servers and view.server_names and not {*settings.name_servers} & {*view.server_names}:
+    if not hosts(settings, view.server_names):
         return Closed("other_name_servers", f"{name} does not host the domain's name servers.", name)
     expressing = fill_templates(requested, view.apex)
     if not expressing:

@@ -16,6 +16,7 @@ from bench.lab.domain_connect import NAME, DomainConnectProvider, Fault
 from bench.lab.knot import Knot, find_knot
 from tests.integration.api.connecting import APEX, Flow, World, open_world
 from tests.integration.api.domain_connecting import OUR_ID, connected, serve_provider
+from tests.waiting import until
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -73,7 +74,8 @@ def provider(provided: tuple[Knot, DomainConnectProvider]) -> DomainConnectProvi
 async def world(
     dsn: str, tmp_path: Path, probe_port: int, knot: Knot, provider: DomainConnectProvider
 ) -> AsyncIterator[World]:
-    async with connected(dsn, tmp_path, probe_port, knot) as world:
+    limits = {"API_REQUESTS_PER_SECOND": "10000", "API_REQUESTS_PER_SECOND_PER_ADDRESS": "10000"}
+    async with connected(dsn, tmp_path, probe_port, knot, **limits) as world:
         yield world
 
 
@@ -293,6 +295,55 @@ async def test_an_installation_without_an_id_or_a_key_offers_nothing(
 ) -> None:
     async with open_world(dsn, tmp_path, probe_port, knot.address, **environ) as world:
         flow = await world.planned()
+        assert await setup_type(world, SHOP_RECORD) == "manual"
     assert flow.body["provider"]["domainConnect"] is None
     assert flow.body["ways"][0]["way"] == "manual"
     assert provider.applied == 0
+
+
+async def setup_type(world: World, *records: dict[str, Any]) -> str:
+    """Asked again where the DNS did not answer in time."""
+    body = {"domain": APEX, "dnsRecords": list(records)}
+
+    async def answered() -> str | None:
+        return (await world.partner.call("POST", "/checkdomain", json=body)).body.get("setupType")
+
+    return await until(answered, "an answer")
+
+
+async def until_automatic(world: World, *records: dict[str, Any]) -> None:
+    """The provider may answer late on a busy machine, and is then asked again after a while."""
+
+    async def is_automatic() -> bool:
+        return await setup_type(world, *records) == "automatic"
+
+    await until(is_automatic, "automatic")
+
+
+SHOP_RECORD = {"type": "CNAME", "host": "shop", "value": "{CNAME_TARGET}", "ttl": 300}
+NO_TEMPLATE_RECORD = {"type": "CAA", "host": "@", "value": '0 issue "ca.test"', "ttl": 300}
+SERVERS = {"type": "NS", "host": "@", "value": "ns.new.test", "ttl": 300}
+
+
+async def test_a_domain_check_counts_a_provider_that_has_a_template_for_the_records(
+    world: World, provider: DomainConnectProvider
+) -> None:
+    await until_automatic(world)
+    await until_automatic(world, SHOP_RECORD)
+    assert await setup_type(world, NO_TEMPLATE_RECORD) == "manual", "no template expresses it"
+    provider.faults = frozenset({Fault.REFUSE_TEMPLATE})
+    assert await setup_type(world, SHOP_RECORD) == "automatic", "the provider was asked a moment ago"
+    body = {"domain": APEX, "dnsRecords": [SERVERS, SHOP_RECORD]}
+    answer = (await world.partner.call("POST", "/checkdomain", json=body)).body
+    assert answer["authoritativeDnsProvider"]["setupType"] == answer["setupType"] == "manual", "nor name servers"
+
+
+@pytest.mark.parametrize("fault", [Fault.REFUSE_TEMPLATE, Fault.SLOW_SETTINGS, None])
+async def test_a_domain_check_does_not_count_a_provider_that_would_not_do_it(
+    world: World, provider: DomainConnectProvider, fault: Fault | None
+) -> None:
+    if fault is None:
+        provider.name_servers = ["ns.elsewhere.test"]
+    else:
+        provider.faults = frozenset({fault})
+    assert await setup_type(world, SHOP_RECORD) == "manual"

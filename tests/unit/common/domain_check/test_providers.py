@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from common.domain_check.providers import CAREFUL, Capabilities, find_provider, provider_table
-from common.domain_check.ways import OpenWays, Way, setup_type, ways_open_to
 
 SERVERS = """
 cloudflare ada.ns.cloudflare.com bob.ns.cloudflare.com gold.foundationdns.com gold.foundationdns.net
@@ -207,7 +206,6 @@ def test_an_unknown_provider_is_named_after_its_name_servers_and_is_careful(
     provider = find_provider(servers)
 
     assert (provider.name, provider.is_known, provider.capabilities) == (name, False, CAREFUL)
-    assert setup_type(ways_open_to(provider, "shop.example", OpenWays())) == "manual"
 
 
 def test_the_soa_tells_the_provider_behind_vanity_name_servers() -> None:
@@ -234,14 +232,3 @@ def test_each_claim_has_a_source_and_each_capability_of_the_table_is_one_that_th
         assert claims <= provider.sources.keys(), provider.id
         for source in (*provider.sources.values(), provider.help_url):
             assert urlsplit(source or "").scheme == "https", provider.id
-
-
-def test_a_way_is_open_only_where_both_sides_can_go_it() -> None:
-    provider = find_provider(["ns01.domaincontrol.com"])
-
-    assert ways_open_to(provider, "shop.example", OpenWays()) == [Way.MANUAL]
-    installed = OpenWays(frozenset({"GoDaddy"}), frozenset({"godaddy"}), frozenset({"shop.example"}))
-    assert ways_open_to(provider, "shop.example", installed)[-1] is Way.MANUAL
-    assert set(ways_open_to(provider, "shop.example", installed)) == set(Way)
-    assert ways_open_to(find_provider(["ns1.hover.com"]), "other.example", installed) == [Way.MANUAL]
-    assert setup_type([Way.PROVIDER_API, Way.MANUAL]) == "automatic"
