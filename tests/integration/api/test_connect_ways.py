@@ -319,7 +319,7 @@ async def test_what_failed_to_be_enrolled_is_tried_again_when_asked(world: World
         ("monitor", "success"),
     ]
     assert "code" not in finished["enrolments"][0]
-    assert (await flow.act("check")).body == finished, "nothing is left to try"
+    assert (await flow.act("check")).body["version"] == finished["version"], "nothing is left to try"
     assert [each["domain"] for each in (await world.partner.call("GET", "/ssl", params={"page": 0})).body["items"]] == [
         SHOP
     ]
