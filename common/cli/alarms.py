@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from common.cli.printing import AsJson, print_result
+
 if TYPE_CHECKING:
     from common.db.checks import Backlog
     from common.db.monitor_health import Health
@@ -21,7 +23,7 @@ _HOURS = 1.0
 
 
 @app.command()
-def show() -> None:
+def show(as_json: AsJson = False) -> None:
     """Print how many domains' alarms are held back, and whether the checks are healthy."""
     from common.cli.database import run_in_database
     from common.db import checks, monitor_health
@@ -30,12 +32,13 @@ def show() -> None:
         return await checks.measure_backlog(connection), await monitor_health.read(connection)
 
     backlog, health = run_in_database(work)
-    typer.echo(f"alarms of {backlog.held} domains are held back")
-    typer.echo("the checks are well" if health.is_healthy else f"the checks are not well: {health.reason}")
+    state = "the checks are well" if health.is_healthy else f"the checks are not well: {health.reason}"
+    shown = {"held": backlog.held, "isHealthy": health.is_healthy, "reason": health.reason}
+    print_result(shown, f"alarms of {backlog.held} domains are held back\n{state}", as_json=as_json)
 
 
 @app.command()
-def release() -> None:
+def release(as_json: AsJson = False) -> None:
     """Release the alarms: every domain whose alarm is held is checked once more, now, and its owner is notified.
 
     For an hour from now, alarms go out whatever their number.
@@ -46,4 +49,6 @@ def release() -> None:
     async def work(connection: Connection, _: Keyring) -> int:
         return await checks.release_alarms(connection, for_seconds=_HOURS * 3600)
 
-    typer.echo(f"{run_in_database(work)} domains are checked once more; alarms that are confirmed are sent")
+    released = run_in_database(work)
+    words = f"{released} domains are checked once more; alarms that are confirmed are sent"
+    print_result({"released": released}, words, as_json=as_json)

@@ -6,7 +6,6 @@ by no other.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
@@ -15,6 +14,7 @@ import typer
 
 from common.cli import application_options as options
 from common.cli.application_options import SecretSwitch, Switch, switched
+from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def create(
     application_url: options.ApplicationUrl = None,
     webhook_url: options.WebhookUrl = None,
     organisation: options.Organisation = None,
+    _: AlwaysJson = False,
 ) -> None:
     """Make an application and print its id and secrets, this once."""
     from common.application_secrets import MadeApplication, make_application
@@ -54,11 +55,11 @@ def create(
         )
 
     made = _in_database(work)
-    _print({"applicationId": made.id, "clientSecret": made.client_secret, "webhookSecret": made.webhook_secret})
+    print_json({"applicationId": made.id, "clientSecret": made.client_secret, "webhookSecret": made.webhook_secret})
 
 
 @app.command("list")
-def list_() -> None:
+def list_(_: AlwaysJson = False) -> None:
     """Print all applications, oldest first; no secrets."""
     from common.db import applications as db
     from common.db.error_pages import error_page_sizes
@@ -71,17 +72,17 @@ def list_() -> None:
             for each in await db.list_applications(connection)
         ]
 
-    _print(_in_database(work))
+    print_json(_in_database(work))
 
 
 @app.command()
-def show(application_id: options.Id) -> None:
+def show(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print an application; no secrets."""
 
     async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
         return await _show(connection, application_id)
 
-    _print(_in_database(work))
+    print_json(_in_database(work))
 
 
 @app.command("set")
@@ -104,6 +105,7 @@ def set_(
     buffer_uploads: options.BufferUploads = None,
     tier: options.NewTier = None,
     organisation: options.NewOrganisation = None,
+    _: AlwaysJson = False,
 ) -> None:
     """Change what is given, leave the rest, and print the result."""
     changes = _given(
@@ -128,7 +130,7 @@ def set_(
         secrets = SecretChanges(service_auth, signature)
         return await _change(connection, keyring, application_id, changes, error_page, secrets)
 
-    _print(_in_database(work))
+    print_json(_in_database(work))
 
 
 class SecretChanges(NamedTuple):
@@ -193,14 +195,14 @@ async def _set_error_page(connection: Connection, application_id: str, html: str
 
 
 @app.command("rotate-secret")
-def rotate_secret(application_id: options.Id) -> None:
+def rotate_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print a new client secret. The old one works for another 24 hours; rotate twice to end it at once."""
     from common import application_secrets as secrets
     from common import applications as minting
 
     client_secret = _rotated(application_id, secrets.rotate_client_secret)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
-    _print(
+    print_json(
         {
             "applicationId": application_id,
             "clientSecret": client_secret,
@@ -210,14 +212,14 @@ def rotate_secret(application_id: options.Id) -> None:
 
 
 @app.command("rotate-webhook-secret")
-def rotate_webhook_secret(application_id: options.Id) -> None:
+def rotate_webhook_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
     """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
     from common import application_secrets as secrets
     from common import applications as minting
 
     webhook_secret = _rotated(application_id, secrets.rotate_webhook_secret)
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
-    _print(
+    print_json(
         {
             "applicationId": application_id,
             "webhookSecret": webhook_secret,
@@ -230,6 +232,7 @@ def rotate_webhook_secret(application_id: options.Id) -> None:
 def delete(
     application_id: options.Id,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    _: AlwaysJson = False,
 ) -> None:
     """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
     continued by the same command."""
@@ -242,10 +245,10 @@ def delete(
             raise OperatorError("that is not the application's id: nothing was deleted")
 
     removed = run_with_database(lambda database: delete_application(database, application_id, confirm))
-    _print({"applicationId": application_id, "removed": removed})
+    print_json({"applicationId": application_id, "removed": removed})
 
 
-def token(application_id: options.Id) -> None:
+def token(application_id: options.Id, as_json: AsJson = False) -> None:
     """Print a JWT that opens the API for 60 minutes, as the application would sign it."""
     from common import applications as minting
     from common.db import applications as db
@@ -254,7 +257,8 @@ def token(application_id: options.Id) -> None:
         application = await _get(connection, application_id)
         return keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
 
-    typer.echo(minting.mint_token(application_id, _in_database(work), datetime.now(UTC)))
+    minted = minting.mint_token(application_id, _in_database(work), datetime.now(UTC))
+    print_result({"applicationId": application_id, "token": minted}, minted, as_json=as_json)
 
 
 # Parts ---------------------------------------------------------------------------------------------------
@@ -337,7 +341,3 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
 
 def _time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at is not None else None
-
-
-def _print(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
     from common.db.audit import Entry
@@ -22,7 +23,7 @@ def audit(
     ] = None,
     before: Annotated[str | None, typer.Option(metavar="ENTRY", help="Older than this entry: the next page.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print who changed what, when and by which way."""
     from common.cli.database import run_in_database
@@ -34,7 +35,7 @@ def audit(
     found = run_in_database(work)
     if as_json:
         next_page = found[-1].id if len(found) == limit else None
-        typer.echo(json.dumps({"entries": [_shown(each) for each in found], "next": next_page}, indent=2, default=str))
+        print_json({"entries": [_shown(each) for each in found], "next": next_page})
         return
     for each in found:
         typer.echo(

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import typer
 
+from common.cli.printing import AsJson, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")],
+    as_json: AsJson = False,
 ) -> None:
     """Write the database to a file, while everything runs. Keep a copy of the master key file apart from it."""
     from common.db.address import resolve_dsn
@@ -38,12 +40,15 @@ def backup(
         raise OperatorError(f"{file} cannot be written: {error.strerror}") from error
     finally:
         partial.unlink(missing_ok=True)
-    typer.echo(f"{file}: {file.stat().st_size / 1_000_000:.1f} MB")
+    size = file.stat().st_size
+    shown = {"file": file, "bytes": size, "masterKeyFile": settings.key_file}
+    print_result(shown, f"{file}: {size / 1_000_000:.1f} MB", as_json=as_json)
     typer.echo(f"the secrets in it open with {settings.key_file}: keep a copy of that file elsewhere", err=True)
 
 
 def restore(
     file: Annotated[Path, typer.Argument(help="What `frontage backup` wrote.", exists=True, dir_okay=False)],
+    as_json: AsJson = False,
 ) -> None:
     """Bring a backup into an empty database, before any role starts; the master key file of its time must be in place.
 
@@ -60,7 +65,7 @@ def restore(
             raise OperatorError("the database is not empty: restore into a new one, so that nothing is overwritten")
         _run("pg_restore", dsn, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", str(file))
         asyncio.run(prepare(settings))
-    typer.echo("restored; start the roles, then run `frontage doctor`")
+    print_result({"file": file}, "restored; start the roles, then run `frontage doctor`", as_json=as_json)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ What is asked for here is done by a monitor; these commands only write it down.
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
 
 Domain = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name, as it is enrolled.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
 
 class Reason(StrEnum):
@@ -41,7 +40,7 @@ class Reason(StrEnum):
 
 
 @app.command()
-def show(domain: Domain) -> None:
+def show(domain: Domain, _: AlwaysJson = False) -> None:
     """Print where the order of a domain's certificate stands, and what became of those that were revoked."""
     from common.cli.database import run_in_database
     from common.db import orders, revocations
@@ -57,11 +56,11 @@ def show(domain: Domain) -> None:
     shown = (
         {"domain": name} | (_shown(state) if state else {}) | {"revocations": [_revocation(each) for each in revoked]}
     )
-    typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    print_json(shown)
 
 
 @app.command()
-def renew(domain: Domain) -> None:
+def renew(domain: Domain, as_json: AsJson = False) -> None:
     """Have the certificate renewed now; the old one serves until the new one is live."""
     from common.cli.database import run_in_database
     from common.db import orders
@@ -72,13 +71,15 @@ def renew(domain: Domain) -> None:
         await orders.request_renewal(connection, name, await _owner(connection, name))
 
     run_in_database(work)
-    typer.echo(f"{name} is being renewed: `frontage certificate show {name}` says how it goes")
+    words = f"{name} is being renewed: `frontage certificate show {name}` says how it goes"
+    print_result({"domain": name, "renewing": True}, words, as_json=as_json)
 
 
 @app.command()
 def revoke(
     domain: Domain,
     reason: Annotated[Reason, typer.Option(help="The reason that is sent to the authority.")] = Reason.UNSPECIFIED,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
     from common.cli.database import run_in_database
@@ -93,7 +94,8 @@ def revoke(
 
     if not run_in_database(work):
         raise OperatorError(f"{name} has no valid certificate that is not being revoked already")
-    typer.echo(f"{name}'s certificate is being revoked; where it is served, another takes its place first")
+    words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
+    print_result({"domain": name, "revoking": True, "reason": reason.value}, words, as_json=as_json)
 
 
 @app.command()
@@ -113,7 +115,7 @@ def limits(as_json: AsJson = False) -> None:
 
     standings = run_in_database(work)
     if as_json:
-        typer.echo(json.dumps([_standing(each, allowed) for each in standings], indent=2))
+        print_json([_standing(each, allowed) for each in standings])
     elif not standings:
         typer.echo("nothing counts now: no order was sent to an authority with limits")
     else:

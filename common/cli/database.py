@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from common.actors import Actor, acting
+from common.cli.printing import AsJson, print_result
 
 if TYPE_CHECKING:
     from common.db.pool import Database
@@ -30,12 +31,12 @@ Roles = Annotated[
 ]
 
 
-def migrate(roles: Roles = False) -> None:
+def migrate(roles: Roles = False, as_json: AsJson = False) -> None:
     """Bring the database's schema up to date; makes the master key when there is none."""
     from common.settings import load
 
     asyncio.run(prepare(load(os.environ), create_roles=roles))
-    typer.echo("the database is up to date")
+    print_result({"isUpToDate": True}, "the database is up to date", as_json=as_json)
 
 
 async def prepare(settings: Settings, *, create_roles: bool = False) -> Keyring:

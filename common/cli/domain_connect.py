@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from common.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -37,25 +38,26 @@ _OR_FORCE = "Providers refuse what a key without its records signs: try again la
 
 
 @app.command()
-def key() -> None:
+def key(as_json: AsJson = False) -> None:
     """Print the TXT records to publish. Makes the key that signs when there is none."""
     settings = _settings()
-    _print_records(settings, asyncio.run(_changed(settings, _ensure)))
+    _print_records(settings, asyncio.run(_changed(settings, _ensure)), as_json=as_json)
 
 
 @app.command()
-def rotate(finish: Finish = False, force: Force = False) -> None:
+def rotate(finish: Finish = False, force: Force = False, as_json: AsJson = False) -> None:
     """Make the next key and print its records; once they are published, run it again with --finish."""
     settings = _settings()
     if finish and not force:
         asyncio.run(_require_published(settings))
-    _print_records(settings, asyncio.run(_changed(settings, _finish if finish else _begin)))
+    _print_records(settings, asyncio.run(_changed(settings, _finish if finish else _begin)), as_json=as_json)
 
 
 @app.command()
 def templates(
     directory: Annotated[Path, typer.Argument(help="Where to write them, one file each.")],
     name: Annotated[str, typer.Option(help="Your name, as people know it.")] = "Frontage",
+    as_json: AsJson = False,
 ) -> None:
     """Write the templates to hand to DNS providers, with this installation's id."""
     from urllib.parse import urlsplit
@@ -66,13 +68,13 @@ def templates(
     provider_id, host = settings.domain_connect_provider_id or "", urlsplit(settings.base_url).hostname or ""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for service in SERVICES:
-            path = directory / f"{provider_id}.{service}.json"
+        paths = {service: directory / f"{provider_id}.{service}.json" for service in SERVICES}
+        for service, path in paths.items():
             content = for_installation(service, provider_id, name, host)
             path.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
-            typer.echo(path)
     except OSError as error:
         raise OperatorError(f"cannot write {directory}: {error.strerror or error}") from error
+    print_result({"templates": paths}, "\n".join(map(str, paths.values())), as_json=as_json)
 
 
 def _settings() -> Settings:
@@ -84,7 +86,11 @@ def _settings() -> Settings:
     return settings
 
 
-def _print_records(settings: Settings, keys: list[tuple[str, list[str], bool]]) -> None:
+def _print_records(settings: Settings, keys: list[tuple[str, list[str], bool]], *, as_json: bool) -> None:
+    if as_json:
+        names = ("label", "texts", "signs")
+        print_json([dict(zip(names, each, strict=True)) for each in keys])
+        return
     for label, texts, signs in keys:
         typer.echo(f"; {label} {'signs' if signs else 'is the next key: publish it, then `rotate --finish`'}")
         for text in texts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from common.cli.api_domain import publish_api
+from common.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _READ_AT_ONCE = 1000
 _LARGEST_PAGE = 10_000
 
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
 
 class ProductOption(StrEnum):
@@ -62,7 +61,7 @@ def list_(
     names = list(dict.fromkeys(each.domain for each in found))
     next_page = names[-1] if len(names) == limit else None
     if as_json:
-        _print({"domains": [_shown(each) for each in found], "next": next_page})
+        print_json({"domains": [_shown(each) for each in found], "next": next_page})
         return
     for each in found:
         typer.echo(f"{each.domain}  {each.product}  {each.status}  {each.application_id}")
@@ -82,14 +81,14 @@ def show(domain: DomainArgument, as_json: AsJson = False) -> None:
 
     shown = run_in_database(work)
     if as_json:
-        _print(shown)
+        print_json(shown)
     else:
         for line in _lines(shown):
             typer.echo(line)
 
 
 @app.command()
-def release(domain: DomainArgument) -> None:
+def release(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Free a name at once: it is served no more, and no application is remembered as its holder."""
     from common.cli.database import run_in_database
     from common.db import certificates, ownership
@@ -106,7 +105,8 @@ def release(domain: DomainArgument) -> None:
     holder, forgotten = run_in_database(work)
     if holder is None and not forgotten:
         raise OperatorError(f"no application holds {name}, or has held it lately")
-    typer.echo(f"{name} is free" + (f": application {holder} has lost it, and is being notified" if holder else ""))
+    words = f"{name} is free" + (f": application {holder} has lost it, and is being notified" if holder else "")
+    print_result({"domain": name.text, "formerHolder": holder}, words, as_json=as_json)
 
 
 @app.command()
@@ -116,6 +116,7 @@ def transfer(
     application_url: Annotated[
         str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Move a name to another application, whatever the DNS proves. It keeps its products and nothing else: settings and
     certificate are new."""
@@ -128,14 +129,16 @@ def transfer(
         return await _transfer(connection, name, application_id, url)
 
     holder = run_in_database(work)
-    typer.echo(
+    words = (
         f"{name} has moved from application {holder} to {application_id}, and its certificate is being ordered;"
         f" `frontage domain show {name}` prints how it stands"
     )
+    shown = {"domain": name.text, "formerHolder": holder, "applicationId": application_id}
+    print_result(shown, words, as_json=as_json)
 
 
 @app.command()
-def recheck(domain: DomainArgument) -> None:
+def recheck(domain: DomainArgument, as_json: AsJson = False) -> None:
     """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
     from common.cli.database import run_in_database
     from common.db import orders
@@ -147,7 +150,8 @@ def recheck(domain: DomainArgument) -> None:
 
     if not run_in_database(work):
         raise OperatorError(f"{name} is not enrolled: there is nothing to check")
-    typer.echo(f"a monitor checks the DNS of {name} now; `frontage domain show {name}` prints how it stands")
+    words = f"a monitor checks the DNS of {name} now; `frontage domain show {name}` prints how it stands"
+    print_result({"domain": name.text, "rechecking": True}, words, as_json=as_json)
 
 
 app.command("publish-api")(publish_api)
@@ -284,7 +288,3 @@ def _former(each: FormerHolder) -> dict[str, Any]:
 
 def _time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
-
-
-def _print(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

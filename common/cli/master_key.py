@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from common.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError, SecretUnreadable
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ Grace = Annotated[
 
 
 @app.command()
-def show() -> None:
+def show(as_json: AsJson = False) -> None:
     """Print the keys of the file, which of them seals, and how many secrets of the database each has sealed."""
     from rich import box
     from rich.console import Console
@@ -69,6 +70,9 @@ def show() -> None:
     settings = load(os.environ)
     keys = read_key_file(settings.key_file)
     counts = asyncio.run(_counts(settings, keys))
+    if as_json:
+        print_json([{"key": key.id.hex(), "seals": not n, "secrets": counts[key.id]} for n, key in enumerate(keys)])
+        return
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("key", "", "secrets"):
         table.add_column(heading, justify="right" if heading == "secrets" else "left")
@@ -78,7 +82,7 @@ def show() -> None:
 
 
 @app.command()
-def add() -> None:
+def add(as_json: AsJson = False) -> None:
     """Add a new key that opens and does not seal yet. Copy the file to all machines before you rotate."""
     from common.secrets import new_master_key, read_key_file, write_key_file
     from common.settings import load
@@ -90,23 +94,32 @@ def add() -> None:
         raise OperatorError(f"{settings.key_file} has two keys already: `frontage master-key rotate` goes on with them")
     key = new_master_key()
     write_key_file(settings.key_file, (*keys, key))
-    typer.echo(
-        f"{key.id.hex()} is in {settings.key_file}; copy that to all machines, then `frontage master-key rotate`"
-    )
+    words = f"{key.id.hex()} is in {settings.key_file}; copy that to all machines, then `frontage master-key rotate`"
+    print_result({"key": key.id.hex(), "file": settings.key_file}, words, as_json=as_json)
 
 
 @app.command()
-def rotate(keep_old: KeepOld = False, grace: Grace = 90.0) -> None:
+def rotate(keep_old: KeepOld = False, grace: Grace = 90.0, as_json: AsJson = False) -> None:
     """Seal with a new key (or the one `add` made), seal everything anew, and forget the old key."""
     from common.settings import load
 
-    asyncio.run(_rotate(load(os.environ), keep_old=keep_old, grace_seconds=grace))
+    settings = load(os.environ)
+    sealed, key = asyncio.run(_rotate(settings, keep_old=keep_old, grace_seconds=grace))
+    if keep_old:
+        words = f"{sealed} secrets are sealed under {key}; the old key is kept in the file"
+    else:
+        words = (
+            f"{sealed} secrets are sealed under {key}, the only key of {settings.key_file} now\n"
+            "keep the old key with your backups from before: they open with it alone"
+        )
+    print_result({"key": key, "secrets": sealed, "oldKeyKept": keep_old}, words, as_json=as_json)
 
 
 @app.command()
 def export(
     file: Annotated[Path, typer.Argument(help="Where to write it; it must not exist yet.")],
     role: Annotated[ExportRole, typer.Option(help="The role that will use the file.")],
+    as_json: AsJson = False,
 ) -> None:
     """Write a key file that opens only what a role needs. Copy it to that role's machines.
 
@@ -123,13 +136,15 @@ def export(
             "run `frontage master-key rotate` first"
         )
     create_key_file(file, [key.of_edge() for key in keys])
-    typer.echo(f"{file} opens the secrets of an {role.value}, and no others")
+    words = f"{file} opens the secrets of an {role.value}, and no others"
+    print_result({"file": file, "role": role.value}, words, as_json=as_json)
 
 
 # The work --------------------------------------------------------------------------------------------------
 
 
-async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -> None:
+async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -> tuple[int, str]:
+    """Returns how many secrets were sealed anew, and the key that seals."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -148,14 +163,11 @@ async def _rotate(settings: Settings, *, keep_old: bool, grace_seconds: float) -
                 sealed += again
         _seal_files(settings, keyring)
         await _refuse_unreadable(database, keyring)
-        if keep_old:
-            typer.echo(f"{sealed} secrets are sealed under {current.id.hex()}; the old key is kept in the file")
-            return
-        await _await_edges(database)
-        await _retire(database, keyring)
-        write_key_file(settings.key_file, [key for key in read_key_file(settings.key_file) if key.id == current.id])
-    typer.echo(f"{sealed} secrets are sealed under {current.id.hex()}, the only key of {settings.key_file} now")
-    typer.echo("keep the old key with your backups from before: they open with it alone")
+        if not keep_old:
+            await _await_edges(database)
+            await _retire(database, keyring)
+            write_key_file(settings.key_file, [key for key in read_key_file(settings.key_file) if key.id == current.id])
+    return sealed, current.id.hex()
 
 
 def _refuse_part(settings: Settings, keys: tuple[MasterKey, ...]) -> None:

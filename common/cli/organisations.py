@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.cli.users import RoleOption, get_user, parse_address
 from common.errors import OperatorError
 
@@ -24,7 +24,9 @@ Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's e-mail a
 
 
 @app.command()
-def create(name: Annotated[str, typer.Argument(metavar="NAME", help="What people call it.")]) -> None:
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What people call it.")], _: AlwaysJson = False
+) -> None:
     """Make an organisation, and print its id."""
     from common.cli.database import run_in_database
     from common.db import audit, users
@@ -41,11 +43,11 @@ def create(name: Annotated[str, typer.Argument(metavar="NAME", help="What people
         return made
 
     made = run_in_database(work)
-    _print({"organisationId": made.id, "name": made.name})
+    print_json({"organisationId": made.id, "name": made.name})
 
 
 @app.command("list")
-def list_() -> None:
+def list_(_: AlwaysJson = False) -> None:
     """Print all organisations with their members."""
     from common.cli.database import run_in_database
     from common.db import users
@@ -60,7 +62,7 @@ def list_() -> None:
             after = page[-1].name
         return shown
 
-    _print(run_in_database(work))
+    print_json(run_in_database(work))
 
 
 @app.command("add-member")
@@ -68,6 +70,7 @@ def add_member(
     name: Name,
     email: Email,
     role: Annotated[RoleOption, typer.Option(help="What the user may do.")] = RoleOption.DEVELOPER,
+    as_json: AsJson = False,
 ) -> None:
     """Let a user see the organisation's applications, or change the user's role."""
     from common.cli.database import run_in_database
@@ -80,11 +83,12 @@ def add_member(
         await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
 
     run_in_database(work)
-    typer.echo(f"{email} is {role.value} of {name}")
+    shown = {"organisation": name, "email": email, "role": role.value}
+    print_result(shown, f"{email} is {role.value} of {name}", as_json=as_json)
 
 
 @app.command("remove-member")
-def remove_member(name: Name, email: Email) -> None:
+def remove_member(name: Name, email: Email, as_json: AsJson = False) -> None:
     """End a user's membership."""
     from common.cli.database import run_in_database
     from common.db import audit, users
@@ -96,7 +100,8 @@ def remove_member(name: Name, email: Email) -> None:
         await audit.record(connection, "member.remove", user.email, organisation_id=organisation.id)
 
     run_in_database(work)
-    typer.echo(f"{email} is no longer a member of {name}")
+    shown = {"organisation": name, "email": email, "role": None}
+    print_result(shown, f"{email} is no longer a member of {name}", as_json=as_json)
 
 
 # Parts ---------------------------------------------------------------------------------------------------
@@ -113,7 +118,3 @@ async def _find(connection: Connection, name: str) -> Organisation:
 
 async def _user(connection: Connection, email: str) -> User:
     return await get_user(connection, parse_address(email))
-
-
-def _print(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="Changes nothing: JSON is printed in any case.")]
 
 
 def print_json(value: Any) -> None:

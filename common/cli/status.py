@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from common.secrets import Keyring
 
 
-def status(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
+def status(as_json: AsJson = False) -> None:
     """Print what runs, what is due, and what needs a hand."""
     from common.cli.database import run_in_database
     from common.db.ca_ledger import Limits
@@ -33,7 +32,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")]
     exposure = find_exposure(load(os.environ))
     problems = [*([f"{exposure}."] if exposure else []), *found.problems]
     if as_json:
-        typer.echo(json.dumps({"problems": problems} | _shown(asdict(found)), indent=2, default=str))
+        print_json({"problems": problems} | _shown(asdict(found)))
         return
     from rich.console import Console
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def create(
         bool,
         typer.Option("--password-stdin", help="Read a password from standard input; without one, a link signs in."),
     ] = False,
+    _: AlwaysJson = False,
 ) -> None:
     """Make a user, and print a link that signs in once."""
     from common.cli.database import run_in_database
@@ -61,11 +62,11 @@ def create(
         return await _mint_link(connection, user)
 
     link = run_in_database(work)
-    _print({"email": address, "operator": operator, "signInOnce": link})
+    print_json({"email": address, "operator": operator, "signInOnce": link})
 
 
 @app.command("list")
-def list_() -> None:
+def list_(_: AlwaysJson = False) -> None:
     """Print all users, with their organisations and roles."""
     from common.cli.database import run_in_database
     from common.db import users
@@ -78,13 +79,14 @@ def list_() -> None:
             after = page[-1].email
         return shown
 
-    _print(run_in_database(work))
+    print_json(run_in_database(work))
 
 
 @app.command("set-password")
 def set_password(
     email: Email,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read it from standard input.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Set a user's password, and end the user's sessions."""
     from common.cli.database import run_in_database
@@ -100,11 +102,12 @@ def set_password(
         await audit.record(connection, "user.set_password", address)
 
     run_in_database(work)
-    typer.echo(f"the password of {address} is set; the user's sessions have ended")
+    words = f"the password of {address} is set; the user's sessions have ended"
+    print_result({"email": address, "hasPassword": True}, words, as_json=as_json)
 
 
 @app.command()
-def link(email: Email) -> None:
+def link(email: Email, as_json: AsJson = False) -> None:
     """Print a link that signs the user in once, within a day. It replaces the user's link so far."""
     from common.cli.database import run_in_database
     from common.db import audit
@@ -115,13 +118,15 @@ def link(email: Email) -> None:
         await audit.record(connection, "user.link", address)
         return await _mint_link(connection, await get_user(connection, address))
 
-    typer.echo(run_in_database(work))
+    made = run_in_database(work)
+    print_result({"email": address, "signInOnce": made}, made, as_json=as_json)
 
 
 @app.command()
 def operator(
     email: Email,
     off: Annotated[bool, typer.Option("--off", help="Take the right away.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let a user see and change every application."""
     from common.cli.database import run_in_database
@@ -135,11 +140,12 @@ def operator(
         await audit.record(connection, "user.operator", address, after={"operator": not off})
 
     run_in_database(work)
-    typer.echo(f"{address} is {'no longer an' if off else 'an'} operator")
+    words = f"{address} is {'no longer an' if off else 'an'} operator"
+    print_result({"email": address, "operator": not off}, words, as_json=as_json)
 
 
 @app.command("sign-out")
-def sign_out(email: Email) -> None:
+def sign_out(email: Email, as_json: AsJson = False) -> None:
     """End all sessions and links of a user."""
     from common.cli.database import run_in_database
     from common.db import audit, sessions
@@ -150,11 +156,12 @@ def sign_out(email: Email) -> None:
         await audit.record(connection, "user.sign_out", address)
         return await sessions.end_all(connection, (await get_user(connection, address)).id)
 
-    typer.echo(f"{run_in_database(work)} sessions of {address} have ended")
+    ended = run_in_database(work)
+    print_result({"email": address, "ended": ended}, f"{ended} sessions of {address} have ended", as_json=as_json)
 
 
 @app.command()
-def delete(email: Email) -> None:
+def delete(email: Email, as_json: AsJson = False) -> None:
     """Delete a user, with all sessions."""
     from common.cli.database import run_in_database
     from common.db import audit, users
@@ -166,7 +173,7 @@ def delete(email: Email) -> None:
         await audit.record(connection, "user.delete", address)
 
     run_in_database(work)
-    typer.echo(f"{address} is deleted")
+    print_result({"email": address, "deleted": True}, f"{address} is deleted", as_json=as_json)
 
 
 @app.command()
@@ -288,7 +295,3 @@ def _hash(password: str) -> str:
 
 def _time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
-
-
-def _print(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

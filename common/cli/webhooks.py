@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from common.cli.printing import AsJson, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def replay(
     until: Annotated[
         datetime | None, typer.Option("--to", formats=_FORMATS, help="Events before then, in UTC.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Send again every delivery that failed, of the events of a range of time. An interrupted replay is continued by
     the same command."""
@@ -35,7 +37,9 @@ def replay(
     async def work(database: Database) -> int:
         return await _replay(database, application_id, start, end)
 
-    typer.echo(f"{run_with_database(work)} deliveries are sent again")
+    count = run_with_database(work)
+    shown = {"applicationId": application_id, "sentAgain": count}
+    print_result(shown, f"{count} deliveries are sent again", as_json=as_json)
 
 
 async def _replay(database: Database, application_id: str, since: datetime, until: datetime | None) -> int:

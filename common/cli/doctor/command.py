@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
+
+from common.cli.printing import AsJson
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print findings as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check this installation and say what to do; exits 1 when something is broken."""
     from common.cli.doctor.examination import examine

@@ -6,6 +6,8 @@ import os
 
 import typer
 
+from common.cli.printing import AlwaysJson
+
 app = typer.Typer(help="Rules for Prometheus and charts for Grafana.", no_args_is_help=True)
 
 
@@ -19,7 +21,7 @@ def alerts() -> None:
 
 
 @app.command()
-def dashboard() -> None:
+def dashboard(_: AlwaysJson = False) -> None:
     """Print a dashboard for Grafana to import."""
     from common.cli.metrics.dashboard import dashboard as definition
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from common.cli.printing import AsJson, print_result
 from common.cli.service import units
 from common.cli.service.units import ENVIRONMENT_FILE, ROLES, Role
 from common.errors import OperatorError
@@ -25,13 +26,14 @@ def print_(
     roles: Roles = None,
     workers: Workers = None,
     container: Annotated[bool, typer.Option("--container", help="Print a container file instead.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the files that `install` writes."""
     if container:
-        typer.echo(units.container(), nl=False)
+        print_result({"Containerfile": units.container()}, units.container().rstrip("\n"), as_json=as_json)
         return
-    for path, text in _files(roles, workers).items():
-        typer.echo(f"# {path}\n{text}")
+    files = _files(roles, workers)
+    print_result(files, "\n".join(f"# {path}\n{text}" for path, text in files.items()), as_json=as_json)
 
 
 @app.command()
@@ -39,16 +41,18 @@ def install(
     roles: Roles = None,
     workers: Workers = None,
     root: Annotated[Path, typer.Option(help="Write below this directory instead of /.")] = Path("/"),
+    as_json: AsJson = False,
 ) -> None:
     """Write systemd units, a system user and an environment file; start nothing. Needs root."""
     try:
-        for path, text in _files(roles, workers).items():
-            _write(root, path, text, 0o644)
+        written = [_write(root, path, text, 0o644) for path, text in _files(roles, workers).items()]
         environment = root / ENVIRONMENT_FILE.lstrip("/")
         if not environment.exists():
-            _write(root, ENVIRONMENT_FILE, f"{units.environment()}FRONTAGE_EDGE_WORKERS={_count(workers)}\n", 0o600)
+            text = f"{units.environment()}FRONTAGE_EDGE_WORKERS={_count(workers)}\n"
+            written.append(_write(root, ENVIRONMENT_FILE, text, 0o600))
     except OSError as error:
         raise OperatorError(f"{error.filename} cannot be written ({error.strerror}): run this as root") from error
+    print_result({"written": written}, "\n".join(map(str, written)), as_json=as_json)
     names = " ".join(f"frontage-{role}" for role in roles or ROLES)
     typer.echo(
         f"\nNext: write your values into {ENVIRONMENT_FILE}, then\n"
@@ -78,9 +82,9 @@ def _program() -> str:
     return found
 
 
-def _write(root: Path, path: str, text: str, mode: int) -> None:
+def _write(root: Path, path: str, text: str, mode: int) -> Path:
     target = root / path.lstrip("/")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, "utf-8")
     target.chmod(mode)
-    typer.echo(target)
+    return target

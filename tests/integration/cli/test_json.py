@@ -1,0 +1,131 @@
+"""`--json`: every command that prints then prints one JSON document on standard output, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+from typer.testing import CliRunner
+
+from common.cli.__main__ import app
+from common.db.pool import Database
+from tests.integration.cli import frontage
+from tests.integration.cli.test_certificates import go_live
+from tests.integration.monitor import parts
+
+RUN_UNTIL_STOPPED = {"demo", "up", "edge", "api", "monitor"}
+OF_ANOTHER_FORM = {"metrics alerts"}  # prints a file in YAML
+TRIED_ELSEWHERE = {"restore"}  # needs an empty database: tests of the backup
+PASSWORD = "a long and winding road\n"
+
+
+def leaves(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from leaves(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+def commands() -> dict[str, Any]:
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    return dict(leaves(root))
+
+
+def test_every_command_that_prints_takes_json() -> None:
+    without = {
+        name for name, command in commands().items() if not any("--json" in each.opts for each in command.params)
+    }
+    assert without == RUN_UNTIL_STOPPED | OF_ANOTHER_FORM
+
+
+class Operator:
+    """Types commands, and notes which of them there were."""
+
+    def __init__(self) -> None:
+        self.typed: set[str] = set()
+
+    async def type(self, command: str, *arguments: str, typing: str | None = None) -> Any:
+        self.typed.add(command)
+        argv = [*command.split(), *arguments, "--json"]
+        done = await asyncio.to_thread(CliRunner().invoke, app, argv, typing)
+        assert done.exit_code == 0 or command == "doctor", (argv, done.output, done.exception)
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def env(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        "DATABASE_URL": dsn,
+        "PUBLIC_URL": "https://api.partner.test",
+        "API_TRUSTED_PROXIES": "127.0.0.1",
+        "DOMAIN_CONNECT_PROVIDER_ID": "frontage.test",
+        "DNS_SERVERS": "127.0.0.1:1",
+    }
+    for name, value in frontage.environment(tmp_path / "state", **settings).items():
+        if name.startswith("FRONTAGE_"):
+            monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("env")
+async def test_each_prints_one_document(database: Database, tmp_path: Path) -> None:
+    operator = Operator()
+    run = operator.type
+    await run("migrate")
+
+    organisation = (await run("organisation create", "Acme"))["organisationId"]
+    ada = "ada@acme.test"
+    assert (await run("user create", ada, "--organisation", "Acme"))["signInOnce"].startswith("https://")
+    await run("user set-password", ada, "--password-stdin", typing=PASSWORD)
+    for command in ("user link", "user operator", "user sign-out"):
+        assert (await run(command, ada))["email"] == ada
+    await run("organisation add-member", organisation, ada, "--role", "viewer")
+    assert [each["email"] for each in await run("user list")] == [ada]
+    assert [each["members"] for each in await run("organisation list")] == [{ada: "viewer"}]
+    await run("organisation remove-member", "Acme", ada)
+    await run("user delete", ada)
+
+    options = ("--cname-target", "apps.partner.test", "--webhook-url", "https://hooks.partner.test/")
+    made = await run("app create", "--name", "Acme", *options)
+    application = made["applicationId"]
+    for command in ("app show", "app set", "app rotate-secret", "app rotate-webhook-secret", "token"):
+        assert (await run(command, application))["applicationId"] == application
+    assert len(await run("app list")) == 1
+    await run("webhook replay", application, "--from", "2026-01-01")
+
+    await run("domain publish-api", application)
+    assert len((await run("domain list"))["domains"]) == 1
+    for command in ("domain show", "domain recheck"):
+        assert (await run(command, "api.partner.test"))["domain"] == "api.partner.test"
+    other = (await run("app create", "--name", "B", "--cname-target", "b.partner.test"))["applicationId"]
+    moved = await run("domain transfer", other, "api.partner.test", "--application-url", "https://origin.test")
+    assert moved["formerHolder"] == application
+    assert (await run("domain release", "api.partner.test"))["formerHolder"] == other
+    await run("app delete", other, "--yes")
+
+    for command in ("master-key show", "master-key add", "domain-connect key", "domain-connect rotate"):
+        await run(command)
+    await run("master-key rotate", "--grace", "0")
+    await run("master-key export", str(tmp_path / "edge.key"), "--role", "edge")
+    await run("domain-connect templates", str(tmp_path / "templates"))
+    await run("service install", "--root", str(tmp_path / "root"))
+    await run("service print")
+    assert "FROM" in (await run("service print", "--container"))["Containerfile"]
+    await run("backup", str(tmp_path / "dump"))
+
+    await parts.add_application(database)
+    await go_live(database)
+    for command in ("certificate show", "certificate renew", "certificate revoke"):
+        assert (await run(command, parts.DOMAIN))["domain"] == parts.DOMAIN
+    for command in ("certificate limits", "alarms show", "alarms release", "audit", "status", "metrics dashboard"):
+        await run(command)
+    assert not (await run("doctor"))["ok"]
+
+    assert set(commands()) - operator.typed == RUN_UNTIL_STOPPED | OF_ANOTHER_FORM | TRIED_ELSEWHERE
