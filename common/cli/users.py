@@ -177,7 +177,7 @@ def delete(email: Email, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def passkeys(email: Email) -> None:
+def passkeys(email: Email, _: AlwaysJson = False) -> None:
     """Print a user's passkeys."""
     from common.cli.database import run_in_database
     from common.db import passkeys
@@ -191,12 +191,14 @@ def passkeys(email: Email) -> None:
             for each in found
         ]
 
-    _print(run_in_database(work))
+    print_json(run_in_database(work))
 
 
 @app.command("remove-passkey")
 def remove_passkey(
-    email: Email, passkey: Annotated[str, typer.Argument(metavar="ID", help="As `frontage user passkeys` prints it.")]
+    email: Email,
+    passkey: Annotated[str, typer.Argument(metavar="ID", help="As `frontage user passkeys` prints it.")],
+    as_json: AsJson = False,
 ) -> None:
     """Remove a user's passkey, such as one of a lost device, and end the user's sessions."""
     from common.cli.database import run_in_database
@@ -217,7 +219,9 @@ def remove_passkey(
         await audit.record(connection, "passkey.remove", address, before={"name": name})
         return name
 
-    typer.echo(f"the passkey {run_in_database(work)} of {address} is removed; the user's sessions have ended")
+    name = run_in_database(work)
+    words = f"the passkey {name} of {address} is removed; the user's sessions have ended"
+    print_result({"email": address, "passkey": passkey, "name": name}, words, as_json=as_json)
 
 
 # Parts ---------------------------------------------------------------------------------------------------
