@@ -52,13 +52,19 @@ def main(arguments: list[str]) -> int:
     # both runs stay in the output. What fails twice has failed; so has a run that broke off, which tried only a part.
     pytest = [python, "-m", "pytest", *arguments]
     again = [*pytest, "--last-failed", "--last-failed-no-failures", "none"]
-    status = run("tests", [*pytest, f"--numprocesses={os.cpu_count() or 1}", "--dist=worksteal"])
+    status = run("tests", [*pytest, f"--numprocesses={processes()}", "--dist=worksteal"])
     if status == SOME_FAILED:
         status = run("tests that failed, once more", again)
     if status != 0:
         failed.append("tests")
     print(f"\n{'failed: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
     return 1 if failed else 0
+
+
+def processes() -> int:
+    """Three for two cores: tests wait for other processes, for the kernel's timers and for the disk."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
 
 
 def run(title: str, command: list[str]) -> int:

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from hypothesis import HealthCheck, settings
 
-from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.postgres import EmbeddedPostgres
@@ -72,6 +71,8 @@ def server_dsn() -> Iterator[str]:
 
 
 async def _make_template(dsn: str) -> None:
+    from common.db.migrate import migrate  # brings SQLAlchemy: half a second that tests without a database do not need
+
     await execute_at(
         dsn,
         "alter system set fsync = off",  # what is lost with the machine is thrown away anyhow

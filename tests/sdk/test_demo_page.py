@@ -6,12 +6,14 @@ import asyncio
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 from playwright.async_api import Browser, Page, expect
+from playwright.async_api import TimeoutError as NotClicked
 
 from tests.acceptance.demo_process import Demo, environment
 from tests.browser import SESSION_LOOP, axe, screenshot
@@ -56,7 +58,10 @@ async def test_a_name_in_use_is_freed_by_hand_and_ends_live_with_https(chromium:
         await expect(page.get_by_text("apps.partner.localhost").first).to_be_visible()
         await session.delete(zone, data=f"{NAME} A 192.0.2.1")
         await session.put(zone, data=f"{NAME} CNAME apps.partner.localhost")
-        await page.get_by_role("button", name="Check now").click()
+        check_now = page.get_by_role("button", name="Check now")
+        if await check_now.is_visible():
+            with suppress(NotClicked):  # the flow's own look was first, and took the button away
+                await check_now.click(timeout=10_000)
         async with asyncio.timeout(_LIVE_SECONDS):
             await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
         await screenshot(page, "demo-done")

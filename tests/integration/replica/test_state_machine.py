@@ -327,7 +327,7 @@ class ReplicaFollowsPostgres(RuleBasedStateMachine):
     # Life ------------------------------------------------------------------------------------------------
 
     async def create_database(self) -> None:
-        await execute_at(self.server_dsn, f"create database {self.name} template {TEMPLATE}")
+        await execute_at(self.server_dsn, f"create database {self.name} template {TEMPLATE} strategy file_copy")
         self.admin = await open_session(self.dsn, "admin", PATIENCE)
         self.writers = [await open_session(self.dsn, "writer", PATIENCE) for _ in range(WRITER_COUNT)]
         self.transactions = [None] * WRITER_COUNT

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from common import signatures
+from tests import node
 
 PAGE = Path(__file__).parents[3] / "api/handbook/origins.md"
 KEY, OTHER = signatures.mint_key(), signatures.mint_key()
@@ -35,14 +34,10 @@ def in_python(value: str | None, method: str, domain: str, target: str, key: str
 
 
 def in_node(value: str | None, method: str, domain: str, target: str, key: str) -> bool:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
     headers = {"x-service-forwarded-host": domain} | ({"x-service-signature": value} if value is not None else {})
     request = json.dumps({"headers": headers, "method": method, "url": target})
-    script = f"{snippet('node')}\nconsole.log(cameThroughUs({request}, {json.dumps(key)}))"
-    done = subprocess.run([node, "-e", script], check=True, capture_output=True, text=True, timeout=30)
-    return {"true": True, "false": False}[done.stdout.strip()]
+    found = node.evaluate(f"{snippet('node')}\nreturn cameThroughUs({request}, {json.dumps(key)})")
+    return {True: True, False: False}[found]
 
 
 def signed(*keys: str, at: float | None = None) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +15,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from common.applications import mint_webhook_secret
 from monitor.webhooks.signing import signed_headers
+from tests import node
 
 PAGE = Path(__file__).parents[3] / "api/handbook/webhooks.md"
 SECRET, OTHER = mint_webhook_secret(), mint_webhook_secret()
@@ -47,13 +46,10 @@ def in_python(headers: Headers, body: bytes, secret: str) -> bool:
 
 
 def in_node(headers: Headers, body: bytes, secret: str) -> bool:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
     received = f"Buffer.from({json.dumps(base64.b64encode(body).decode())}, 'base64')"
-    script = f"{snippet('node')}\nconsole.log(isOurs({json.dumps(headers)}, {received}, {json.dumps(secret)}))"
-    done = subprocess.run([node, "-e", script], check=True, capture_output=True, text=True, timeout=30)
-    return {"true": True, "false": False}[done.stdout.strip()]
+    given = f"{json.dumps(headers)}, {received}, {json.dumps(secret)}"
+    found = node.evaluate(f"{snippet('node')}\nreturn isOurs({given})")
+    return {True: True, False: False}[found]
 
 
 def signed(*secrets: str, body: bytes = BODY, ago: timedelta = timedelta()) -> Headers:

@@ -318,16 +318,32 @@ async def test_an_outcome_is_told_once_though_its_commit_was_not_answered(shop: 
     assert await told(shop) == [("missing", ["www"])]
 
 
-async def test_several_monitors_share_the_work(shop: Database, server: NameServer) -> None:
-    checkings = [parts.make_checking(shop, parts.address_of(server)) for _ in range(3)]
-    for number in range(60):
-        server.zone.add(f"c{number}.example", "A", "192.0.2.1")
-        await watch(shop, f"c{number}.example", [a()])
-    async with parts.running(*checkings):
-        await check_now(shop, checkings[0])
+async def test_several_monitors_share_the_work(
+    shop: Database, server: NameServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, claims = checks.claim, list[tuple[str, int]]()
 
-    asked = [question.name for question in server.zone.questions]
-    assert sorted(asked) == sorted({f"c{number}.example" for number in range(60)})
+    async def note_claim(*arguments: Any, **options: Any) -> list[checks.Check]:
+        claimed = await claim(*arguments, **options)
+        claims.extend((check.domain, check.attempts) for check in claimed)
+        return claimed
+
+    monkeypatch.setattr(checks, "claim", note_claim)
+    checkings = [parts.make_checking(shop, parts.address_of(server)) for _ in range(3)]
+    domains = {f"c{number}.example" for number in range(60)}
+    for domain in domains:
+        server.zone.add(domain, "A", "192.0.2.1")
+        await watch(shop, domain, [a()])
+
+    async def is_checked() -> bool:
+        return await parts.fetch(shop, "select from monitored_domains where last_checked_at is null") == []
+
+    async with parts.running(*checkings):
+        await until(is_checked)
+
+    assert {question.name for question in server.zone.questions} == domains
+    assert {domain for domain, _ in claims} == domains
+    assert len(claims) == len(set(claims)), "a second claim is the next attempt, of a question without an answer"
 
 
 async def test_deliveries_of_an_alarm_are_superseded_by_the_return(
