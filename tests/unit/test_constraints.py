@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from tests.children import ROOT
@@ -24,11 +27,27 @@ def versions() -> dict[str, str]:
     return dict(pairs)
 
 
+OLDEST_PYTHON = "3.11.2"
+"""Debian 12's. Some packages want a later 3.11."""
+
+
 @pytest.mark.parametrize("dependency", DIRECT)
 def test_every_direct_dependency_has_a_tested_version_that_it_allows(dependency: str) -> None:
     requirement = Requirement(dependency)
     version = versions()[canonicalize_name(requirement.name)]
     assert requirement.specifier.contains(version, prereleases=True)
+
+
+def test_tested_versions_install_on_the_oldest_python() -> None:
+    """As far as they are the ones installed here."""
+    refusing = {}
+    for name, version in versions().items():
+        with suppress(PackageNotFoundError):
+            installed = distribution(name)
+            wanted = SpecifierSet(installed.metadata["Requires-Python"] or "")
+            if installed.version == version and OLDEST_PYTHON not in wanted:
+                refusing[name] = str(wanted)
+    assert refusing == {}
 
 
 def test_names_are_canonical_sorted_and_without_repetition() -> None:
