@@ -23,67 +23,41 @@ EXPRESSIONS = [each.expression for each in ALERTS] + [line for chart in CHARTS f
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 _OF_PROMETHEUS = {"instance", "le"}
 
-# What each rule looks at when something is wrong; a series is its value at every minute.
-WRONG = {
-    "FrontageNoEdgeServes": {'frontage_edges{state="serving"}': "0"},
-    "FrontageEdgeLost": {'frontage_edges{state="gone"}': "1"},
-    "FrontageReplicaLags": {"frontage_edge_replica_age_seconds": "61"},
-    "FrontageHeldCopy": {"frontage_edge_replica_held_copy": "1"},
-    "FrontageUpgradeFailed": {"frontage_edge_failed_upgrade": "1"},
-    "FrontageWorkersDie": {"frontage_edge_worker_failures_total": "0+1"},
-    "FrontageNoMonitor": {'frontage_monitors{state="running"}': "0"},
-    "FrontageMonitorLeaseLost": {"frontage_monitor_lease_age_seconds": "11"},
-    "FrontageWorkStopped": {"frontage_monitor_work_stopped": "1"},
-    "FrontageDatabaseAway": {"frontage_database_reachable": "0"},
-    "FrontageWorkOverdue": {'frontage_due_oldest_seconds{work="DNS checks"}': "301"},
-    "FrontageCertificatesEnd": {'frontage_certificates_unrenewed{within_days="3"}': "1"},
-    "FrontageCaLimitShort": {'frontage_ca_limit_used_ratio{issuer="ca", limit="orders_per_account"}': "0.95"},
-    "FrontageOrdersFail": {'frontage_orders_failing{reason="refused"}': "11"},
-    "FrontageDeliveriesFail": {'frontage_webhook_endpoints{state="failing"}': "6"},
-    "FrontageChecksUnhealthy": {"frontage_checks_healthy": "0"},
-    "FrontageAlarmsHeld": {"frontage_alarms_held": "1"},
-    "FrontageOriginErrors": {
-        'frontage_edge_exchanges_total{status="200"}': "0+90",
-        'frontage_edge_exchanges_total{status="502"}': "0+10",
-    },
-    "FrontageOriginsUnreachable": {'frontage_edge_refusals_total{code="origin_down"}': "0+120"},
-    "FrontageApiErrors": {'frontage_api_requests_total{route="/power", method="GET", status="500"}': "0+12"},
-    "FrontagePoolExhausted": {"frontage_pool_waiting": "1"},
-    "FrontageLoopLags": {"frontage_loop_lag_seconds": "1.5"},
-    "FrontageDiskFull": {"frontage_disk_free_bytes": "9", "frontage_disk_size_bytes": "100"},
-    "FrontageClockWrong": {"frontage_clock_timestamp_seconds": "10+60"},
-}
-# The same while all is well.
-WELL = {
-    "FrontageNoEdgeServes": {'frontage_edges{state="serving"}': "1"},
-    "FrontageEdgeLost": {'frontage_edges{state="gone"}': "0"},
-    "FrontageReplicaLags": {"frontage_edge_replica_age_seconds": "3"},
-    "FrontageHeldCopy": {"frontage_edge_replica_held_copy": "0"},
-    "FrontageUpgradeFailed": {"frontage_edge_failed_upgrade": "0"},
-    "FrontageWorkersDie": {"frontage_edge_worker_failures_total": "1"},
-    "FrontageNoMonitor": {'frontage_monitors{state="running"}': "2", "frontage_database_reachable": "1"},
-    "FrontageMonitorLeaseLost": {"frontage_monitor_lease_age_seconds": "0.9"},
-    "FrontageWorkStopped": {"frontage_monitor_work_stopped": "0"},
-    "FrontageWorkOverdue": {'frontage_due_oldest_seconds{work="DNS checks"}': "2"},
+# The series of each rule: values at every minute while something is wrong, and while all is well; None: absent.
+SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
+    "FrontageNoEdgeServes": {'frontage_edges{state="serving"}': ("0", "1")},
+    "FrontageEdgeLost": {'frontage_edges{state="gone"}': ("1", "0")},
+    "FrontageReplicaLags": {"frontage_edge_replica_age_seconds": ("61", "3")},
+    "FrontageHeldCopy": {"frontage_edge_replica_held_copy": ("1", "0")},
+    "FrontageUpgradeFailed": {"frontage_edge_failed_upgrade": ("1", "0")},
+    "FrontageWorkersDie": {"frontage_edge_worker_failures_total": ("0+1", "1")},
+    "FrontageNoMonitor": {'frontage_monitors{state="running"}': ("0", "2")},
+    "FrontageMonitorLeaseLost": {"frontage_monitor_lease_age_seconds": ("11", "0.9")},
+    "FrontageWorkStopped": {"frontage_monitor_work_stopped": ("1", "0")},
+    "FrontageDatabaseAway": {"frontage_database_reachable": ("0", "1")},
+    "FrontageWorkOverdue": {'frontage_due_oldest_seconds{work="DNS checks"}': ("301", "2")},
     "FrontageCertificatesEnd": {
-        'frontage_certificates_unrenewed{within_days="3"}': "0",
-        'frontage_certificates_unrenewed{within_days="7"}': "1",
+        'frontage_certificates_unrenewed{within_days="3"}': ("1", "0"),
+        'frontage_certificates_unrenewed{within_days="7"}': (None, "1"),
     },
-    "FrontageCaLimitShort": {'frontage_ca_limit_used_ratio{issuer="ca", limit="orders_per_account"}': "0.5"},
-    "FrontageOrdersFail": {'frontage_orders_failing{reason="refused"}': "10"},
-    "FrontageDeliveriesFail": {'frontage_webhook_endpoints{state="failing"}': "5"},
-    "FrontageChecksUnhealthy": {"frontage_checks_healthy": "1"},
-    "FrontageAlarmsHeld": {"frontage_alarms_held": "0"},
+    "FrontageCaLimitShort": {'frontage_ca_limit_used_ratio{issuer="ca", limit="orders_per_account"}': ("0.95", "0.5")},
+    "FrontageOrdersFail": {'frontage_orders_failing{reason="refused"}': ("11", "10")},
+    "FrontageDeliveriesFail": {'frontage_webhook_endpoints{state="failing"}': ("6", "5")},
+    "FrontageChecksUnhealthy": {"frontage_checks_healthy": ("0", "1")},
+    "FrontageAlarmsHeld": {"frontage_alarms_held": ("1", "0")},
     "FrontageOriginErrors": {
-        'frontage_edge_exchanges_total{status="200"}': "0+990",
-        'frontage_edge_exchanges_total{status="502"}': "0+10",
+        'frontage_edge_exchanges_total{status="200"}': ("0+90", "0+990"),
+        'frontage_edge_exchanges_total{status="502"}': ("0+10", "0+10"),
     },
-    "FrontageOriginsUnreachable": {'frontage_edge_refusals_total{code="origin_down"}': "0+1"},
-    "FrontageApiErrors": {'frontage_api_requests_total{route="/power", method="GET", status="502"}': "0+12"},
-    "FrontagePoolExhausted": {"frontage_pool_waiting": "0"},
-    "FrontageLoopLags": {"frontage_loop_lag_seconds": "0.1"},
-    "FrontageDiskFull": {"frontage_disk_free_bytes": "11", "frontage_disk_size_bytes": "100"},
-    "FrontageClockWrong": {"frontage_clock_timestamp_seconds": "1+60"},
+    "FrontageOriginsUnreachable": {'frontage_edge_refusals_total{code="origin_down"}': ("0+120", "0+1")},
+    "FrontageApiErrors": {
+        'frontage_api_requests_total{route="/power", method="GET", status="500"}': ("0+12", None),
+        'frontage_api_requests_total{route="/power", method="GET", status="502"}': (None, "0+12"),
+    },
+    "FrontagePoolExhausted": {"frontage_pool_waiting": ("1", "0")},
+    "FrontageLoopLags": {"frontage_loop_lag_seconds": ("1.5", "0.1")},
+    "FrontageDiskFull": {"frontage_disk_free_bytes": ("9", "11"), "frontage_disk_size_bytes": ("100", "100")},
+    "FrontageClockWrong": {"frontage_clock_timestamp_seconds": ("10+60", "1+60")},
 }
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 
@@ -142,11 +116,11 @@ def test_prometheus_accepts_the_rules(tmp_path: Path) -> None:
 @needs_promtool
 def test_every_alert_fires_when_all_is_wrong_and_none_while_all_is_well(tmp_path: Path) -> None:
     names = {each.name for each in ALERTS}
-    assert set(WRONG) == names
+    assert set(SERIES) == names
     (tmp_path / "frontage.rules.yml").write_text(rules(HANDBOOK_URL))
     cases = [
-        case("all is wrong", merged(WRONG), firing=names),
-        case("all is well", merged(WELL), firing=set()),
+        case("all is wrong", series_while(is_well=False), firing=names),
+        case("all is well", series_while(is_well=True), firing=set()),
         case("no monitor is scraped", {"up": "1"}, firing={"FrontageNoMonitor"}),
     ]
     text = json.dumps({"rule_files": ["frontage.rules.yml"], "evaluation_interval": "10m", "tests": cases})
@@ -154,8 +128,10 @@ def test_every_alert_fires_when_all_is_wrong_and_none_while_all_is_well(tmp_path
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yml"))
 
 
-def merged(series: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    return {name: value for each in series.values() for name, value in each.items()}
+def series_while(*, is_well: bool) -> dict[str, str]:
+    """Values by series, of all rules."""
+    pairs = [(name, values[is_well]) for each in SERIES.values() for name, values in each.items()]
+    return {name: value for name, value in pairs if value is not None}
 
 
 def case(title: str, series: Mapping[str, str], *, firing: set[str]) -> dict[str, Any]:
