@@ -9,5 +9,6 @@ Words
     way             how the change gets into the zone: Domain Connect, a provider's API, RFC 2136, or by hand
     undo            what was in the zone before, and how it gets back there
 
-``configuration`` reads and resolves, ``plan`` decides, ``states`` has the table of states and moves, ``ways`` writes.
+``configuration`` reads and resolves, ``root`` fits records at the root to the provider, ``plan`` decides,
+``states`` has the table of states and moves, ``ways`` writes.
 """

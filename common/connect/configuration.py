@@ -411,15 +411,8 @@ def _labels(text: str, domain: str) -> str:
 # Resolving ---------------------------------------------------------------------------------------------------------
 
 
-def resolve(
-    configuration: Configuration,
-    chosen: ChosenDomain,
-    around: Surroundings,
-    *,
-    most_root_addresses: int = MOST_ROOT_ADDRESSES,
-) -> tuple[Requested, ...]:
-    """The records for the chosen domain, without placeholders. `most_root_addresses`: how many A records the provider
-    takes at the root.
+def resolve(configuration: Configuration, chosen: ChosenDomain, around: Surroundings) -> tuple[Requested, ...]:
+    """The records for the chosen domain, without placeholders; `common.connect.root` fits those at the root.
 
     Raises: `InvalidConfiguration`.
     """
@@ -431,7 +424,7 @@ def resolve(
         )
     requested: list[Requested] = []
     for number, template in enumerate([*templates, *_root_templates(configuration, templates, chosen)]):
-        requested += _resolve_one(configuration, f"dnsRecords[{number}]", template, chosen, around, most_root_addresses)
+        requested += _resolve_one(configuration, f"dnsRecords[{number}]", template, chosen, around)
     try:
         check_size([each.record for each in requested])
     except InvalidRecord as error:
@@ -477,7 +470,6 @@ def _resolve_one(
     template: RecordTemplate,
     chosen: ChosenDomain,
     around: Surroundings,
-    most_root_addresses: int,
 ) -> list[Requested]:
     target = _target(template, around)
     if CNAME_TARGET in template.value + template.host and not target:
@@ -486,8 +478,6 @@ def _resolve_one(
     values = _addresses(template, around) or [
         _without_empty_labels_if_name(template, _fill(template.value, chosen, target))
     ]
-    if host == APEX:
-        values = values[:most_root_addresses] if template.value == SERVICE_SERVERS else values
     if not values:
         raise InvalidConfiguration(
             f"{key}.value", f"an address of ours: this installation has none for {template.type}"

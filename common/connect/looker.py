@@ -12,11 +12,13 @@ from common.connect.domain_connect.recent import RecentAnswers
 from common.connect.looking import Discover, Look, Note, look, read_back, read_sets
 from common.connect.plan import SetKey, Values
 from common.connect.requested import Requested
+from common.connect.root import find_root_cname
 from common.db import domain_connect_keys
 from common.db.connect_flows import Flow
 from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds
+from common.records import normal_name
 from common.settings import IPAddress, Settings
 
 
@@ -40,6 +42,7 @@ class Looker:
             note=note,
             certificates=needs,
             discover=await self.find_discover(),
+            service_servers=tuple(map(str, self.settings.service_servers)),
         )
 
     async def find_discover(
@@ -67,7 +70,20 @@ class Looker:
         return CertificateNeeds(hosts, await find_identities(self.database, self.settings))
 
     async def read_sets(self, flow: Flow, keys: Collection[SetKey]) -> Values:
-        return await read_sets(self.resolver, keys, tenant=flow.application_id)
+        return await read_sets(self.resolver, keys, tenant=flow.application_id, alias=_root_alias(flow))
 
     async def read_back(self, flow: Flow, wanted: Mapping[SetKey, frozenset[str]], *, within_seconds: float) -> Values:
-        return await read_back(self.resolver, wanted, tenant=flow.application_id, within_seconds=within_seconds)
+        return await read_back(
+            self.resolver,
+            wanted,
+            tenant=flow.application_id,
+            within_seconds=within_seconds,
+            alias=_root_alias(flow),
+        )
+
+
+def _root_alias(flow: Flow) -> tuple[str, str] | None:
+    """The root and the target of the CNAME that the flow sets there, if it does."""
+    apex = flow.domain or ""
+    alias = find_root_cname(map(Requested.from_json, flow.requested), apex)
+    return None if alias is None else (apex, normal_name(alias.record.value))

@@ -16,14 +16,15 @@ from common.connect.domain_connect.offer import decide_offer
 from common.connect.domain_connect.templates import fill_templates
 from common.connect.plan import Plan, SetKey, Values, make_plan, with_merged
 from common.connect.requested import Requested
+from common.connect.root import ADDRESS_TYPES, are_of_target, find_root_cname, fit_root, see_through_flattening
 from common.connect.ways.offers import Offers, find_offers
-from common.dns import Answer, Outcome, Pass, Resolver
+from common.dns import Answer, Authoritative, Outcome, Pass, Resolver
 from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds, Conflict, find_conflicts
-from common.domain_check.providers import Provider, find_provider
+from common.domain_check.providers import CAREFUL, Provider, find_provider
 from common.domain_check.reading import read_zone
 from common.domain_check.zone_view import ZoneView
 from common.errors import FrontageError
-from common.records import Record, RecordType
+from common.records import Record, RecordType, normal_name
 
 READ_BACK_SECONDS = 12.0
 _READ_BACK_PAUSE_SECONDS = 0.5
@@ -95,6 +96,7 @@ async def look(
     note: Note | None = None,
     certificates: CertificateNeeds = NO_CERTIFICATES,
     discover: Discover | None = None,
+    service_servers: Sequence[str] = (),
 ) -> Look:
     """Raises: `CouldNotAsk`."""
     note = note or _nothing
@@ -102,17 +104,34 @@ async def look(
     async with resolver.open_pass(tenant) as questions:
         view, discovered = await asyncio.gather(
             read_zone(questions, apex, _to_read(requested), certificate_hosts=certificates.hosts),
-            (discover or _undiscovered)(questions, apex, [each.service for each in fill_templates(requested, apex)]),
+            (discover or _undiscovered)(questions, apex, _services(requested, apex, service_servers)),
         )
     _refuse_unknown(view, requested)
     await note({"provider": "done", "records": "done", "ways": "running"})
     soa = view.soa.values[0] if view.soa.values else ""
     provider = find_provider(view.server_names, soa)
-    conflicts = tuple(find_conflicts([each.record for each in requested], view, certificates=certificates))
-    plan = make_plan(requested, view, conflicts)
+    can = provider.capabilities
+    requested = fit_root(requested, apex, can, service_servers)
+    view = see_through_flattening(view, requested) if can.root_cname else view
+    blocking = None if can.root_cname else find_root_cname(requested, apex)
+    planned = [each for each in requested if each is not blocking]
+    records = [each.record for each in planned]
+    conflicts = tuple(find_conflicts(records, view, flattens_apex=can.root_cname, certificates=certificates))
+    plan = make_plan(planned, view, conflicts, blocked=[] if blocking is None else [_no_root_cname(blocking, provider)])
     written = with_merged(requested, plan, apex)
     offers = find_offers(provider, view, written, decide_offer(discovered, written, plan, view))
     return Look(view, provider, conflicts, plan, offers, written)
+
+
+def _services(requested: Sequence[Requested], apex: str, service_servers: Sequence[str]) -> list[str]:
+    """Templates that express the records as they are, or as they are where a root takes no CNAME."""
+    fitted = fit_root(requested, apex, CAREFUL, service_servers)
+    found = [*fill_templates(requested, apex), *fill_templates(fitted, apex)]
+    return list(dict.fromkeys(each.service for each in found))
+
+
+def _no_root_cname(each: Requested, provider: Provider) -> str:
+    return f"{provider.name} takes no CNAME to {normal_name(each.record.value)} at the root of a domain."
 
 
 async def _nothing(_: Mapping[str, str]) -> None:
@@ -152,13 +171,32 @@ def _refuse_unknown(view: ZoneView, requested: Sequence[Requested]) -> None:
         )
 
 
-async def read_sets(resolver: Resolver, keys: Collection[SetKey], *, tenant: str = "") -> Values:
+async def read_sets(
+    resolver: Resolver, keys: Collection[SetKey], *, tenant: str = "", alias: tuple[str, str] | None = None
+) -> Values:
     """What the zone's own servers have of these record sets now. A set that could not be read, or about which the
-    servers disagree, is missing."""
+    servers disagree, is missing. `alias`: the name and the target of a CNAME at the root, which a provider may answer
+    by addresses."""
     async with resolver.open_pass(tenant) as questions:
-        zone = questions.zone_questions(len(keys) * 8 + 16)
+        zone = questions.zone_questions(len(keys) * 8 + 32)
         answers = await asyncio.gather(*(zone.ask(name, kind) for name, kind in keys))
-    return {key: frozenset(answer.values) for key, answer in zip(keys, answers, strict=True) if _is_certain(answer)}
+        now = {key: frozenset(answer.values) for key, answer in zip(keys, answers, strict=True) if _is_certain(answer)}
+        if alias is None or now.get((alias[0], "CNAME")) != frozenset():
+            return now
+        return {**now, **await _read_flattened(questions, zone, now, *alias)}
+
+
+async def _read_flattened(questions: Pass, zone: Authoritative, now: Values, name: str, target: str) -> Values:
+    """The sets of a root as its CNAME makes them, where its addresses are those of the target."""
+    here, there = await asyncio.gather(
+        asyncio.gather(*(zone.ask(name, kind) for kind in ADDRESS_TYPES)),
+        asyncio.gather(*(questions.ask(target, kind) for kind in ADDRESS_TYPES)),
+    )
+    addresses = {kind: frozenset(answer.values) for kind, answer in zip(ADDRESS_TYPES, here, strict=True)}
+    if not are_of_target(addresses, frozenset(value for answer in there for value in answer.values)):
+        return {}
+    seen: dict[SetKey, frozenset[str]] = {(name, "CNAME"): frozenset({target})}
+    return seen | {(name, kind): frozenset() for kind in ADDRESS_TYPES if (name, kind) in now}
 
 
 def _is_certain(answer: Answer) -> bool:
@@ -171,11 +209,12 @@ async def read_back(
     *,
     tenant: str = "",
     within_seconds: float = READ_BACK_SECONDS,
+    alias: tuple[str, str] | None = None,
 ) -> Values:
     """As `read_sets`, again and again until every set is as wanted, or the time is over: providers take a moment."""
     ends_at = asyncio.get_running_loop().time() + within_seconds
     while True:
-        now = await read_sets(resolver, [*wanted], tenant=tenant)
+        now = await read_sets(resolver, [*wanted], tenant=tenant, alias=alias)
         if all(now.get(key) == values for key, values in wanted.items()):
             return now
         if asyncio.get_running_loop().time() >= ends_at:

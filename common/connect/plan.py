@@ -92,10 +92,14 @@ class Plan:
         return cls(tuple(map(Change.from_json, stored["changes"])), tuple(stored["blocked"]))
 
 
-def make_plan(requested: Sequence[Requested], view: ZoneView, conflicts: Iterable[Conflict]) -> Plan:
-    """`view` holds every host of the requested records, and both address types where one is requested."""
+def make_plan(
+    requested: Sequence[Requested], view: ZoneView, conflicts: Iterable[Conflict], *, blocked: Iterable[str] = ()
+) -> Plan:
+    """`view` holds every host of the requested records, and both address types where one is requested. `blocked`: what
+    is known to stand in the way already, in sentences."""
     conflicts = list(conflicts)
-    blocked = [each.reason for each in conflicts if each.rule in _NOT_MENDABLE]
+    blocked = [*blocked]
+    blocked += [each.reason for each in conflicts if each.rule in _NOT_MENDABLE]
     blocked += [each.reason for each in conflicts if each.rule is Rule.SPF and each.suggested is None]
     sets = _Sets(view)
     for conflict in conflicts:

@@ -32,15 +32,19 @@ SocialLogin = Literal["yes", "no", "n/a"]
 class Capabilities:
     """What can be set up at a provider.
 
-    `ns_at_root`, `ns_at_subdomains`: NS records there. `spf_override`: an SPF record can be replaced as a whole.
-    `subdomain_cname_ns_override`: a CNAME goes by itself when an NS record of its name is added. `social_login`:
-    ``n/a`` where the provider has none, ``no`` where this service does not support it.
+    `ns_at_root`, `ns_at_subdomains`: NS records there. `cname_flattening`: addresses of another name at the root, by a
+    record of whatever type; `root_cname`: by one of type CNAME. `most_root_addresses`: of each family.
+    `spf_override`: an SPF record can be replaced as a whole. `subdomain_cname_ns_override`: a CNAME goes by itself when
+    an NS record of its name is added. `social_login`: ``n/a`` where the provider has none, ``no`` where this service
+    does not support it.
     """
 
     ns_at_root: bool = False
     ns_at_subdomains: bool = False
     www_redirect: bool = False
     cname_flattening: bool = False
+    root_cname: bool = False
+    most_root_addresses: int = 2
     wildcards: bool = False
     subdomain_cname_ns_override: bool = False
     spf_override: bool = False

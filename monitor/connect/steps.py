@@ -23,7 +23,7 @@ from common.clock import Clock
 from common.concurrency_shares import ConcurrencyShares
 from common.connect import flow_events
 from common.connect.looker import Looker
-from common.connect.looking import CouldNotAsk
+from common.connect.looking import CouldNotAsk, Look
 from common.connect.plan import IN_ZONE, Entry
 from common.connect.requested import Requested
 from common.connect.settlement import Settlement
@@ -108,7 +108,7 @@ class Steps:
             looked=found.as_json(),
             plan=found.plan.as_json(),
             requested=[each.as_json() for each in found.requested],
-            statuses=_statuses_of_plan(flow, found.plan.as_json()),
+            statuses=_statuses_of_plan(flow.domain or "", found),
             error=None,
             due_at=later,
         )
@@ -191,11 +191,10 @@ def _abandoned_at(clock: Clock) -> datetime:
     return clock.now() + timedelta(seconds=connect_flows.ABANDONED_SECONDS)
 
 
-def _statuses_of_plan(flow: Flow, plan: Mapping[str, Any]) -> Sequence[dict[str, str]]:
+def _statuses_of_plan(domain: str, found: Look) -> Sequence[dict[str, str]]:
     """What the look knows of the requested records already: those whose set is kept are there."""
-    kept = {(each["name"], each["type"]) for each in plan["changes"] if each["action"] == "keep"}
-    requested = [Requested.from_json(each) for each in flow.requested]
-    domain = flow.domain or ""
+    kept = {change.key for change in found.plan.changes if change.action == "keep"}
     return [
-        {"status": "propagated" if (each.name(domain), each.record.type) in kept else "missing"} for each in requested
+        {"status": "propagated" if (each.name(domain), each.record.type) in kept else "missing"}
+        for each in found.requested
     ]

@@ -117,15 +117,14 @@ def _api(api: ProviderApi) -> dict[str, Any]:
 
 # By hand ------------------------------------------------------------------------------------------------------------
 
-_WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
-    # what the provider's form calls a record's host and value, and what it wants as host
+WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
+    # by the provider's id: what its form calls a record's host and value, and what it wants as host
     "cloudflare": ("Name", "Content", "relative"),
     "godaddy": ("Name", "Value", "relative"),
     "namecheap": ("Host", "Value", "relative"),
     "route53": ("Record name", "Value", "blank"),
-    "google": ("DNS name", "Data", "blank"),
-    "google_cloud": ("DNS name", "Data", "blank"),
-    "azure": ("Name", "Value", "relative"),
+    "google-cloud-dns": ("DNS name", "Data", "blank"),
+    "azure-dns": ("Name", "Value", "relative"),
     "digitalocean": ("Hostname", "Value", "relative"),
     "ionos": ("Host name", "Points to", "relative"),
     "ovh": ("Sub-domain", "Target", "blank"),
@@ -135,19 +134,19 @@ _WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
     "wix": ("Host name", "Value", "blank"),
     "porkbun": ("Host", "Answer", "blank"),
     "hostinger": ("Name", "Points to", "relative"),
-    "cpanel": ("Name", "Record", "whole"),
+    "a2hosting": ("Name", "Record", "whole"),
+    "hostgator": ("Name", "Record", "whole"),
     "strato": ("Subdomain", "Value", "blank"),
-    "namecom": ("Host", "Answer", "blank"),
+    "name-com": ("Host", "Answer", "blank"),
     "dynadot": ("Subdomain", "Value", "blank"),
     "vercel": ("Name", "Value", "blank"),
-    "netlify": ("Name", "Value", "relative"),
 }
 
 
 def manual(provider: Provider, view: ZoneView, requested: Sequence[Requested]) -> dict[str, Any]:
     """`records`, in the order of the requested ones: what to type into the provider's form. `hostStyle` says what it
     wants at the root: ``@`` (relative), nothing (blank), or the whole name."""
-    host_word, value_word, style = _WORDS.get(provider.id, ("Host", "Value", "relative"))
+    host_word, value_word, style = WORDS.get(provider.id, ("Host", "Value", "relative"))
     return {
         "way": "manual",
         "fieldNames": {"type": "Type", "host": host_word, "value": value_word, "ttl": "TTL", "priority": "Priority"},

@@ -156,7 +156,13 @@ class Flow:
         return answer
 
     async def apply(self, way: str, **credentials: str) -> Answer:
-        return await self.act("apply", way=way, digest=self.digest, credentials=credentials or None)
+        """Applying looks again: where the DNS did not answer in time, as on a busy machine, the person tries again."""
+        while True:
+            answer = await self.act("apply", way=way, digest=self.digest, credentials=credentials or None)
+            if answer.status == 200 or answer.body["code"] not in ("zone_unknown", "timeout"):
+                return answer
+            await self.act("plan")
+            await self.until_planned()
 
 
 async def no_probe(_: Pass, __: str) -> bool:

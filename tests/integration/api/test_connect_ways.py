@@ -14,14 +14,19 @@ from bench.connect_faults.faults import WriteFault
 from bench.connect_faults.proxies import Forward, update_proxy
 from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
-from common.connect.plan import Plan, journal_of
+from common.addresses import own_policy
+from common.connect.looking import read_back
+from common.connect.plan import Plan, SetKey, journal_of
 from common.connect.states import State
 from common.db import connect_flows
 from common.db.applications import update_application
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
+from common.dns import Resolver
+from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 from tests.integration.api.secured import go_live, serve_origin
+from tests.waiting import SECONDS
 
 SHOP = f"shop.{APEX}"
 TARGET = "target-1.partner.test"
@@ -264,6 +269,105 @@ async def test_a_root_gets_our_addresses_alone(world: World, knot: Knot) -> None
         "power": "success",
         "monitor": "success",
     }
+
+
+async def served(world: World, host: str) -> tuple[str, str | None, str | None, list[str] | None]:
+    """How edges serve a name: the product, its origin, where it redirects to, and its root paths."""
+    async with world.service.database.connection() as connection:
+        row = await connection.fetchrow(
+            "select product, application_url, redirect_to, root_path_access from domains where domain = $1", host
+        )
+    assert row is not None, host
+    return tuple(row)
+
+
+async def test_a_root_that_is_to_have_a_cname_gets_two_addresses_and_keeps_all_else(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    servers = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11,192.0.2.12"}
+    async with open_world(dsn, tmp_path, probe_port, knot.address, **servers) as world:
+        flow = await world.planned(APEX)
+        assert flow.changes == [("add", "@", "A", [], ["192.0.2.10", "192.0.2.11"])]
+        assert (await flow.apply("dynamic_update", **world.key)).body["state"] == "propagating"
+        finished = await flow.until("finished")
+        assert [(each["type"], each["status"]) for each in finished["records"]] == [("A", "propagated")] * 2
+        assert [(each["name"], each["status"]) for each in finished["enrolments"]] == [(APEX, "success")] * 2
+        assert (await world.values(APEX, "MX"), await world.values(APEX, "NS")) == (
+            [f"10 mail.{APEX}."],
+            [f"ns.{APEX}."],
+        )
+        assert (await flow.act("undo", credentials=world.key)).body["state"] == "undone"
+        assert await world.values(APEX, "A") == []
+
+
+async def test_a_root_cname_that_no_product_serves_is_written_by_no_way(world: World) -> None:
+    record = {"type": "CNAME", "host": "@", "value": "elsewhere.test", "ttl": 300}
+    flow = await world.planned(APEX, power=False, dnsRecords=[record])
+    assert flow.body["plan"]["changes"] == []
+    assert "takes no CNAME to elsewhere.test at the root" in flow.body["plan"]["blocked"][0]
+
+
+async def test_a_provider_that_flattens_a_cname_at_the_root_keeps_it(dsn: str, tmp_path: Path, probe_port: int) -> None:
+    if find_knot() is None:
+        pytest.skip("knot is not installed")
+    server = "ada.ns.cloudflare.com"
+    parent = tuple(record for record in PARENT if record[0] != APEX)
+    zone = ((APEX, "NS", f"{server}."), (APEX, "A", "198.51.100.9"), (APEX, "MX", "10 mail.test."))
+    zones = {
+        "test": zone_file((*parent, (APEX, "NS", f"{server}."))),
+        APEX: zone_file(zone),
+        "ns.cloudflare.com": zone_file((("ns.cloudflare.com", "NS", f"{server}."), (server, "A", "127.0.0.1"))),
+    }
+    async with Knot.serve(zones) as knot, open_world(dsn, tmp_path, probe_port, knot.address) as world:
+        flow = await world.planned(APEX)
+        assert flow.body["provider"]["id"] == "cloudflare"
+        assert sorted(flow.changes) == [
+            ("add", "@", "CNAME", [], [TARGET]),
+            ("remove", "@", "A", ["198.51.100.9"], []),
+        ]
+        await knot.remove(APEX, "@", "A")
+        await knot.add(APEX, "@", "A", SERVER)  # as the provider answers once it has the CNAME
+        settings = world.service.settings
+        resolver = Resolver(settings.dns_servers, own_policy(settings), authority_port=knot.address.port)
+        keys: list[SetKey] = [(APEX, "CNAME"), (APEX, "A")]
+        wanted = {keys[0]: frozenset({TARGET}), keys[1]: frozenset[str]()}
+        assert await read_back(resolver, wanted, within_seconds=SECONDS, alias=(APEX, TARGET)) == wanted
+        await flow.act("plan")
+        await flow.until_planned()
+        assert flow.body["plan"]["isEmpty"], flow.changes
+        await flow.apply("manual")
+        finished = await flow.until("finished")
+    assert [(each["type"], each["status"]) for each in finished["records"]] == [("CNAME", "propagated")]
+    assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [
+        ("power", "success"),
+        ("monitor", "success"),
+    ]
+
+
+async def test_www_is_powered_and_the_root_redirects_to_it(world: World) -> None:
+    record = CONFIG["dnsRecords"][0] | {"powerRootPathAccess": ["/static", "/feed"]}
+    flow = await world.planned(f"www.{APEX}", monitor=False, wwwRedirect=True, dnsRecords=[record])
+    assert sorted(flow.changes) == [
+        ("add", "@", "A", [], [SERVER]),
+        ("add", "www", "CNAME", [], [TARGET]),
+    ]
+    await flow.apply("dynamic_update", **world.key)
+    finished = await flow.until("finished")
+    assert {each["name"]: (each["product"], each["status"]) for each in finished["enrolments"]} == {
+        f"www.{APEX}": ("power", "success"),
+        APEX: ("secure", "success"),
+    }
+    assert await served(world, f"www.{APEX}") == ("power", record["applicationUrl"], None, ["/static", "/feed"])
+    assert await served(world, APEX) == ("secure", None, f"https://www.{APEX}", None)
+
+    root = {"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300, "ssl": True}
+    flow = await world.planned(
+        APEX, power=False, monitor=False, dnsRecords=[root | {"redirectTo": "https://new.example/to"}]
+    )
+    assert flow.body["plan"]["isEmpty"], "its address is there"
+    await flow.apply("manual")
+    await flow.until("finished")
+    assert await served(world, APEX) == ("secure", None, "https://new.example/to", None)
 
 
 SECURE = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300, "ssl": True}

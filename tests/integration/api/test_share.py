@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -80,6 +81,8 @@ async def test_a_configuration_without_a_domain_keeps_only_the_placeholders_of_t
         ]
     }
     shared = (await partner.call("POST", "/sharing/connect", json={"config": config})).body
+    created, expires = (datetime.fromisoformat(shared[name]) for name in ("created_at", "expires_at"))
+    assert round((expires - created).total_seconds() / 3600) == 30 * 24
     opened = await partner.call("GET", f"/share/{shared['id']}", headers={"Accept": "application/json"})
     assert opened.body["dnsRecords"] == [
         {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "target-1.partner.test", "ttl": 300},

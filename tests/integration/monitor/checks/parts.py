@@ -56,7 +56,7 @@ async def watch(
     """What POST and PUT do."""
     async with database.transaction() as connection:
         parsed = tuple(map(parse_record, records))
-        await monitored_domains.add(connection, Key(APPLICATION, domain, subdomain), parsed, Labels(user_id="user-1"))
+        await monitored_domains.add(connection, Key(APPLICATION, domain, subdomain), parsed, Labels("user-1", "job-1"))
 
 
 def make_checking(

@@ -83,7 +83,7 @@ async def test_the_event_says_what_was_found_and_links_to_what_is_missing(
 
     (event,) = await events_of(shop)
     assert (event["type"], event["domain"], event["subdomain"]) == ("domain.record_missing", DOMAIN, "shop")
-    assert event["fields"]["user_id"] == "user-1"
+    assert (event["fields"]["user_id"], event["fields"]["job_id"]) == ("user-1", "job-1")
     assert event["fields"]["data"] == {"records_propagated": [a()], "records_non_propagated": [a("shop")]}
     base, _, share_id = event["fields"]["connect_link"].rpartition("/share/")
     async with shop.transaction() as connection:

@@ -1,0 +1,57 @@
+"""What a person is offered: by hand in the provider's words, or with a token that says where it is made."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from common.connect.requested import Requested
+from common.connect.ways.offers import WORDS, manual
+from common.connect.ways.provider_apis import PROVIDER_APIS
+from common.dns import Answer, Outcome
+from common.domain_check.providers import Provider, provider_table
+from common.domain_check.zone_view import ZoneView
+from common.records import Record, RecordType
+
+NOTHING = Answer(Outcome.NO_DATA)
+VIEW = ZoneView("customer.test", NOTHING, NOTHING, NOTHING)
+PROVIDERS = {each.id: each for each in provider_table().providers}
+
+
+def requested(kind: RecordType, host: str, value: str) -> Requested:
+    return Requested(Record(kind, host, value, 300))
+
+
+@pytest.mark.parametrize(
+    ("provider", "words", "hosts"),
+    [
+        ("cloudflare", ("Name", "Content"), ["@", "www"]),
+        ("google-cloud-dns", ("DNS name", "Data"), ["", "www"]),
+        ("name-com", ("Host", "Answer"), ["", "www"]),
+        ("a2hosting", ("Name", "Record"), ["customer.test", "www.customer.test"]),
+        ("hover", ("Host", "Value"), ["@", "www"]),
+    ],
+)
+def test_records_by_hand_are_in_the_providers_words(provider: str, words: tuple[str, str], hosts: list[str]) -> None:
+    records = [requested("A", "@", "192.0.2.1"), requested("CNAME", "www", "target.test.")]
+    shown = manual(PROVIDERS[provider], VIEW, records)
+    assert (shown["fieldNames"]["host"], shown["fieldNames"]["value"]) == words
+    assert [each["host"] for each in shown["records"]] == hosts
+    assert [each["value"] for each in shown["records"]] == ["192.0.2.1", "target.test"]
+    assert shown["helpUrl"] == PROVIDERS[provider].help_url
+
+
+def test_words_are_those_of_providers_in_the_table() -> None:
+    assert WORDS.keys() <= PROVIDERS.keys()
+    assert manual(Provider("", "unknown.test"), VIEW, [])["helpUrl"] is None
+
+
+def test_a_token_is_asked_for_with_the_page_where_it_is_made_and_the_least_right() -> None:
+    offered = {each.api for each in PROVIDERS.values()} & PROVIDER_APIS.keys()
+    assert len(offered) >= 10
+    assert PROVIDER_APIS.keys() - offered == {"powerdns"}, "for people who run their own"
+    for api in PROVIDER_APIS.values():
+        assert urlsplit(api.token_url).scheme == "https", api.id
+        assert api.least_right.endswith("."), api.id
+        assert any(field.is_secret and field.is_required for field in api.fields), api.id
