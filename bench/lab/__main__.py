@@ -1,7 +1,8 @@
 """``python -m bench.lab``: the lab as a process of its own.
 
-Prints one line of JSON with its addresses (``origin``, ``dns``, ``zone``, ``sink``, ``partner``) and ``key``, the name
-and the secret of the key that signs updates of the zone, and serves until SIGTERM or SIGINT.
+Prints one line of JSON: addresses (``origin``, ``dns``, ``zone``, ``sink``, ``partner``, ``provider``); ``key``, the
+name and the secret of the key that signs updates of the zone; and ``powerdns``, the key and the URL of PowerDNS' API,
+which is empty where PowerDNS is not installed. Serves until SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ async def _serve(records: list[str]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with Lab.start() as lab:
+    async with Lab.start(has_powerdns=True) as lab:
         load_records(lab.zone, records)
         print(orjson.dumps(lab.addresses).decode(), flush=True)
         await stop.wait()

@@ -3,6 +3,7 @@
 It applies templates as the draft says: it verifies the signature against the public key in the DNS, fills in the
 variables, removes what conflicts, and writes into a zone. It shares no code with the product's side of the protocol.
 In a test, `faults` says what it does wrong; ``PUT /faults`` (a JSON list of names) does the same from outside.
+``PUT /templates`` (a JSON list) onboards templates.
 """
 
 from __future__ import annotations
@@ -143,6 +144,7 @@ class DomainConnectProvider:
         service = "/v2/domainTemplates/providers/{provider}/services/{service}"
         app = web.Application()
         app.router.add_put("/faults", provider._set_faults)
+        app.router.add_put("/templates", provider._accept)
         app.router.add_get("/v2/{domain}/settings", provider._settings)
         app.router.add_get(service, provider._supports)
         app.router.add_get(f"{service}/apply", provider._ask)
@@ -154,6 +156,10 @@ class DomainConnectProvider:
     def accept(self, templates: Sequence[Mapping[str, Any]]) -> None:
         """Onboard templates; one of the same ids is replaced."""
         self._templates |= {(each["providerId"], each["serviceId"]): each for each in templates}
+
+    async def _accept(self, request: web.Request) -> web.Response:
+        self.accept(await request.json())
+        return web.Response(status=204)
 
     async def _set_faults(self, request: web.Request) -> web.Response:
         self.faults = frozenset(map(Fault, await request.json()))

@@ -1,8 +1,9 @@
 """The partner's own site: a page with the connect modal's button, and the server behind it that mints its tokens.
 
 ``PUT /settings`` with `_SETTINGS` makes it one partner's; until then the page is 503. ``dns`` and ``key`` are what a
-customer knows of their own zone: its server's address, and the key that signs updates, as ``name:secret``. The client
-secret stays here: ``POST /token`` gives the page a token with the scope ``connect``, for one customer.
+customer knows of their own zone: its server's address, and the key that signs updates, as ``name:secret``. ``powerdns``
+is the same of a zone at PowerDNS, as ``key@url``, or empty where there is none. The client secret stays here:
+``POST /token`` gives the page a token with the scope ``connect``, for one customer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,20 @@ from bench.lab.serving import serving
 
 _TOKEN_SECONDS = 10.0
 _CUSTOMER = "user-7"
-_SETTINGS = ("api", "applicationId", "clientSecret", "origin", "dns", "key")
+_SETTINGS = ("api", "applicationId", "clientSecret", "origin", "dns", "key", "powerdns")
+_BY_POWERDNS = Template("""<section id="by-api">
+<h3>shop.powerdns.localhost</h3>
+<p>On PowerDNS, a name server with an API: under “For experts”, choose the API token.</p>
+<dl>
+<dt>URL of the API</dt><dd>$url</dd>
+<dt>API key</dt><dd>$key</dd>
+</dl>
+<button type="button" data-domain="shop.powerdns.localhost">Connect shop.powerdns.localhost</button>
+</section>""")
+_WITHOUT_POWERDNS = (
+    "<p>A domain at PowerDNS, changed by its API, is left out: PowerDNS does not run here (on Debian: "
+    "<code>apt install pdns-server pdns-backend-sqlite3</code>).</p>"
+)
 
 
 class PartnerSite:
@@ -55,6 +69,11 @@ class PartnerSite:
         settings = self._given()
         shown = {name: html.escape(settings[name], quote=True) for name in _SETTINGS if name != "clientSecret"}
         shown["keyName"], shown["keySecret"] = shown["key"].split(":", 1)
+        if shown["powerdns"]:
+            api_key, url = shown["powerdns"].split("@", 1)
+            shown["powerdns"] = _BY_POWERDNS.substitute(key=api_key, url=url)
+        else:
+            shown["powerdns"] = _WITHOUT_POWERDNS
         return web.Response(text=self._page.substitute(shown), content_type="text/html")
 
     async def _mint(self, _: web.Request) -> web.Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import socket
 import tempfile
 from pathlib import Path
@@ -36,6 +37,21 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
             port = _FIRST + number % _COUNT
             if _is_free(host, port):
                 found.append(port)
+    raise OSError(f"fewer than {count} ports are free")
+
+
+def unreserved_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """As `free_ports`, and leaves no file behind: another call may return the same ones. For programs that people run.
+
+    Raises: `OSError` when there are not so many.
+    """
+    first = secrets.randbelow(_COUNT)
+    found: list[int] = []
+    for number in range(first, first + _COUNT):
+        if len(found) == count:
+            return found
+        if _is_free(host, port := _FIRST + number % _COUNT):
+            found.append(port)
     raise OSError(f"fewer than {count} ports are free")
 
 

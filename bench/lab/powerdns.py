@@ -44,7 +44,7 @@ webserver=yes
 webserver-address={host}
 webserver-port={api_port}
 webserver-allow-from=127.0.0.0/8
-socket-dir={directory}
+socket-dir=.
 cache-ttl=0
 query-cache-ttl=0
 negquery-cache-ttl=0
@@ -72,8 +72,13 @@ class PowerDns:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def serve(cls, zones: Mapping[str, Records], *, host: str = "127.0.0.1") -> AsyncIterator[Self]:
-        """Raises: `OperatorError` when PowerDNS is not installed or does not start."""
+    async def serve(
+        cls, zones: Mapping[str, Records], *, host: str = "127.0.0.1", ports: tuple[int, int] | None = None
+    ) -> AsyncIterator[Self]:
+        """`ports`: of the name server and of the API; two that are free, if not given.
+
+        Raises: `OperatorError` when PowerDNS is not installed or does not start.
+        """
         command = find_powerdns()
         if command is None:
             raise OperatorError(
@@ -81,7 +86,7 @@ class PowerDns:
             )
         with tempfile.TemporaryDirectory(prefix="frontage-pdns-", ignore_cleanup_errors=True) as made:
             directory = Path(made)
-            port, api_port = free_ports(2, host)
+            port, api_port = ports or free_ports(2, host)
             server = cls(HostPort(host, port), api_port, secrets.token_hex(16))
             (directory / "pdns.conf").write_text(
                 _CONFIGURATION.format(directory=directory, host=host, port=port, api_port=api_port, key=server.key)
@@ -91,6 +96,7 @@ class PowerDns:
                 process = spawn(
                     [command, f"--config-dir={directory}"],
                     env=os.environ,
+                    cwd=directory,  # for its control socket: the path of a Unix socket may have 107 bytes
                     stdout=log,
                     stderr=log,
                     death_signal=signal.SIGTERM,

@@ -132,6 +132,19 @@ class Zone:
         self.questions.append(Question(question.name.to_text(omit_final_dot=True).lower(), kind))
         return self._follow(response, question.name, kind)
 
+    def follow_on(self, response: dns.message.Message) -> dns.message.Message:
+        """Complete another server's response whose last CNAME leads into this zone."""
+        kind, last = (
+            dns.rdatatype.to_text(response.question[0].rdtype),
+            response.answer[-1] if response.answer else None,
+        )
+        if last is None or last.rdtype != dns.rdatatype.CNAME or kind == "CNAME":
+            return response
+        response.authority = []
+        response.set_rcode(dns.rcode.NOERROR)
+        assert isinstance(response, dns.message.QueryMessage)
+        return self._follow(response, last[0].target, kind) or response
+
     def _follow(self, response: dns.message.QueryMessage, name: dns.name.Name, kind: str) -> dns.message.Message | None:
         for _ in range(_LONGEST_CHAIN):
             if (behaviour := self._behaviours.get(name)) is not None:

@@ -70,17 +70,15 @@ async def _run(*, check: bool) -> None:
 
 
 async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
-    from common.cli.stage import ELSEWHERE
     from common.cli.walk import Partner, Visitor, Walk
 
     visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
     async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
         domain = _domain(check=check)
-        elsewhere = f"{domain.partition('.')[0]}.{ELSEWHERE}"
-        walk = Walk(partner, visitor, domain, elsewhere, stage.lab, tell)
+        walk = Walk(partner, visitor, domain, stage.lab, tell)
         await walk.sign_in(stage.client_secret)
         if check:
-            await _check(walk)
+            await _check(walk, has_powerdns=bool(stage.lab.powerdns))
             return
         if not await walk.is_powered():  # it is on a kept state directory
             await walk.find_eligible()
@@ -88,7 +86,7 @@ async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
         await walk.serve()
 
 
-async def _check(walk: Walk) -> None:
+async def _check(walk: Walk, *, has_powerdns: bool) -> None:
     await walk.find_eligible()
     await walk.power()
     await walk.serve()
@@ -103,6 +101,11 @@ async def _check(walk: Walk) -> None:
     await walk.finish()
     await walk.serve_connected()
     await walk.undo()
+    await walk.consent()
+    await walk.finish_secured()
+    await walk.serve_secured()
+    if has_powerdns:
+        await walk.change_powerdns()
 
 
 def _domain(*, check: bool) -> str:

@@ -41,7 +41,7 @@ _OR_FORCE = "Providers refuse what a key without its records signs: try again la
 def key(as_json: AsJson = False) -> None:
     """Print the TXT records to publish. Makes the key that signs when there is none."""
     settings = _settings()
-    _print_records(settings, asyncio.run(_changed(settings, _ensure)), as_json=as_json)
+    _print_records(settings, asyncio.run(ensure_key(settings)), as_json=as_json)
 
 
 @app.command()
@@ -98,6 +98,11 @@ def _print_records(settings: Settings, keys: list[tuple[str, list[str], bool]], 
 
 
 # The keys --------------------------------------------------------------------------------------------------
+
+
+async def ensure_key(settings: Settings) -> list[tuple[str, list[str], bool]]:
+    """Label, texts of the TXT records, and whether it signs, of each key; made when there is none."""
+    return await _changed(settings, _ensure)
 
 
 async def _changed(

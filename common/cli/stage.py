@@ -26,16 +26,21 @@ CNAME_TARGET = "apps.partner.localhost"
 CUSTOMER = "customer.localhost"  # every name beneath it leads to the application
 ELSEWHERE = "elsewhere.localhost"  # a customer's zone that leads to another server
 ELSEWHERE_ADDRESS = "192.0.2.1"
+PROVIDER_ZONE = "lab-domains.localhost"  # hosted by the lab's Domain Connect provider
+POWERDNS_ZONE = "powerdns.localhost"  # hosted by the lab's PowerDNS
+PROVIDER_ID = "frontage.localhost"  # ours, at Domain Connect providers
 APPLICATION_NAME = "Demo"
 USER = "demo@frontage.localhost"
 LOG_NAME = "demo.log"
-_LAB_SECONDS = 20
+_LAB_SECONDS = 60
+_LAB_STOP_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LabAddresses:
-    """`origin`, `sink`, `zone` (where the DNS zone is changed) and `partner` (the partner's own site) are base URLs,
-    `dns` is host:port. `key`, as ``name:secret``, signs updates of the zone (RFC 2136)."""
+    """`origin`, `sink`, `zone` (where the DNS zone is changed), `partner` (the partner's own site) and `provider` (a
+    Domain Connect provider) are base URLs, `dns` is host:port. `key`, as ``name:secret``, signs updates of the zone
+    (RFC 2136). `powerdns`, as ``key@url``, opens PowerDNS' API; it is empty where PowerDNS is not installed."""
 
     origin: str
     dns: str
@@ -43,6 +48,8 @@ class LabAddresses:
     sink: str
     partner: str
     key: str
+    provider: str
+    powerdns: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
                 settings = load(child_environ)
                 application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
                 await _open_partner_site(lab, settings.base_url, application_id, client_secret)
+                await _join_domain_connect(lab, settings)
                 link = await _sign_in_link(settings)
                 async with roles(child_environ, postgres) as group:
                     yield Stage(settings, lab, application_id, client_secret, link, group.pass_output_on)
@@ -140,6 +148,7 @@ def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str) -> di
         "DNS_SERVERS": dns,
         "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         "SERVICE_SERVERS": "127.0.0.1",
+        "DOMAIN_CONNECT_PROVIDER_ID": PROVIDER_ID,
     }
     defaults = {PREFIX + name: value for name, value in stage.items()}
     own = {name: value for name, value in environ.items() if value or not name.startswith(PREFIX)}
@@ -152,6 +161,7 @@ def _records(settings: Settings) -> Iterator[str]:
         f"{CNAME_TARGET} CNAME {settings.power_target}",
         f"{settings.power_target} A {settings.service_servers[0]}",
         f"shop.{ELSEWHERE} A {ELSEWHERE_ADDRESS}",
+        f"shop.{PROVIDER_ZONE} A {ELSEWHERE_ADDRESS}",
     ):
         yield "--record"
         yield record
@@ -166,8 +176,12 @@ def _running(argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
-        process.kill()  # the lab keeps nothing
-        process.communicate()
+        process.terminate()  # it ends what it has started, and keeps nothing
+        try:
+            process.communicate(timeout=_LAB_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
 
 async def _addresses(process: subprocess.Popen[bytes]) -> LabAddresses:
@@ -233,19 +247,41 @@ async def _sign_in_link(settings: Settings) -> str:
 
 async def _open_partner_site(lab: LabAddresses, api: str, application_id: str, client_secret: str) -> None:
     """Raises: `OperatorError`."""
+    known = {"api": api, "applicationId": application_id, "clientSecret": client_secret}
+    known |= {"origin": lab.origin, "dns": lab.dns, "key": lab.key, "powerdns": lab.powerdns}
+    await _put(f"{lab.partner}/settings", json.dumps(known))
+
+
+async def _join_domain_connect(lab: LabAddresses, settings: Settings) -> None:
+    """Publish the public key and hand the templates to the provider, as an operator does. Raises: `OperatorError`."""
+    from urllib.parse import urlsplit
+
+    from common.cli.domain_connect import ensure_key
+    from common.connect.domain_connect.templates import SERVICES, for_installation
+
+    provider_id = settings.domain_connect_provider_id or PROVIDER_ID
+    await _put(f"{lab.zone}/", f'_domainconnect.{PROVIDER_ZONE} TXT "{urlsplit(lab.provider).netloc}"')
+    for label, texts, _ in await ensure_key(settings):
+        for text in texts:
+            await _put(f"{lab.zone}/", f'{label}.{provider_id} TXT "{text}"')
+    host = urlsplit(settings.base_url).hostname or ""
+    templates = [for_installation(service, provider_id, APPLICATION_NAME, host) for service in SERVICES]
+    await _put(f"{lab.provider}/templates", json.dumps(templates))
+
+
+async def _put(url: str, body: str) -> None:
+    """Raises: `OperatorError`."""
     import aiohttp
 
-    known = {"api": api, "applicationId": application_id, "clientSecret": client_secret}
-    known |= {"origin": lab.origin, "dns": lab.dns, "key": lab.key}
     timeout = aiohttp.ClientTimeout(total=_LAB_SECONDS)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, raise_for_status=True) as session,
-            session.put(f"{lab.partner}/settings", json=known),
+            session.put(url, data=body, headers={"Content-Type": "application/json"}),
         ):
             pass
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise OperatorError(f"the lab's partner site did not take its settings: {error}") from error
+        raise OperatorError(f"the lab did not take {url}: {error}") from error
 
 
 # Output of children ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from common.cli.stage import ELSEWHERE_ADDRESS, LabAddresses
+from common.cli.stage import ELSEWHERE, ELSEWHERE_ADDRESS, POWERDNS_ZONE, PROVIDER_ZONE, LabAddresses
 from common.errors import OperatorError
 
 _REQUEST_SECONDS = 10.0
@@ -94,8 +94,8 @@ class Partner:
     async def _change(self, method: str, body: dict[str, Any]) -> str:
         return str((await self._ask(method, "/power", body))["message"])
 
-    async def open_modal(self, site: str, domain: str, application_url: str) -> Flow:
-        """What the modal on the page at `site` does until there is a flow for `domain`."""
+    async def open_modal(self, site: str, domain: str, product: str, application_url: str) -> Flow:
+        """What the modal on the page at `site` does until there is a flow for `domain` in Power or Secure."""
         try:
             async with self._session.get(f"{site}/") as page, self._session.get("/sdk/v1/frontage.js") as script:
                 _expect("partner's page", (page.status, "/sdk/v1/frontage.js" in await page.text()), (200, True))
@@ -112,8 +112,9 @@ class Partner:
             "value": "{CNAME_TARGET}",
             "ttl": 300,
             "applicationUrl": application_url,
+            "ssl": product == "secure",
         }
-        body = {"domain": domain, "power": True, "dnsRecords": [record]}
+        body = {"domain": domain, "power": product == "power", "dnsRecords": [record]}
         return Flow(scoped, await scoped._ask("POST", "/connect/flows", body, status=201))
 
     async def _ask(
@@ -143,14 +144,41 @@ class Flow:
         self.shown = await self._partner._ask("POST", f"{self._path}/{action}", body)
         return str(self.shown["state"])
 
+    async def until_planned(self) -> str:
+        """Returns the plan in words. Raises: `WalkFailed`."""
+        await self.until("planned")
+        return ", ".join(f"{each['action']} {each['type']}" for each in self.shown["plan"]["changes"])
+
+    async def apply(self, way: str, credentials: dict[str, str] | None = None) -> str:
+        """Returns the state that the flow is in then. Raises: `WalkFailed` when it halts."""
+        body = {"way": way, "digest": self.shown["plan"]["digest"]}
+        state = await self.act("apply", body | ({"credentials": credentials} if credentials else {}))
+        if state == "halted":
+            raise WalkFailed(str(self.shown["error"]))
+        return state
+
+    async def until_served(self, product: str) -> None:
+        """Enrolled, and its certificate live. Raises: `WalkFailed`."""
+        await self.until("finished")
+        await self._read_until(lambda shown: _certificates(shown) == ["live"], "whose certificate is live")
+        [enrolment] = self.shown["enrolments"]
+        _expect("enrolment", (enrolment["product"], enrolment["status"]), (product, "success"))
+
     async def until(self, state: str) -> None:
         """Raises: `WalkFailed` when the flow comes to another end."""
+        await self._read_until(lambda shown: shown["state"] == state, f"that is {state}")
+
+    async def _read_until(self, is_reached: Callable[[dict[str, Any]], bool], expected: str) -> None:
         deadline = time.monotonic() + _FLOW_SECONDS
-        while self.shown["state"] != state:
+        while not is_reached(self.shown):
             if time.monotonic() > deadline or self.shown["state"] in _FLOW_ENDS:
-                raise WalkFailed(f"expected a flow that is {state}, it is {self.shown['state']}: {self.shown['error']}")
+                raise WalkFailed(f"expected a flow {expected}, it is {self.shown['state']}: {self.shown['error']}")
             await asyncio.sleep(_POLL_SECONDS)
             self.shown = await self._partner._ask("GET", self._path)
+
+
+def _certificates(flow: dict[str, Any]) -> list[str | None]:
+    return [enrolment.get("certificate") for enrolment in flow["enrolments"]]
 
 
 class Visitor:
@@ -256,17 +284,18 @@ def _step(
 
 
 class Walk:
-    """The way through the service of `domain`, which leads to the application, and of `elsewhere`, a name that the
-    connect modal makes lead there. Steps raise `WalkFailed`."""
+    """The way through the service of `domain`, which leads to the application, and of names that the connect modal
+    makes lead there, one at each of the lab's DNS providers. Steps raise `WalkFailed`."""
 
-    def __init__(
-        self, partner: Partner, visitor: Visitor, domain: str, elsewhere: str, lab: LabAddresses, tell: Tell
-    ) -> None:
+    def __init__(self, partner: Partner, visitor: Visitor, domain: str, lab: LabAddresses, tell: Tell) -> None:
         self.tell = tell
         self._partner = partner
         self._visitor = visitor
         self._domain = domain
-        self._elsewhere = elsewhere
+        label = domain.partition(".")[0]
+        self._elsewhere = f"{label}.{ELSEWHERE}"
+        self._at_provider = f"{label}.{PROVIDER_ZONE}"
+        self._at_powerdns = f"{label}.{POWERDNS_ZONE}"
         self._lab = lab
         self._flow: Flow
 
@@ -348,28 +377,21 @@ class Walk:
     @_step("connect modal")
     async def open_modal(self) -> str:
         await self._change_zone("PUT", f"{self._elsewhere} A {ELSEWHERE_ADDRESS}")
-        self._flow = await self._partner.open_modal(self._lab.partner, self._elsewhere, f"{self._lab.origin}/a")
+        self._flow = await self._open_flow(self._elsewhere, "power")
         return f"a scoped token, a flow that is {self._flow.shown['state']}"
 
     @_step("plan")
     async def plan(self) -> str:
-        await self._flow.until("planned")
-        changes = self._flow.shown["plan"]["changes"]
-        return ", ".join(f"{each['action']} {each['type']}" for each in changes)
+        return await self._flow.until_planned()
 
     @_step("change of the zone, by RFC 2136")
     async def apply(self) -> str:
-        credentials = {"credentials": self._lab_credentials()}
-        body = {"way": "dynamic_update", "digest": self._flow.shown["plan"]["digest"], **credentials}
-        if await self._flow.act("apply", body) == "halted":
-            raise WalkFailed(str(self._flow.shown["error"]))
+        await self._flow.apply("dynamic_update", self._lab_credentials())
         return "the plan, whole, and read back"
 
     @_step("records live, domain powered")
     async def finish(self) -> str:
-        await self._flow.until("finished")
-        [enrolment] = self._flow.shown["enrolments"]
-        _expect("enrolment", (enrolment["product"], enrolment["status"]), ("power", "success"))
+        await self._flow.until_served("power")
         return f"{self._elsewhere} from the connect modal"
 
     @_step("first HTTPS response of the flow")
@@ -384,6 +406,53 @@ class Walk:
         zone = await self._change_zone("DELETE", f"{self._elsewhere} A {ELSEWHERE_ADDRESS}")
         _expect("records left", [line for line in zone.splitlines() if line.startswith(self._elsewhere)], [])
         return f"A {ELSEWHERE_ADDRESS} is back"
+
+    @_step("consent, by Domain Connect")
+    async def consent(self) -> str:
+        await self._change_zone("PUT", f"{self._at_provider} A {ELSEWHERE_ADDRESS}")
+        self._flow = await self._open_flow(self._at_provider, "secure")
+        plan = await self._flow.until_planned()
+        await self._flow.apply("domain_connect")
+        await self._agree(self._flow.shown["handover"]["url"])
+        return plan
+
+    @_step("records live, domain secured")
+    async def finish_secured(self) -> str:
+        await self._flow.until_served("secure")
+        return f"{self._at_provider}, as its provider wrote it"
+
+    @_step("HTTPS by Secure")
+    async def serve_secured(self) -> str:
+        await self._visitor.get_when(self._at_provider, self._at_provider)
+        return "certificate issued and verified"
+
+    @_step("change by PowerDNS' API, and undo")
+    async def change_powerdns(self) -> str:
+        key, _, url = self._lab.powerdns.partition("@")
+        credentials = {"pdns_server": url, "auth_token": key}
+        self._flow = await self._open_flow(self._at_powerdns, "power")
+        plan = await self._flow.until_planned()
+        await self._flow.apply("provider_api", credentials)
+        await self._flow.until_served("power")
+        await self._visitor.get_when(self._at_powerdns, "Version A of the application")
+        _expect("flow", await self._flow.act("undo", {"credentials": credentials}), "undone")
+        return f"{plan}, live over HTTPS, taken back"
+
+    async def _open_flow(self, name: str, product: str) -> Flow:
+        url = self._lab.origin if product == "secure" else f"{self._lab.origin}/a"
+        return await self._partner.open_modal(self._lab.partner, name, product, url)
+
+    async def _agree(self, consent_page: str) -> None:
+        """As a person on the provider's page, whose browser then returns to the API."""
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.post(URL(consent_page, encoded=True), data={"decision": "connect"}) as response,
+            ):
+                _expect("return from the provider", response.status, 200)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise WalkFailed(f"the provider's page did not answer: {error}") from error
 
     async def _change_zone(self, method: str, record: str) -> str:
         """As its owner does. Returns the zone's records, one a line; a record to remove must be there."""

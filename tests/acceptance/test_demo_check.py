@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from bench.lab.ports import free_ports
+from bench.lab.powerdns import find_powerdns
 from tests.acceptance.demo_process import Demo, environment, wait_until_gone
 
 _WALK_SECONDS = 180  # on a busy machine
@@ -34,6 +35,10 @@ STEPS = (
     "records live, domain powered",
     "first HTTPS response of the flow",
     "undo",
+    "consent, by Domain Connect",
+    "records live, domain secured",
+    "HTTPS by Secure",
+    *(["change by PowerDNS' API, and undo"] if find_powerdns() else []),
 )
 
 

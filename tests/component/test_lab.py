@@ -20,7 +20,9 @@ import pytest
 import pytest_asyncio
 
 from bench.lab import Behaviour, Lab
+from bench.lab.lab import POWERDNS_ZONE
 from bench.lab.origin import pattern
+from bench.lab.powerdns import find_powerdns
 
 
 @pytest_asyncio.fixture
@@ -63,6 +65,22 @@ async def test_zone_follows_cnames_as_a_resolver_does(lab: Lab, tcp: bool) -> No
 
     assert values(response) == ["apps.partner.example.", "power.service.example.", "127.0.0.1"]
     assert response.rcode() == dns.rcode.NOERROR
+
+
+@pytest.mark.skipif(find_powerdns() is None, reason="without Debian's pdns-server")
+async def test_questions_about_a_delegated_zone_are_its_own_servers_to_answer() -> None:
+    async with Lab.start(has_powerdns=True) as lab:
+        assert lab.powerdns is not None
+        lab.zone.add("apps.partner.example", "A", "127.0.0.1")
+        assert values(await ask(lab, f"shop.{POWERDNS_ZONE}", "A")) == ["192.0.2.1"]
+        missing = await ask(lab, f"other.{POWERDNS_ZONE}", "A")
+        assert (missing.rcode(), values(missing)) == (dns.rcode.NXDOMAIN, [])
+        await lab.powerdns.replace(POWERDNS_ZONE, f"shop.{POWERDNS_ZONE}", "A")
+        await lab.powerdns.replace(POWERDNS_ZONE, f"shop.{POWERDNS_ZONE}", "CNAME", "apps.partner.example.")
+        for tcp in (False, True):
+            followed = await ask(lab, f"shop.{POWERDNS_ZONE}", "A", tcp=tcp)
+            assert values(followed) == ["apps.partner.example.", "127.0.0.1"]
+            assert followed.rcode() == dns.rcode.NOERROR
 
 
 async def test_wildcard_covers_missing_names_only(lab: Lab) -> None:
@@ -196,7 +214,7 @@ def test_as_a_process_it_prints_its_addresses_and_stops_on_sigterm(tmp_path: Pat
         try:
             assert process.stdout is not None
             addresses = orjson.loads(process.stdout.readline())
-            assert set(addresses) == {"origin", "dns", "zone", "sink", "partner", "key"}
+            assert set(addresses) == {"origin", "dns", "zone", "sink", "partner", "key", "provider", "powerdns"}
             host, port = addresses["dns"].rsplit(":", 1)
             query = dns.message.make_query("shop.example", "A")
             assert values(dns.query.udp(query, host, port=int(port), timeout=2)) == ["192.0.2.1"]

@@ -32,6 +32,7 @@ async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() 
             "origin": "http://origin.example",
             "dns": "127.0.0.1:5353",
             "key": "customer:c2VjcmV0",
+            "powerdns": "a-key@http://127.0.0.1:8081",
         }
         async with session.put(f"{site.url}/settings", json=settings) as response:
             assert response.status == 204
@@ -42,6 +43,12 @@ async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() 
         assert "clientSecret" not in page
         assert "<dd>c2VjcmV0</dd>" in page
         assert 'app"><script>' not in page
+        assert "<dd>http://127.0.0.1:8081</dd>" in page
+        assert "<dd>a-key</dd>" in page
+        async with session.put(f"{site.url}/settings", json=settings | {"powerdns": ""}) as response:
+            assert response.status == 204
+        async with session.get(f"{site.url}/") as response:
+            assert "PowerDNS does not run here" in await response.text()
         async with session.post(f"{site.url}/token") as response:
             assert await response.json() == {"token": "a-token"}
     assert asked == [{"applicationId": 'app"><script>', "secret": "secret", "scope": "connect", "userId": "user-7"}]

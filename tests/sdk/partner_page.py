@@ -59,6 +59,7 @@ class PartnerPage:
             "origin": "https://app.example.com",
             "dns": "unused",
             "key": "unused:unused",
+            "powerdns": "",
         }
         async with self.world.service.session.put(f"{self.site.url}/settings", json=known) as answer:
             assert answer.status == 204

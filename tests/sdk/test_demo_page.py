@@ -15,6 +15,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from playwright.async_api import TimeoutError as NotClicked
 
+from bench.lab.powerdns import find_powerdns
 from tests.acceptance.demo_process import Demo, environment
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.sdk.firefox import PROGRAM, Firefox
@@ -24,6 +25,8 @@ pytestmark = [SESSION_LOOP, pytest.mark.timeout(600)]
 
 NAME = "modal.customer.localhost"
 ELSEWHERE = "shop.elsewhere.localhost"
+AT_PROVIDER = "shop.lab-domains.localhost"
+AT_POWERDNS = "shop.powerdns.localhost"
 _DEMO_SECONDS = 580
 _LIVE_SECONDS = 120
 
@@ -64,8 +67,9 @@ async def test_a_name_in_use_is_freed_by_hand_and_ends_live_with_https(chromium:
                 await check_now.click(timeout=10_000)
         async with asyncio.timeout(_LIVE_SECONDS):
             await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
-        await screenshot(page, "demo-done")
         link = page.get_by_role("link", name=f"Open {NAME}")
+        await expect(link).to_be_visible()
+        await screenshot(page, "demo-done")
         port = urlsplit(demo.line_after("In a browser")).port
         await expect(link).to_have_attribute("href", f"https://{NAME}:{port}/")
         await page.get_by_role("button", name="Done").click()
@@ -79,12 +83,8 @@ async def test_a_name_in_use_is_moved_with_a_key_and_moved_back(chromium: Browse
     page = await context.new_page()
     page.set_default_timeout(60_000)
     await page.goto(demo.line_after("A partner's page with the connect modal"))
-    await page.get_by_text("A domain that is in use").click()
-    await screenshot(page, "demo-page-key")
-    key = await page.locator("dd").all_inner_texts()
-    await page.get_by_role("button", name="Connect your domain").click()
-    await page.locator("#domain").fill(ELSEWHERE)
-    await page.keyboard.press("Enter")
+    key = await page.locator("#by-key dd").all_inner_texts()
+    await page.get_by_role("button", name=f"Connect {ELSEWHERE}").click()
     await shows(page, "conflicts")
     await expect(page.locator("del").filter(has_text="192.0.2.1")).to_be_visible()
     await page.get_by_role("button", name="Agree to these changes").click()
@@ -100,6 +100,7 @@ async def test_a_name_in_use_is_moved_with_a_key_and_moved_back(chromium: Browse
     await context.set_offline(True)
     await context.set_offline(False)
     await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
+    await expect(page.get_by_role("link", name=f"Open {ELSEWHERE}")).to_be_visible()
     await screenshot(page, "demo-moved")
     async with context.expect_page() as opened:
         await page.get_by_role("link", name=f"Open {ELSEWHERE}").click()
@@ -115,6 +116,47 @@ async def test_a_name_in_use_is_moved_with_a_key_and_moved_back(chromium: Browse
     async with aiohttp.ClientSession(raise_for_status=True) as session, session.get(zone) as response:
         lines = (await response.text()).splitlines()
     assert [line for line in lines if line.startswith(ELSEWHERE)] == [f"{ELSEWHERE} A 192.0.2.1"]
+
+
+async def test_a_name_at_a_domain_connect_provider_is_secured_by_consent(chromium: Browser, demo: Demo) -> None:
+    context = await chromium.new_context(ignore_https_errors=True)
+    page = await context.new_page()
+    page.set_default_timeout(60_000)
+    await page.goto(demo.line_after("A partner's page with the connect modal"))
+    await page.get_by_role("button", name=f"Connect {AT_PROVIDER}").click()
+    await shows(page, "conflicts")
+    await page.get_by_role("button", name="Agree to these changes").click()
+    await page.locator("[data-way=domain_connect]").click()
+    async with context.expect_page() as opening:
+        await page.get_by_role("button", name="Go to Lab Domains").click()
+    window = await opening.value
+    async with window.expect_event("close"):
+        await window.get_by_role("button", name="Connect", exact=True).click(no_wait_after=True)
+    await page.wait_for_selector("dialog[data-step=done]", timeout=_LIVE_SECONDS * 1000)
+    async with context.expect_page() as opened:
+        await page.get_by_role("link", name=f"Open {AT_PROVIDER}").click()
+    await expect((await opened.value).locator("body")).to_contain_text(AT_PROVIDER)
+
+
+@pytest.mark.skipif(find_powerdns() is None, reason="without Debian's pdns-server")
+async def test_a_name_at_powerdns_is_moved_by_its_api_and_moved_back(chromium: Browser, demo: Demo) -> None:
+    page = await (await chromium.new_context()).new_page()
+    page.set_default_timeout(60_000)
+    await page.goto(demo.line_after("A partner's page with the connect modal"))
+    url, key = await page.locator("#by-api dd").all_inner_texts()
+    await page.get_by_role("button", name=f"Connect {AT_POWERDNS}").click()
+    await shows(page, "conflicts")
+    await page.get_by_role("button", name="Agree to these changes").click()
+    await page.locator("dialog details summary").click()
+    await page.locator("[data-way=provider_api]").click()
+    for button, step in (("Set up now", "done"), ("Undo now", "undone")):
+        await page.get_by_label("URL of the API").fill(url)
+        await page.get_by_label("API key").fill(key)
+        await page.get_by_role("button", name=button).click()
+        await page.wait_for_selector(f"dialog[data-step={step}]", timeout=_LIVE_SECONDS * 1000)
+        if step == "done":
+            await expect(page.get_by_role("link", name=f"Open {AT_POWERDNS}")).to_be_visible()
+            await page.get_by_role("button", name="Undo the changes").click()
 
 
 async def _fill_key(page: Page, key: list[str]) -> None:
@@ -146,7 +188,7 @@ async def test_the_main_path_in_firefox(demo: Demo, tmp_path: Path) -> None:
         style = "getComputedStyle(inModal('dialog'))"
         assert await firefox.evaluate(f"[{style}.borderRadius, {style}.position]") == ["14px", "fixed"]
         await firefox.evaluate("(inModal('[data-way=manual]') ?? inModal('.footer .primary')).click()")
-        await firefox.evaluate("when(() => inModal('dialog[data-step=done]'))")
+        await firefox.evaluate("when(() => inModal('dialog[data-step=done] a.primary'))")
         href = await firefox.evaluate("inModal('a.primary').href")
         port = urlsplit(demo.line_after("In a browser")).port
         assert href == f"https://firefox.customer.localhost:{port}/"
