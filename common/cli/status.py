@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from common.db.session import Connection
-    from common.db.status import Status
+    from common.db.status import Edge, Status
     from common.secrets import Keyring
 
 
@@ -32,7 +32,7 @@ def status(as_json: AsJson = False) -> None:
     exposure = find_exposure(load(os.environ))
     problems = [*([f"{exposure}."] if exposure else []), *found.problems]
     if as_json:
-        print_json({"problems": problems} | _shown(asdict(found)))
+        print_json({"problems": problems, "notices": found.notices} | _shown(asdict(found)))
         return
     from rich.console import Console
 
@@ -51,15 +51,27 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
+def _described(edge: Edge) -> str:
+    described = edge.node.description
+    parts = [f"Frontage {described.software_version or 'of an unknown version'}"]
+    if described.held_copy_at is not None:
+        parts.append(f"holds a copy since {described.held_copy_at:%Y-%m-%d %H:%M} UTC")
+    if described.failed_upgrade is not None:
+        parts.append(f"upgrade failed at {described.failed_upgrade.at:%Y-%m-%d %H:%M} UTC")
+    return ", ".join(parts)
+
+
 def _print(console: Console, found: Status, problems: Sequence[str]) -> None:
     for words in problems:
         console.print(f"✗ {words}", style="red", markup=False)
     if not problems:
         console.print("✓ all is well", style="green", markup=False)
+    for words in found.notices:
+        console.print(f"! {words}", style="yellow", markup=False)
     sections = {
         "edges": [
             f"{each.node.label}  {each.node.host}  {each.node.condition.state if each.is_alive else 'ended'}"
-            f"  version {each.node.version}, {each.behind} behind"
+            f"  version {each.node.version}, {each.behind} behind  {_described(each)}"
             for each in found.edges
         ],
         "monitors": [

@@ -22,6 +22,7 @@ from common.db.session import Connection
 MOST_COUNTED = 100_000
 _REASONS = 10
 _MOST_STANDINGS = 3
+_MOST_LABELS = 5
 
 _QUEUES = {
     "certificate orders": "select due_at from orders where due_at <= now()",
@@ -120,6 +121,12 @@ class Status:
             for edge in alive
             if edge.node.condition.state != "serving"
         ]
+        found += [
+            f"Upgrade of edge {edge.node.label} on {edge.node.host or 'an unknown host'} failed at"
+            f" {failed.at:%Y-%m-%d %H:%M} UTC, and the version before serves on: {failed.reason}."
+            for edge in alive
+            if (failed := edge.node.description.failed_upgrade) is not None
+        ]
         monitors = [monitor for monitor in self.monitors if monitor.is_alive]
         if not monitors:
             found.append("No monitor runs: no certificate is issued, no record is checked, no webhook is sent.")
@@ -136,6 +143,23 @@ class Status:
         if expired:
             found.append(f"{expired} certificates in service have expired.")
         return found
+
+    @property
+    def notices(self) -> list[str]:
+        """What an operator should know, and what is no fault, in sentences."""
+        by_version: dict[str, list[str]] = {}
+        for edge in self.edges:
+            if edge.is_alive:
+                by_version.setdefault(edge.node.description.software_version or "unknown", []).append(edge.node.label)
+        if len(by_version) < 2:
+            return []
+        shown = "; ".join(f"{version} ({_some(labels)})" for version, labels in sorted(by_version.items()))
+        return [f"Edges run different versions of Frontage: {shown}."]
+
+
+def _some(labels: Sequence[str]) -> str:
+    more = len(labels) - _MOST_LABELS
+    return ", ".join(sorted(labels)[:_MOST_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
 async def count_unrenewed(connection: Connection) -> dict[int, int]:

@@ -1,0 +1,52 @@
+"""The operators' page and `frontage status`: what edges report of themselves."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from common.db import edge_nodes
+from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
+from tests.integration.cli.frontage import environment, run
+from tests.integration.dashboard.conftest import Dashboard
+
+AT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+HELD = Condition("held", "the copy removes 900 of 1,000 routes")
+
+
+async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
+    dashboard: Dashboard, dsn: str, tmp_path: Path
+) -> None:
+    failed = FailedUpgrade(AT, "no such module: <b>edge</b>")
+    async with dashboard.service.database.transaction() as connection:
+        for name, condition, description in (
+            ("old00000", HELD, EdgeDescription("1.2.0", held_copy_at=AT, failed_upgrade=failed)),
+            ("new00000", edge_nodes.SERVING, EdgeDescription("1.3.0")),
+        ):
+            await edge_nodes.report(connection, name, "", 1, condition, host=f"{name}.example")
+            await edge_nodes.describe(connection, name, description)
+        # As long as the test takes, on a machine of any speed.
+        await connection.execute("update edge_nodes set lease_until = now() + interval '1 day' where host <> ''")
+    operator = await dashboard.signed_in("ops@example.com")
+
+    page = await operator.get("/dashboard/operations")
+
+    assert "Upgrade of edge old00000 on old00000.example failed at 2026-03-04 05:06 UTC" in page.words
+    assert "no such module: <b>edge</b>" in page.words
+    assert "<b>edge</b>" not in page.text
+    assert "1.2.0 (old00000); 1.3.0 (new00000); unknown (" in page.words
+    assert "Upgrade failed" in page.words
+    assert "the copy removes 900 of 1,000 routes" in page.words
+
+    env = environment(tmp_path, DATABASE_URL=dsn)
+    shown = run("status", env=env)
+    assert "✗ Upgrade of edge old00000" in shown.stdout, shown.stderr
+    assert "! Edges run different versions of Frontage" in shown.stdout
+    assert "Frontage 1.2.0, holds a copy since 2026-03-04 05:06 UTC, upgrade failed at" in shown.stdout
+    read = json.loads(run("status", "--json", env=env).stdout)
+    (old,) = [each["node"] for each in read["edges"] if each["node"]["nodeId"] == "old00000"]
+    assert old["description"]["softwareVersion"] == "1.2.0"
+    assert old["description"]["failedUpgrade"]["reason"] == failed.reason
+    assert old["description"]["heldCopyAt"].startswith("2026-03-04")
+    assert len(read["notices"]) == 1
