@@ -7,13 +7,13 @@ Rules
     the current client secret verifies, and the previous one while a rotation lasts
     403 only for a token that is good for the application named in its own ``applicationId`` claim while the
     header names another; whatever else is wrong is 401
+    what the current secret signed is marked so: rotating and deleting need it (`api.services.applications`)
     a token with a ``scope`` opens what that scope opens, and no more (`api.middlewares`); without one, everything
 """
 
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,7 @@ import jwt
 from multidict import CIMultiDictProxy
 
 from api.errors import FORBIDDEN, UNAUTHORIZED, Refused
-from common.applications import mint_token
+from common.applications import is_id, mint_token
 from common.clock import Clock
 from common.db.applications import Application, client_secret_identity, get_application
 from common.db.pool import Database
@@ -35,7 +35,6 @@ LEEWAY_SECONDS = 5
 LONGEST_SECONDS = 24 * 60 * 60
 _LAST_TIME = 253_402_300_799  # the end of the year 9999: what is later is no date, and may not even be a float
 
-_APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _OPTIONS: Any = {"verify_signature": True, "verify_exp": False, "verify_nbf": False, "verify_iat": False,
                  "verify_aud": False, "verify_iss": False, "verify_sub": False, "verify_jti": False}  # fmt: skip
 # What reading a hostile token can raise: nesting ends in RecursionError, odd text in ValueError.
@@ -66,12 +65,14 @@ _HINTS: Final = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class Access:
     """What a verified token opens. `scope`: the claim, None for everything. `domain`: as claimed, the only domain that
-    a token with a scope is for. `user_id`: the partner's customer that it was given to."""
+    a token with a scope is for. `user_id`: the partner's customer that it was given to.
+    `by_current_secret`: false for one that the previous client secret signed."""
 
     application: Application
     scope: str | None = None
     domain: str | None = None
     user_id: str | None = None
+    by_current_secret: bool = True
 
 
 class Authenticator:
@@ -94,7 +95,10 @@ class Authenticator:
                 raise _unauthorized(TokenFault.UNSIGNED)
             claims = self._claims(token, application)
             if not isinstance(claims, TokenFault):
-                return _access(application, claims)
+                is_current = application.previous_client_secret is None or not isinstance(
+                    self._claims(token, application, only_current=True), TokenFault
+                )
+                return _access(application, claims, by_current_secret=is_current)
             claimed_id = _claimed_application_id(token)
             if claimed_id is None or claimed_id == application_id:
                 raise _unauthorized(claims)
@@ -107,7 +111,7 @@ class Authenticator:
 
         Raises: `Refused`, `DatabaseUnavailable`.
         """
-        if not _APPLICATION_ID.fullmatch(application_id):
+        if not is_id(application_id):
             raise Refused(UNAUTHORIZED)
         async with self._database.connection() as connection:
             application = await get_application(connection, application_id)
@@ -127,10 +131,12 @@ class Authenticator:
             raise Refused(UNAUTHORIZED)
         return mint_token(application_id, secrets[0], self._clock.now(), claims=claims)
 
-    def _claims(self, token: str, application: Application) -> Mapping[str, Any] | TokenFault:
+    def _claims(
+        self, token: str, application: Application, *, only_current: bool = False
+    ) -> Mapping[str, Any] | TokenFault:
         """By the secret that signed it, if any of the application's did."""
-        now = self._clock.now()
-        read = (verify_token(token, secret, now) for secret in self._secrets(application))
+        now, known = self._clock.now(), self._secrets(application)
+        read = (verify_token(token, secret, now) for secret in (known[:1] if only_current else known))
         return next((found for found in read if found is not TokenFault.UNSIGNED), TokenFault.UNSIGNED)
 
     def _secrets(self, application: Application) -> list[str]:
@@ -162,7 +168,7 @@ def _unauthorized(fault: TokenFault) -> Refused:
     return Refused(UNAUTHORIZED, code=fault.value, hint=_HINTS[fault])
 
 
-def _access(application: Application, claims: Mapping[str, Any]) -> Access:
+def _access(application: Application, claims: Mapping[str, Any], *, by_current_secret: bool) -> Access:
     """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is."""
     domain, user_id = claims.get("domain"), claims.get("userId")
     scope = claims.get("scope")
@@ -171,13 +177,14 @@ def _access(application: Application, claims: Mapping[str, Any]) -> Access:
         None if scope is None else str(scope),
         None if scope is None or domain is None else str(domain),
         user_id if isinstance(user_id, str) else None,
+        by_current_secret,
     )
 
 
 def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
     """Raises: `Refused`."""
     ids, authorizations = headers.getall("applicationId", []), headers.getall("Authorization", [])
-    if len(ids) != 1 or len(authorizations) != 1 or not _APPLICATION_ID.fullmatch(ids[0]):
+    if len(ids) != 1 or len(authorizations) != 1 or not is_id(ids[0]):
         raise _unauthorized(TokenFault.MISSING)
     scheme, _, token = authorizations[0].partition(" ")
     if scheme.lower() != "bearer":
@@ -191,7 +198,7 @@ def _claimed_application_id(token: str) -> str | None:
         claimed = jwt.decode(token, options={"verify_signature": False}).get("applicationId")
     except _UNREADABLE:
         return None
-    return claimed if isinstance(claimed, str) and _APPLICATION_ID.fullmatch(claimed) else None
+    return claimed if isinstance(claimed, str) and is_id(claimed) else None
 
 
 def _is_time(value: object) -> TypeGuard[float]:

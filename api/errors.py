@@ -72,6 +72,13 @@ DOMAIN_NOT_VALID: Final = Refusal(502, "Domain not valid")
 INVALID_PRODUCT_BODY: Final = Refusal(502, INVALID_BODY.message)
 PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 
+# Applications, and domains by hand
+NOT_ENROLLED: Final = Refusal(404, "Domain not enrolled")
+NOT_RENEWABLE: Final = Refusal(409, "The certificate cannot be renewed")
+NOT_TRANSFERABLE: Final = Refusal(409, "The domain cannot be transferred")
+CNAME_TARGET_TAKEN: Final = Refusal(409, "The cname target cannot be used")
+SERVICE_AUTH_STATE: Final = Refusal(409, "X-Service-Auth is not in a state for this")
+
 # Monitor
 NOT_MONITORED: Final = Refusal(404, "Domain not monitored")
 NOT_MONITORED_OR_FOREIGN: Final = Refusal(404, "Domain not monitored or application not authorized for it")

@@ -9,10 +9,12 @@ from typing import TypeAlias
 
 from aiohttp.typedefs import Handler
 
+from api.handlers.application import ApplicationHandlers
 from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.connect_return import ConnectReturnHandler
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
+from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.domain_check import DomainCheckHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
@@ -38,6 +40,10 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
             DiagnosisHandler(services.diagnosis, clock),
             TrafficHandler(database),
         ),
+        *_application_routes(
+            ApplicationHandlers(services.applications, services.removals, clock),
+            DomainActionHandlers(services.domain_actions),
+        ),
         *_check_routes(DomainCheckHandlers(services.domain_checks, services.record_checks)),
         *_monitor_routes(MonitorHandlers(services.monitor), BatchHandlers(services.batches)),
         *_webhook_routes(WebhookHandlers(services.webhooks)),
@@ -62,6 +68,21 @@ def _domain_routes(
         ("DELETE", "/ssl", secure.delete),
         ("GET", "/domains/{domain}/diagnosis", diagnosis.get),
         ("GET", "/domains/{domain}/traffic", traffic.get),
+    )
+
+
+def _application_routes(application: ApplicationHandlers, actions: DomainActionHandlers) -> Routes:
+    return (
+        ("GET", "/application", application.get),
+        ("PUT", "/application", application.put),
+        ("DELETE", "/application", application.delete),
+        ("PUT", "/application/secret", application.put_client_secret),
+        ("PUT", "/application/webhook-secret", application.put_webhook_secret),
+        ("PUT", "/application/signature", application.put_signature),
+        ("PUT", "/application/service-auth", application.put_service_auth),
+        ("POST", "/domains/{domain}/renew", actions.renew),
+        ("POST", "/domains/{domain}/recheck", actions.recheck),
+        ("POST", "/domains/{domain}/transfer", actions.transfer),
     )
 
 

@@ -6,9 +6,11 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 
+from api.services.applications import ApplicationService
 from api.services.batches import BatchService
 from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
+from api.services.domain_actions import DomainActions
 from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
 from api.services.enrolment import Enrolment
 from api.services.flow_watch import FlowWatch
@@ -17,6 +19,7 @@ from api.services.origin_state import OriginStates
 from api.services.power import PowerService
 from api.services.rdap_servers import RdapServers
 from api.services.record_check import RecordCheckService
+from api.services.removals import Removals
 from api.services.secure import SecureService
 from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
@@ -54,6 +57,9 @@ class Services:
     monitor: MonitorService
     batches: BatchService
     webhooks: WebhookService
+    applications: ApplicationService
+    domain_actions: DomainActions
+    removals: Removals
     sharing: SharingService
     connect: ConnectService
     flow_watch: FlowWatch
@@ -106,6 +112,9 @@ class Services:
             monitor=MonitorService(database),
             batches=BatchService(database),
             webhooks=WebhookService(database),
+            applications=ApplicationService(database, keyring, policy, OwnNames.of(settings)),
+            domain_actions=DomainActions(database),
+            removals=Removals(database),
             sharing=sharing,
             connect=ConnectService(
                 database,
@@ -122,7 +131,8 @@ class Services:
         )
 
     async def close(self) -> None:
-        """Close the connections to origins, registries and name servers."""
+        """End deletions under way, and close the connections to origins, registries and name servers."""
+        await self.removals.close()
         await self.origins.close()
         await self.rdap.close()
         await self.record_checks.close()

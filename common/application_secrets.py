@@ -12,10 +12,20 @@ from common import applications as minting
 from common import signatures
 from common.db import applications as db
 from common.db.session import Connection
+from common.errors import FrontageError
 from common.secrets import Keyring
 
 SecretChange: TypeAlias = Literal["on", "off", "rotate"]
 """``rotate`` makes a new secret; ``on`` does where there is none."""
+
+ServiceAuthChange: TypeAlias = Literal["on", "off", "rotate", "finish", "cancel"]
+"""``on`` has the value sent at once, where none is. ``rotate`` makes the next value, which edges do not send yet, in
+place of a next one before it; where none is sent, it is ``on``. ``finish`` has the next value sent in place of the one
+so far, ``cancel`` forgets it, ``off`` forgets both."""
+
+
+class ServiceAuthRefused(FrontageError):
+    """A change of X-Service-Auth that its state does not allow; in words for the person who asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +84,44 @@ async def rotate_webhook_secret(connection: Connection, keyring: Keyring, applic
 
 
 async def switch_service_auth(
-    connection: Connection, keyring: Keyring, before: db.Application, wanted: SecretChange | None
+    connection: Connection,
+    keyring: Keyring,
+    application_id: str,
+    wanted: ServiceAuthChange | None,
+    own_value: str | None = None,
 ) -> str | None:
-    """The new token, where one was made."""
-    if wanted == "off":
-        await db.update_application(connection, before.id, service_auth=None)
-    if not _mints(wanted, is_on=before.service_auth is not None):
+    """Change X-Service-Auth. `own_value`: as `application_settings.read_service_auth` returns it; None mints one.
+    Returns the new value, where one was made or given.
+
+    Raises: `ServiceAuthRefused`.
+    """
+    before = None if wanted is None else await db.lock_application(connection, application_id)
+    if before is None:
         return None
-    token = minting.mint_service_auth()
-    sealed = keyring.seal(token.encode(), db.service_auth_identity(before.id))
-    await db.update_application(connection, before.id, service_auth=sealed)
-    return token
+    match wanted:
+        case "off":
+            await db.update_application(connection, application_id, service_auth=None, next_service_auth=None)
+        case "finish" | "cancel":
+            if before.next_service_auth is None:
+                raise ServiceAuthRefused("there is no next value: begin with rotate")
+            changes = db.ApplicationChanges(next_service_auth=None)
+            if wanted == "finish":
+                changes["service_auth"] = before.next_service_auth
+            await db.update_application(connection, application_id, **changes)
+        case "on" if before.service_auth is not None and own_value is not None:
+            raise ServiceAuthRefused("it is on already: rotate it to change its value")
+        case "on" | "rotate" if _mints(wanted, is_on=before.service_auth is not None):
+            value = own_value or minting.mint_service_auth()
+            sealed = keyring.seal(value.encode(), db.service_auth_identity(application_id))
+            is_first = before.service_auth is None
+            made = (
+                db.ApplicationChanges(service_auth=sealed)
+                if is_first
+                else db.ApplicationChanges(next_service_auth=sealed)
+            )
+            await db.update_application(connection, application_id, **made)
+            return value
+    return None
 
 
 async def switch_signature(

@@ -18,6 +18,8 @@ from common.urls import InvalidUrl, parse_application_url, parse_webhook_url
 LONGEST_NAME = 100
 MAX_BUFFERED_UPLOAD_BYTES = 1 << 40
 _SIZE = re.compile(r"([0-9]{1,13})([KMG]?)", re.IGNORECASE | re.ASCII)
+SHORTEST_SERVICE_AUTH, LONGEST_SERVICE_AUTH = 16, 256
+_SERVICE_AUTH = re.compile(r"[!-~]([ -~]*[!-~])?")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -100,6 +102,15 @@ def read_server_name(text: str) -> str:
         return parse_host_name(text)
     except InvalidName as error:
         raise InvalidSetting(str(error)) from error
+
+
+def read_service_auth(text: str) -> str:
+    """A value of X-Service-Auth, sent as it is: visible ASCII (RFC 9110 §5.5), too long to be guessed."""
+    if not SHORTEST_SERVICE_AUTH <= len(text) <= LONGEST_SERVICE_AUTH or not _SERVICE_AUTH.fullmatch(text):
+        raise InvalidSetting(
+            f"expected {SHORTEST_SERVICE_AUTH} to {LONGEST_SERVICE_AUTH} visible ASCII characters; blanks only between"
+        )
+    return text
 
 
 def read_root_paths(paths: Sequence[str]) -> tuple[str, ...]:

@@ -7,15 +7,22 @@ the identity of its row and purpose (`common.db.applications`).
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import jwt
 
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TOKEN_LIFETIME = timedelta(minutes=60)
 PREVIOUS_SECRET_LIFETIME = timedelta(hours=24)
 WEBHOOK_SECRET_PREFIX = "whsec_"  # noqa: S105 - Standard Webhooks' form: the prefix, then base64
+
+
+def is_id(text: str) -> bool:
+    """Whether it can be an application's id."""
+    return _ID.fullmatch(text) is not None
 
 
 def mint_id() -> str:

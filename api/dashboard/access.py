@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from aiohttp import web
 
 from api.dashboard.context import DashboardContext
 from api.dashboard.visitors import visitor_of
 from common.accounts import Permission
+from common.applications import is_id
 from common.db.applications import Application, get_application
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
-
-_APPLICATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 async def find_application(
@@ -21,7 +18,7 @@ async def find_application(
 ) -> Application:
     """The application in the path. Raises: HTTPNotFound, HTTPForbidden, `DatabaseUnavailable`."""
     application_id = request.match_info["application"]
-    if not _APPLICATION_ID.fullmatch(application_id):
+    if not is_id(application_id):
         raise web.HTTPNotFound
     async with context.database.connection() as connection:
         application = await get_application(connection, application_id)

@@ -22,7 +22,6 @@ from api.dashboard.handlers.signing_in import SigningInHandlers
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.dashboard.live import STREAMS
 from api.dashboard.middlewares import framed, protected, signed_in
-from api.dashboard.removals import Removals
 
 Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
 
@@ -31,8 +30,6 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
     signing_in = SigningInHandlers(context)
     organisations = OrganisationHandlers(context)
-    removals = Removals(context.database)
-    app.on_cleanup.append(lambda _: removals.close())
     app[STREAMS] = Counter()
     routes = (
         ("GET", "", HomeHandler(context).get),
@@ -49,7 +46,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("POST", "/organisations/{organisation}/members", organisations.put_member),
         ("POST", "/organisations/{organisation}/members/remove", organisations.remove_member),
         ("POST", "/organisations/{organisation}/members/link", organisations.make_link),
-        *_application_routes(ApplicationHandlers(context, removals)),
+        *_application_routes(ApplicationHandlers(context, context.removals)),
         *_domain_routes(DomainHandlers(context), WebhookPages(context)),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),

@@ -9,9 +9,11 @@ from api.dashboard.passkeys import Passkeys
 from api.dashboard.rendering import Renderer
 from api.dashboard.throttle import Throttle
 from api.services.diagnosis import DiagnosisService
+from api.services.domain_actions import DomainActions
 from api.services.enrolment import Enrolment
 from api.services.monitor import MonitorService
 from api.services.power import PowerService
+from api.services.removals import Removals
 from api.services.secure import SecureService
 from api.services.webhooks import WebhookService
 from api.wiring import Services
@@ -37,6 +39,8 @@ class DashboardContext:
     diagnosis: DiagnosisService
     monitor: MonitorService
     webhooks: WebhookService
+    domain_actions: DomainActions
+    removals: Removals
     probe_origin: OriginProbe
     cookies: Cookies
     renderer: Renderer
@@ -64,6 +68,8 @@ class DashboardContext:
             services.diagnosis,
             services.monitor,
             services.webhooks,
+            services.domain_actions,
+            services.removals,
             services.probe_origin,
             cookies,
             Renderer(clock, cookies, find_exposure(settings)),

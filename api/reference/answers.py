@@ -228,6 +228,58 @@ class AuditEntries(Answer):
     next: str | None
 
 
+class Application(Answer):
+    """Secrets are in no answer but the one that made them."""
+
+    applicationId: str
+    name: str
+    cnameTarget: str
+    secureCnameTarget: str | None
+    applicationUrl: str | None
+    webhookUrl: str | None
+    rootPathAccess: list[str]
+    sendHost: Literal["origin", "customer"]
+    originServerName: str | None
+    originVerify: bool
+    maintenance: bool
+    bufferUploadsBytes: int | None
+    errorPage: str | None
+    tier: str
+    connect: bool
+    serviceAuth: Literal["off", "on", "rotating"]
+    signature: Literal["off", "on"]
+    createdAt: datetime
+
+
+class ClientSecret(Answer):
+    message: str
+    clientSecret: str
+    previousUntil: datetime
+    """The secret so far works until then."""
+
+
+class WebhookSecret(Answer):
+    message: str
+    webhookSecret: str
+    previousUntil: datetime
+    """The secret so far signs beside the new one until then."""
+
+
+class SignatureState(Answer):
+    message: str
+    signature: Literal["off", "on"]
+    key: str | None
+    """Where one was made."""
+
+
+class ServiceAuthState(Answer):
+    message: str
+    serviceAuth: Literal["off", "on", "rotating"]
+    """While `rotating`, edges send the value so far."""
+    value: str | None
+    """Where one was made."""
+
+
 class Endpoint(Answer):
     url: str | None
     enabled: bool

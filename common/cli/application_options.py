@@ -26,6 +26,16 @@ class SecretSwitch(StrEnum):
     ROTATE = "rotate"
 
 
+class ServiceAuthSwitch(StrEnum):
+    """`ROTATE` makes the next value; edges send it from `FINISH` on, unless `CANCEL` forgets it."""
+
+    ON = "on"
+    OFF = "off"
+    ROTATE = "rotate"
+    FINISH = "finish"
+    CANCEL = "cancel"
+
+
 class SentHost(StrEnum):
     ORIGIN = "origin"
     CUSTOMER = "customer"
@@ -177,8 +187,15 @@ RootPaths = Annotated[
     ),
 ]
 ServiceAuth = Annotated[
-    SecretSwitch | None,
-    typer.Option(help="X-Service-Auth on what is forwarded; a new token is printed, this once."),
+    ServiceAuthSwitch | None,
+    typer.Option(
+        help="X-Service-Auth on what is forwarded; a new value is printed, this once. Edges send the value so far until"
+        " a rotation is finished."
+    ),
+]
+ServiceAuthStdin = Annotated[
+    bool,
+    typer.Option("--service-auth-stdin", help="Read the value for on or rotate from standard input; else one is made."),
 ]
 Signature = Annotated[
     SecretSwitch | None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 import typer
 
 from common.cli import application_options as options
-from common.cli.application_options import SecretSwitch, Switch, switched
+from common.cli.application_options import SecretSwitch, ServiceAuthSwitch, Switch, switched
 from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -95,6 +95,7 @@ def set_(
     webhook_url: options.NewWebhookUrl = None,
     root_path_access: options.RootPaths = None,
     service_auth: options.ServiceAuth = None,
+    service_auth_stdin: options.ServiceAuthStdin = False,
     signature: options.Signature = None,
     send_host: options.SendHost = None,
     origin_server_name: options.OriginServerName = None,
@@ -124,10 +125,12 @@ def set_(
         tier=tier and tier.value,
     )
 
+    own_value = _own_service_auth(service_auth) if service_auth_stdin else None
+
     async def work(connection: Connection, keyring: Keyring) -> dict[str, Any]:
         if organisation is not None:
             changes["organisation_id"] = await _organisation_id(connection, organisation)
-        secrets = SecretChanges(service_auth, signature)
+        secrets = SecretChanges(service_auth, own_value, signature)
         return await _change(connection, keyring, application_id, changes, error_page, secrets)
 
     print_json(_in_database(work))
@@ -136,7 +139,8 @@ def set_(
 class SecretChanges(NamedTuple):
     """What `set` was asked to do with the application's secrets; None leaves one as it is."""
 
-    service_auth: SecretSwitch | None
+    service_auth: ServiceAuthSwitch | None
+    own_service_auth: str | None
     signature: SecretSwitch | None
 
 
@@ -155,12 +159,31 @@ async def _change(
     before = await _get(connection, application_id)
     await update_application(connection, application_id, **changes)
     await _set_error_page(connection, application_id, error_page)
+    switch = cast("secrets.ServiceAuthChange | None", wanted.service_auth and wanted.service_auth.value)
+    try:
+        token = await secrets.switch_service_auth(connection, keyring, application_id, switch, wanted.own_service_auth)
+    except secrets.ServiceAuthRefused as error:
+        raise OperatorError(str(error)) from error
     minted = {
-        "serviceAuthToken": await secrets.switch_service_auth(connection, keyring, before, _value(wanted.service_auth)),
+        "serviceAuthToken": None if wanted.own_service_auth else token,
         "signatureKey": await secrets.switch_signature(connection, keyring, before, _value(wanted.signature)),
     }
     shown = await _show(connection, application_id)
     return shown | {name: secret for name, secret in minted.items() if secret is not None}
+
+
+def _own_service_auth(wanted: ServiceAuthSwitch | None) -> str:
+    """Raises: `OperatorError`."""
+    import sys
+
+    from common import application_settings as rules
+
+    if wanted not in (ServiceAuthSwitch.ON, ServiceAuthSwitch.ROTATE):
+        raise OperatorError("--service-auth-stdin goes with --service-auth on or rotate")
+    try:
+        return rules.read_service_auth(sys.stdin.readline().rstrip("\r\n"))
+    except rules.InvalidSetting as error:
+        raise OperatorError(f"the value on standard input: {error}") from error
 
 
 def _value(switch: SecretSwitch | None) -> SecretChange | None:
@@ -322,6 +345,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "previousWebhookSecretSignsUntil": _time(application.previous_webhook_until),
         "rootPathAccess": list(application.root_path_access),
         "serviceAuth": switched(application.service_auth is not None),
+        "serviceAuthRotating": application.next_service_auth is not None,
         "signature": switched(application.signature_key is not None),
         "previousSignatureKeySignsUntil": _time(application.previous_signature_until),
         "sendHost": application.send_host,

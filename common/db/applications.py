@@ -7,6 +7,8 @@ Rules
     domains that still lead to it would change hands with it.
     During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
     signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
+    ``next_service_auth`` is made before edges send it, so that origins can accept it first; finishing the rotation puts
+    it in the place of ``service_auth``.
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -31,7 +33,7 @@ SendHost: TypeAlias = Literal["origin", "customer"]
 """Whose name the origin finds in Host."""
 
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
-    tier, client_secret, webhook_secret, service_auth, created_at, deleting_at,
+    tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
     buffer_uploads_bytes, organisation_id,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
@@ -81,6 +83,7 @@ class Application:
     webhook_secret: bytes
     previous_webhook_until: datetime | None
     service_auth: bytes | None
+    next_service_auth: bytes | None
     send_host: SendHost
     origin_server_name: str | None
     origin_verify: bool
@@ -106,6 +109,7 @@ class ApplicationChanges(TypedDict, total=False):
     tier: str
     webhook_secret: bytes
     service_auth: bytes | None
+    next_service_auth: bytes | None
     send_host: SendHost
     origin_server_name: str | None
     origin_verify: bool
@@ -125,6 +129,7 @@ def webhook_secret_identity(application_id: str) -> str:
 
 
 def service_auth_identity(application_id: str) -> str:
+    """The envelope's identity of both the value that edges send and the next one."""
     return f"application/{application_id}/service-auth"
 
 
@@ -197,6 +202,12 @@ async def list_visible_ids(
         most,
     )
     return [row["id"] for row in rows]
+
+
+async def lock_application(connection: Connection[Record], application_id: str) -> Application | None:
+    """As it is now; other transactions wait to change it until this one ends."""
+    row = await connection.fetchrow(f"select {_COLUMNS} from applications where id = $1 for update", application_id)
+    return _application(row) if row else None
 
 
 async def get_application(connection: Connection[Record], application_id: str) -> Application | None:
@@ -298,7 +309,6 @@ async def set_signature_key(
 
 def settings_of(application: Application) -> dict[str, Any]:
     """What the audit log keeps: every setting, and of X-Service-Auth only a mark that changes with its value."""
-    auth = application.service_auth
     return {
         "name": application.name,
         "cname_target": application.cname_target,
@@ -307,7 +317,8 @@ def settings_of(application: Application) -> dict[str, Any]:
         "webhook_url": application.webhook_url,
         "root_path_access": application.root_path_access,
         "tier": application.tier,
-        "service_auth": "off" if auth is None else f"on ({hashlib.sha256(auth).hexdigest()[:6]})",
+        "service_auth": _mark(application.service_auth),
+        "next_service_auth": _mark(application.next_service_auth),
         "send_host": application.send_host,
         "origin_server_name": application.origin_server_name,
         "origin_verify": application.origin_verify,
@@ -316,6 +327,10 @@ def settings_of(application: Application) -> dict[str, Any]:
         "buffer_uploads_bytes": application.buffer_uploads_bytes,
         "organisation_id": application.organisation_id,
     }
+
+
+def _mark(envelope: bytes | None) -> str:
+    return "off" if envelope is None else f"on ({hashlib.sha256(envelope).hexdigest()[:6]})"
 
 
 async def _is_recorded(connection: Connection[Record], status: str, action: str, application_id: str) -> bool:

@@ -53,6 +53,7 @@ PLACES: tuple[Place, ...] = tuple(
             ("applications", "webhook_secret", ("id",), applications.webhook_secret_identity),
             ("applications", "previous_webhook_secret", ("id",), applications.webhook_secret_identity),
             ("applications", "service_auth", ("id",), applications.service_auth_identity),
+            ("applications", "next_service_auth", ("id",), applications.service_auth_identity),
             ("applications", "signature_key", ("id",), applications.signature_key_identity),
             ("applications", "previous_signature_key", ("id",), applications.signature_key_identity),
             ("acme_key", "private_key", ("thumbprint",), _account),

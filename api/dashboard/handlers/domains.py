@@ -21,7 +21,7 @@ from api.dashboard.live import stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from api.errors import INVALID_BODY, Refused
+from api.errors import INVALID_BODY, NOT_TRANSFERABLE, Refused
 from api.schemas.bodies import Strict, describe, parse_product_domain
 from api.schemas.diagnosis import rendered
 from api.schemas.evidence import last_check
@@ -38,12 +38,10 @@ from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.domain_list import PRODUCTS, SORTS, STATUSES, Key, Wanted
 from common.db.monitored_domains import Key as MonitoredKey
-from common.domain_transfer import NotTransferable, transfer
 from common.names import DomainName
 
 _LISTED = 50
 _LISTED_APPLICATIONS = 200
-_RECHECK_PAUSE_SECONDS = 5.0
 _LIVE_SECONDS = 1.0
 _NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records")
 
@@ -202,13 +200,13 @@ class DomainHandlers:
         url = f"{ROOT}/applications/{application.id}/domains/{name.text}"
         try:
             flash = await self._act(request, application, name)
-        except NotTransferable as error:
-            return self._context.renderer.redirect(url, Flash(f"Not transferred: {error}.", "bad"))
         except Refused as error:
-            words = error.refusal.message + (f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else "")
+            words = (
+                error.refusal.message.rstrip(".")
+                + "."
+                + (f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else "")
+            )
             return self._context.renderer.redirect(url, Flash(words, "bad"))
-        except orders.NotRenewable as error:
-            return self._context.renderer.redirect(url, Flash(f"The certificate cannot be renewed: {error}.", "bad"))
         async with self._context.database.connection() as connection:
             is_left = any(each.application_id == application.id for each in await domains.find(connection, name.text))
         return self._context.renderer.redirect(
@@ -216,20 +214,14 @@ class DomainHandlers:
         )
 
     async def _act(self, request: web.Request, application: Application, name: DomainName) -> Flash:
-        """Raises: `Refused`, `NotRenewable`, `NotTransferable`."""
+        """Raises: `Refused`."""
         context = self._context
         match text_of(request, "action"):
             case "renew":
-                async with context.database.transaction() as connection:
-                    await orders.request_renewal(
-                        connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY
-                    )
+                await context.domain_actions.renew(application, name)
                 return Flash("The certificate is being renewed. The one so far serves until the new one is live.")
             case "recheck":
-                async with context.database.transaction() as connection:
-                    await orders.request_recheck(
-                        connection, name.text, application.id, pause_seconds=_RECHECK_PAUSE_SECONDS
-                    )
+                await context.domain_actions.recheck(application, name)
                 return Flash("A monitor checks the DNS again now.")
             case "power":
                 change = _parse(PowerChange, {"domain": name.text, "applicationUrl": text_of(request, "url").strip()})
@@ -261,7 +253,7 @@ class DomainHandlers:
     async def _transfer(self, request: web.Request, application: Application, name: DomainName) -> Flash:
         """To an application of the same organisation, by an owner of it; operators move a name to any application.
 
-        Raises: `NotTransferable`.
+        Raises: `Refused`.
         """
         visitor = visitor_of(request)
         visitor.require(Permission.OWN, application.organisation_id)
@@ -270,14 +262,10 @@ class DomainHandlers:
         try:
             url = url and read_application_url(url)
         except InvalidSetting as error:
-            raise NotTransferable(f"the origin is no URL that edges can ask ({error})") from error
-        async with self._context.database.transaction() as connection:
-            target = await applications.get_application(connection, text_of(request, "to").strip())
-            if target is None:
-                raise NotTransferable("there is no application with that id")
-            if target.organisation_id != application.organisation_id and not visitor.is_operator:
-                raise NotTransferable("there is no application with that id")
-            await transfer(connection, name, target, url, holder=application.id)
+            raise Refused(NOT_TRANSFERABLE, hint=f"the origin is no URL that edges can ask ({error})") from error
+        target = await self._context.domain_actions.transfer(
+            application, name, text_of(request, "to").strip(), url, to_any=visitor.is_operator
+        )
         return Flash(f"{name} is {target.name}'s now. Its certificate is being ordered.")
 
     def _require_typed(self, request: web.Request, name: DomainName) -> None:

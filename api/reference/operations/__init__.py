@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from api.reference import answers
 from api.reference.operations import (
+    application,
     audit,
     authentication,
     connect,
@@ -35,6 +36,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *connect.OPERATIONS,
     *sharing.OPERATIONS,
     *monitor.OPERATIONS,
+    *application.OPERATIONS,
     *audit.OPERATIONS,
     *webhooks.OPERATIONS,
     *health.OPERATIONS,

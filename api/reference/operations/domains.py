@@ -7,6 +7,7 @@ from typing import Final
 from api.reference import answers
 from api.reference.operations.operation import Operation, Query
 from api.schemas.traffic import PERIODS
+from api.schemas.transfer import TransferBody
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -34,6 +35,40 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ),
         ),
         errors=(400,),
+        paths={"domain": "A domain of the application."},
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/renew",
+        "renewCertificate",
+        "Domains",
+        "Renew a domain's certificate now; the one so far serves until the new one is live",
+        answers.Message,
+        status=202,
+        errors=(400, 409),
+        paths={"domain": "A domain of the application."},
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/recheck",
+        "recheckDomain",
+        "Domains",
+        "Check an enrolled domain's DNS now",
+        answers.Message,
+        status=202,
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/transfer",
+        "transferDomain",
+        "Domains",
+        "Give a domain to another application of the same organisation, whatever its DNS proves",
+        answers.Message,
+        body=TransferBody,
+        example={"to": "app_2", "applicationUrl": "https://app.acme.example/shop"},
+        errors=(400, 404, 409),
         paths={"domain": "A domain of the application."},
     ),
 )

@@ -62,7 +62,11 @@ async def test_every_call_that_takes_a_key_documents_how_it_refuses_one(service:
     partner = await service.partner()
     calls = [each for each in OPERATIONS if each.method == "POST" and not each.is_open]
     for operation in calls:
-        path = operation.path.replace("{id}", "x").replace("{domain_name}", "customer.example")
+        path = (
+            operation.path.replace("{id}", "x")
+            .replace("{domain_name}", "customer.example")
+            .replace("{domain}", "customer.example")
+        )
         answer = await post(partner, "two words", path, dict(operation.example or {}))
         assert (answer.status, answer.message) in (
             (400, "Invalid 'Idempotency-Key' parameter"),

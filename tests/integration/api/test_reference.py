@@ -50,7 +50,7 @@ async def test_examples_are_understood(service: Service) -> None:
     for operation in OPERATIONS:
         if operation.example is None:
             continue
-        path = operation.path.replace("{domain_name}", "customer.example")
+        path = operation.path.replace("{domain_name}", "customer.example").replace("{domain}", "customer.example")
         answer = await partner.call(operation.method, path, json=operation.example)
         assert answer.status == operation.status or "Invalid" not in answer.message, (operation.id, answer.body)
 

@@ -74,7 +74,10 @@ def test_service_auth_token_is_printed_only_when_made(frontage: Frontage) -> Non
     first = frontage(*set_, "on")
     assert first["serviceAuth"] == "on"
     assert "serviceAuthToken" not in frontage(*set_, "on")
-    assert frontage(*set_, "rotate")["serviceAuthToken"] != first["serviceAuthToken"]
+    rotated = frontage(*set_, "rotate")
+    assert rotated["serviceAuthToken"] != first["serviceAuthToken"]
+    assert rotated["serviceAuthRotating"]
+    assert not frontage(*set_, "finish")["serviceAuthRotating"]
     assert frontage(*set_, "off")["serviceAuth"] == "off"
 
 

@@ -67,8 +67,8 @@ async def fill(database: Database, keyring: Keyring, *, domains: int = 3) -> Non
     async with database.transaction() as connection:
         await connection.execute(
             "insert into applications (id, name, cname_target, client_secret, previous_client_secret, webhook_secret,"
-            " previous_webhook_secret, service_auth, signature_key, previous_signature_key)"
-            " values ('app', 'app', 'app', $1, $1, $2, $2, $3, $4, $4)",
+            " previous_webhook_secret, service_auth, next_service_auth, signature_key, previous_signature_key)"
+            " values ('app', 'app', 'app', $1, $1, $2, $2, $3, $3, $4, $4)",
             *(client, webhook, service_auth, signature),
         )
         await acme_accounts.keep_key(

@@ -270,6 +270,7 @@ async def test_a_migration_names_the_session_that_keeps_a_table_and_gives_up(
         await connection.execute("drop table idempotent_requests, traffic, traffic_reports, domain_connect_keys")
         await connection.execute("drop table passkeys, answered_challenges")
         await connection.execute("alter table sessions drop column confirmed_at")
+        await connection.execute("alter table applications drop column next_service_auth")
     async with thief.transaction():
         await thief.fetch("select * from feed_shards")
         with pytest.raises(OperatorError, match=r"session \d+ of the login edge_\w+ .*kept the migration waiting"):

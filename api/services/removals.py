@@ -11,11 +11,11 @@ from common.db import application_removal
 from common.db.pool import Database
 from common.logs import get_logger
 
-_log = get_logger("api.dashboard.removals")
+_log = get_logger("api.removals")
 
 
 class Removals:
-    """One a process; closed by the application's cleanup. Mutable state: the deletions under way, by application."""
+    """One a process; closed by `api.wiring.Services`. Mutable state: the deletions under way, by application."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,0 +1,84 @@
+"""``/application``: the application's own settings and secrets. Parse, serve, render.
+
+Changes of secrets are PUTs: answers to POSTs can be kept for a repetition, and a secret is kept nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from api.errors import FORBIDDEN, Refused
+from api.requests import ACCESS, application_of, read_body
+from api.schemas import answers
+from api.schemas import application as schemas
+from api.services.applications import ApplicationService
+from api.services.removals import Removals
+from common.applications import PREVIOUS_SECRET_LIFETIME
+from common.clock import Clock
+from common.db.applications import Application
+
+CHANGED = "Application successfully updated."
+ROTATED = "Secret successfully rotated."
+SWITCHED = "Application successfully updated."
+DELETING = "Application is being deleted."
+
+
+class ApplicationHandlers:
+    def __init__(self, service: ApplicationService, removals: Removals, clock: Clock) -> None:
+        self._service = service
+        self._removals = removals
+        self._clock = clock
+
+    async def get(self, request: web.Request) -> web.Response:
+        return answers.respond(schemas.rendered(*await self._service.read(application_of(request))))
+
+    async def put(self, request: web.Request) -> web.Response:
+        body = await read_body(request, schemas.ApplicationChange)
+        await self._service.change(application_of(request), body)
+        return answers.message(CHANGED)
+
+    async def delete(self, request: web.Request) -> web.Response:
+        application = _owner(request)
+        body = await read_body(request, schemas.ApplicationRemoval)
+        await self._service.begin_removal(application, body.name)
+        self._removals.begin(application.id)
+        return answers.message(DELETING, 202)
+
+    async def put_client_secret(self, request: web.Request) -> web.Response:
+        application = _owner(request)
+        await read_body(request, schemas.SecretRotation)
+        return self._rotated({"clientSecret": await self._service.rotate_client_secret(application)})
+
+    async def put_webhook_secret(self, request: web.Request) -> web.Response:
+        application = _owner(request)
+        await read_body(request, schemas.SecretRotation)
+        return self._rotated({"webhookSecret": await self._service.rotate_webhook_secret(application)})
+
+    async def put_signature(self, request: web.Request) -> web.Response:
+        application = _owner(request)
+        body = await read_body(request, schemas.SignatureSwitch)
+        key = await self._service.switch_signature(application, body.action)
+        now, _ = await self._service.read(application)
+        state = "off" if now.signature_key is None else "on"
+        return answers.respond({"message": SWITCHED, "signature": state, "key": key})
+
+    async def put_service_auth(self, request: web.Request) -> web.Response:
+        application = _owner(request)
+        body = await read_body(request, schemas.ServiceAuthSwitch)
+        value = await self._service.switch_service_auth(application, body)
+        now, _ = await self._service.read(application)
+        state = schemas.service_auth_state(now)
+        return answers.respond({"message": SWITCHED, "serviceAuth": state, "value": value})
+
+    def _rotated(self, secret: dict[str, Any]) -> web.Response:
+        until = self._clock.now() + PREVIOUS_SECRET_LIFETIME
+        return answers.respond({"message": ROTATED, "previousUntil": until} | secret)
+
+
+def _owner(request: web.Request) -> Application:
+    """Raises: `Refused` unless the current client secret signed the token."""
+    if not request[ACCESS].by_current_secret:
+        raise Refused(FORBIDDEN, hint="the previous client secret changes no secrets: sign with the current one")
+    return application_of(request)

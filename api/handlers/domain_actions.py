@@ -1,0 +1,33 @@
+"""``POST /domains/:domain/renew``, ``recheck`` and ``transfer``: parse, serve, render."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.requests import application_of, read_body
+from api.schemas import answers, queries
+from api.schemas.transfer import TransferBody
+from api.services.domain_actions import DomainActions
+
+RENEWING = "Certificate will be renewed."
+CHECKING = "DNS will be checked."
+TRANSFERRED = "Domain successfully transferred."
+
+
+class DomainActionHandlers:
+    def __init__(self, service: DomainActions) -> None:
+        self._service = service
+
+    async def renew(self, request: web.Request) -> web.Response:
+        await self._service.renew(application_of(request), queries.parse_name(request.match_info["domain"]))
+        return answers.message(RENEWING, 202)
+
+    async def recheck(self, request: web.Request) -> web.Response:
+        await self._service.recheck(application_of(request), queries.parse_name(request.match_info["domain"]))
+        return answers.message(CHECKING, 202)
+
+    async def transfer(self, request: web.Request) -> web.Response:
+        name = queries.parse_name(request.match_info["domain"])
+        body = await read_body(request, TransferBody)
+        await self._service.transfer(application_of(request), name, body.to, body.application_url)
+        return answers.message(TRANSFERRED)

@@ -1,0 +1,157 @@
+"""An application's own settings and secrets, as its token changes them.
+
+Rules
+    a secret is in the answer that made it, and in no other
+    a change of secrets, and deleting, needs a token that the current client secret signed: whoever holds the previous
+        one, which a rotation is about to end, cannot keep the application by it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from pydantic.alias_generators import to_camel
+
+from api.errors import CNAME_TARGET_TAKEN, FORBIDDEN, SERVICE_AUTH_STATE, Refused, invalid_parameter
+from api.schemas.application import ApplicationChange, ServiceAuthSwitch
+from common import application_secrets as secrets
+from common import application_settings as rules
+from common.addresses import AddressPolicy
+from common.application_settings import InvalidSetting
+from common.db import application_removal, error_pages
+from common.db.applications import (
+    Application,
+    ApplicationChanges,
+    CnameTargetTaken,
+    get_application,
+    update_application,
+)
+from common.db.pool import Database
+from common.ownership import OwnNames
+from common.secrets import Keyring
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationService:
+    """One a process; every request brings its application."""
+
+    database: Database
+    keyring: Keyring
+    policy: AddressPolicy
+    own_names: OwnNames
+
+    async def read(self, application: Application) -> tuple[Application, str | None]:
+        """As it is now, and its error page. Raises: `Refused` when it was deleted meanwhile."""
+        async with self.database.connection() as connection:
+            found = await get_application(connection, application.id)
+            page = await error_pages.get_error_page(connection, application.id)
+        if found is None:
+            raise Refused(FORBIDDEN)
+        return found, page
+
+    async def change(self, application: Application, body: ApplicationChange) -> None:
+        """Raises: `Refused`."""
+        changes = self._read(body)
+        if changes.get("webhook_url", application.webhook_url) == application.webhook_url:
+            changes.pop("webhook_url", None)  # setting it, even to what it is, begins the endpoint anew
+        page = None
+        if body.error_page:
+            page = _setting("errorPage", partial(rules.read_error_page, body.error_page.encode()))
+        try:
+            async with self.database.transaction() as connection:
+                await update_application(connection, application.id, **changes)
+                if page is not None:
+                    await error_pages.put_error_page(connection, application.id, page)
+                elif body.error_page is not None:
+                    await error_pages.remove_error_page(connection, application.id)
+        except CnameTargetTaken as error:
+            raise Refused(CNAME_TARGET_TAKEN, hint=str(error)) from error
+
+    async def rotate_client_secret(self, application: Application) -> str:
+        async with self.database.transaction() as connection:
+            secret = await secrets.rotate_client_secret(connection, self.keyring, application.id)
+        return _made(secret)
+
+    async def rotate_webhook_secret(self, application: Application) -> str:
+        async with self.database.transaction() as connection:
+            secret = await secrets.rotate_webhook_secret(connection, self.keyring, application.id)
+        return _made(secret)
+
+    async def switch_signature(self, application: Application, wanted: secrets.SecretChange) -> str | None:
+        """The new key, where one was made."""
+        async with self.database.transaction() as connection:
+            before = await get_application(connection, application.id)
+            if before is None:
+                raise Refused(FORBIDDEN)
+            return await secrets.switch_signature(connection, self.keyring, before, wanted)
+
+    async def switch_service_auth(self, application: Application, body: ServiceAuthSwitch) -> str | None:
+        """The new value, where one was made. Raises: `Refused`."""
+        given, own_value = body.value, None
+        if given is not None:
+            if body.action not in ("on", "rotate"):
+                raise Refused(invalid_parameter("value"), hint="it goes with on and rotate")
+            own_value = _setting("value", lambda: rules.read_service_auth(given))
+        try:
+            async with self.database.transaction() as connection:
+                value = await secrets.switch_service_auth(
+                    connection, self.keyring, application.id, body.action, own_value
+                )
+        except secrets.ServiceAuthRefused as error:
+            raise Refused(SERVICE_AUTH_STATE, hint=str(error)) from error
+        return None if own_value is not None else value
+
+    async def begin_removal(self, application: Application, name: str) -> None:
+        """Its tokens open nothing from then on. Raises: `Refused`."""
+        if name != application.name:
+            raise Refused(invalid_parameter("name"), hint="send the application's name, so that no other is deleted")
+        async with self.database.transaction() as connection:
+            await application_removal.begin(connection, application.id)
+
+    def _read(self, body: ApplicationChange) -> ApplicationChanges:
+        """Raises: `Refused`."""
+        readers: Mapping[str, Callable[[Any], Any]] = {
+            "name": rules.read_name,
+            "cname_target": self._cname_target,
+            "secure_cname_target": _or_none(self._cname_target),
+            "application_url": _or_none(rules.read_application_url),
+            "webhook_url": _or_none(lambda text: rules.read_webhook_url(text, self.policy)),
+            "root_path_access": rules.read_root_paths,
+            "send_host": str,
+            "origin_server_name": _or_none(rules.read_server_name),
+            "origin_verify": bool,
+            "maintenance": bool,
+            "buffer_uploads_bytes": _or_none(lambda size: rules.read_upload_size(str(size))),
+        }
+        changes: dict[str, Any] = {}
+        for name, read in readers.items():
+            if (given := getattr(body, name)) is not None:
+                changes[name] = _setting(to_camel(name), partial(read, given))
+        return cast("ApplicationChanges", changes)
+
+    def _cname_target(self, text: str) -> str:
+        return rules.read_cname_target(text, self.own_names)
+
+
+def _setting(name: str, read: Callable[[], _Value]) -> _Value:
+    """Raises: `Refused` that names the field."""
+    try:
+        return read()
+    except InvalidSetting as error:
+        raise Refused(invalid_parameter(name), hint=str(error)) from error
+
+
+def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda given: read(given) if given else None
+
+
+def _made(secret: str | None) -> str:
+    """Raises: `Refused` when the application was deleted meanwhile."""
+    if secret is None:
+        raise Refused(FORBIDDEN)
+    return secret

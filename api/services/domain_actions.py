@@ -1,0 +1,58 @@
+"""What is done by hand with an enrolled domain: renew its certificate, check its DNS now, give it to another
+application. For the API and the dashboard alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused
+from common.applications import is_id
+from common.db import applications, domains, orders
+from common.db.applications import Application
+from common.db.pool import Database
+from common.domain_transfer import NotTransferable, transfer
+from common.names import DomainName
+
+RECHECK_PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class DomainActions:
+    """One a process; every request brings its application."""
+
+    database: Database
+
+    async def renew(self, application: Application, name: DomainName) -> None:
+        """Raises: `Refused`."""
+        try:
+            async with self.database.transaction() as connection:
+                await orders.request_renewal(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
+        except orders.NotRenewable as error:
+            raise Refused(NOT_RENEWABLE, hint=str(error)) from error
+
+    async def recheck(self, application: Application, name: DomainName) -> None:
+        """Raises: `Refused`."""
+        async with self.database.transaction() as connection:
+            is_held = await orders.request_recheck(
+                connection, name.text, application.id, pause_seconds=RECHECK_PAUSE_SECONDS
+            )
+        if not is_held:
+            raise Refused(NOT_ENROLLED)
+
+    async def transfer(
+        self, application: Application, name: DomainName, to: str, url: str | None, *, to_any: bool = False
+    ) -> Application:
+        """Give the domain to the application with the id `to`, of the same organisation unless `to_any` is set.
+        Returns that application. Raises: `Refused`."""
+        try:
+            async with self.database.transaction() as connection:
+                target = await applications.get_application(connection, to) if is_id(to) else None
+                is_ours = target is not None and target.organisation_id == application.organisation_id
+                if target is None or not (to_any or (is_ours and application.organisation_id is not None)):
+                    raise NotTransferable("there is no application with that id in its organisation")
+                if not any(each.application_id == application.id for each in await domains.find(connection, name.text)):
+                    raise Refused(NOT_ENROLLED)
+                await transfer(connection, name, target, url, holder=application.id)
+        except NotTransferable as error:
+            raise Refused(NOT_TRANSFERABLE, hint=str(error)) from error
+        return target

@@ -1,0 +1,12 @@
+"""The value of X-Service-Auth that edges send next."""
+
+from __future__ import annotations
+
+from common.db.migrations.scripts import run_script_of
+
+revision = "0050"
+down_revision = "0049"
+
+
+def upgrade() -> None:
+    run_script_of(__file__)

@@ -1,0 +1,169 @@
+"""``/application``: an application's own settings and secrets; and what is done by hand with its domains."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from common.db import domains, users
+from common.db.applications import get_application, update_application
+from tests.integration.api.conftest import Service
+from tests.integration.api.partner import Answer, Partner
+from tests.waiting import until
+
+
+async def settings(partner: Partner) -> dict[str, object]:
+    answer = await partner.call("GET", "/application")
+    assert answer.status == 200, answer
+    return dict(answer.body)
+
+
+async def put(partner: Partner, path: str = "/application", **body: object) -> Answer:
+    return await partner.call("PUT", path, json=body)
+
+
+async def organise(service: Service, *partners: Partner) -> None:
+    """All in one organisation of their own."""
+    async with service.database.transaction() as connection:
+        made = await users.create_organisation(connection, f"Of {partners[0].id}")
+        for partner in partners:
+            await update_application(connection, partner.id, organisation_id=made.id)
+
+
+async def test_settings_are_changed_and_what_is_left_out_stays(service: Service) -> None:
+    partner = await service.partner()
+    before = await settings(partner)
+    changes = {
+        "name": "Shops",
+        "applicationUrl": "https://app.acme.example",
+        "webhookUrl": "https://hooks.acme.example/in",
+        "rootPathAccess": ["/static", ""],
+        "sendHost": "customer",
+        "originVerify": False,
+        "maintenance": True,
+        "bufferUploadsBytes": 1024,
+        "errorPage": "<h1>{{status}}</h1>",
+    }
+    assert (await put(partner, **changes)).status == 200
+    after = await settings(partner)
+    assert after == before | changes | {"rootPathAccess": ["/static"]}
+    removed = {"applicationUrl": "", "webhookUrl": "", "rootPathAccess": [], "bufferUploadsBytes": 0, "errorPage": ""}
+    assert (await put(partner, **removed)).status == 200
+    emptied = dict.fromkeys(("applicationUrl", "webhookUrl", "bufferUploadsBytes", "errorPage"))
+    assert await settings(partner) == after | emptied | {"rootPathAccess": []}
+
+
+async def test_a_setting_that_is_wrong_is_named_and_nothing_changes(service: Service) -> None:
+    partner, other = await service.partner(), await service.partner()
+    before = await settings(partner)
+    taken = str((await settings(other))["cnameTarget"])
+    for name, value, status in (
+        ("name", "", 400),
+        ("name", 7, 400),
+        ("name", "a\0b", 400),
+        ("cnameTarget", "power.frontage.test", 400),
+        ("cnameTarget", taken, 409),
+        ("webhookUrl", "http://169.254.169.254/", 400),
+        ("applicationUrl", "ftp://x", 400),
+        ("rootPathAccess", ["static"], 400),
+        ("sendHost", "other", 400),
+        ("bufferUploadsBytes", -1, 400),
+        ("bufferUploadsBytes", 1 << 60, 400),
+        ("errorPage", "\0", 400),
+    ):
+        answer = await put(partner, **{"maintenance": True, name: value})
+        assert (answer.status, name in answer.message or status == 409) == (status, True), (name, value, answer)
+    assert await settings(partner) == before
+
+
+async def test_the_previous_client_secret_opens_the_api_and_changes_no_secret(service: Service) -> None:
+    """Whoever holds a leaked secret cannot keep the application by it once it was rotated."""
+    partner = await service.partner()
+    rotated = await put(partner, "/application/secret")
+    assert rotated.status == 200
+    assert partner.secret not in str(rotated.body)
+    assert (await partner.call("GET", "/application")).status == 200
+    for path, body in (
+        ("/application/secret", {}),
+        ("/application/webhook-secret", {}),
+        ("/application/signature", {"action": "rotate"}),
+        ("/application/service-auth", {"action": "rotate"}),
+    ):
+        assert (await put(partner, path, **body)).status == 403
+    assert (await partner.call("DELETE", "/application", json={"name": "A partner"})).status == 403
+    renewed = dataclasses.replace(partner, secret=rotated.body["clientSecret"])
+    assert (await put(renewed, "/application/webhook-secret")).body["webhookSecret"].startswith("whsec_")
+    assert (await put(renewed, "/application/secret")).status == 200
+    assert (await partner.call("GET", "/application")).status == 401
+
+
+async def test_service_auth_and_signature_are_switched(service: Service) -> None:
+    partner = await service.partner()
+
+    async def switch(action: str, **more: str) -> tuple[int, str, str | None]:
+        answer = await put(partner, "/application/service-auth", action=action, **more)
+        return answer.status, answer.body.get("serviceAuth", ""), answer.body.get("value")
+
+    assert (await switch("finish"))[0] == 409
+    status, state, first = await switch("on")
+    assert (status, state, first is not None) == (200, "on", True)
+    assert await switch("on") == (200, "on", None)
+    assert (await switch("on", value="a value of one's own"))[0] == 409
+    assert await switch("rotate", value="a value of one's own") == (200, "rotating", None)
+    assert (await switch("finish", value="a value of one's own"))[0] == 400
+    assert (await switch("rotate", value="short"))[0] == 400
+    assert await switch("finish") == (200, "on", None)
+    assert await switch("off") == (200, "off", None)
+    made = await put(partner, "/application/signature", action="on")
+    assert (made.body["signature"], len(made.body["key"])) == ("on", 64)
+    assert (await put(partner, "/application/signature", action="finish")).status == 400
+
+
+async def test_a_domain_is_transferred_within_the_organisation_alone(service: Service) -> None:
+    partner, sibling, stranger = await service.partner(), await service.partner(), await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    path, origin = "/domains/shop.customer.test/transfer", {"applicationUrl": "https://new.example.com"}
+
+    async def transfer(by: Partner, to: str, **body: str) -> int:
+        return (await by.call("POST", path, json={"to": to, **body})).status
+
+    assert await transfer(partner, sibling.id, **origin) == 409  # neither has an organisation
+    await organise(service, partner, sibling)
+    await organise(service, stranger)
+    assert await transfer(partner, stranger.id, **origin) == 409
+    assert await transfer(partner, "no\0such", **origin) == 409
+    assert await transfer(partner, sibling.id) == 409  # the sibling has no origin of its own
+    assert await transfer(stranger, stranger.id, **origin) == 404
+    assert await transfer(sibling, partner.id, **origin) == 404
+    assert await transfer(partner, sibling.id, **origin) == 200
+    async with service.database.connection() as connection:
+        (held,) = await domains.find(connection, "shop.customer.test")
+    assert held.application_id == sibling.id
+    assert await transfer(partner, sibling.id, **origin) == 404
+    assert (await partner.call("GET", "/audit")).body["entries"][0]["action"] == "domain.moved"
+
+
+async def test_renewal_and_check_are_asked_for_own_domains(service: Service) -> None:
+    partner, other = await service.partner(), await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    base = "/domains/shop.customer.test"
+    assert (await partner.call("POST", f"{base}/recheck")).status == 202
+    assert (await other.call("POST", f"{base}/recheck")).status == 404
+    assert (await partner.call("POST", f"{base}/renew")).status == 202  # its first order runs, which is as good
+    assert (await other.call("POST", f"{base}/renew")).status == 409
+
+
+async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    assert (await partner.call("DELETE", "/application", json={"name": "Another"})).status == 400
+    assert (await partner.call("DELETE", "/application", json={"name": "A partner"})).status == 202
+    assert (await partner.call("GET", "/application")).status == 401
+
+    async def is_gone() -> bool:
+        async with service.database.connection() as connection:
+            return await get_application(connection, partner.id) is None
+
+    await until(is_gone, "the application is still there")
