@@ -24,6 +24,7 @@ from api.services.secure import SecureService
 from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
 from common.addresses import own_policy
+from common.api_domain import api_domain, dialled_api
 from common.clock import Clock
 from common.connect.domain_connect.recent import RecentAnswers
 from common.connect.looker import Looker
@@ -85,7 +86,9 @@ class Services:
         enrolment = Enrolment(
             database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock
         )
-        probe_origin = OriginProbe(policy, settings.dns_servers)
+        probe_origin = OriginProbe(
+            policy, settings.dns_servers, api_domain=api_domain(settings), api=dialled_api(settings)
+        )
         origins = OriginStates(probe_origin, clock)
         rdap_servers = RdapServers(database, settings.rdap_bootstrap, clock)
         rdap = RdapClient(resolver, policy, clock, rdap_servers.find)

@@ -36,8 +36,17 @@ class Unreachable(FrontageError):
 class OriginProbe:
     """One a process."""
 
-    def __init__(self, policy: AddressPolicy, dns_servers: Sequence[HostPort]) -> None:
-        """Without `dns_servers`, the system's are asked."""
+    def __init__(
+        self,
+        policy: AddressPolicy,
+        dns_servers: Sequence[HostPort],
+        *,
+        api_domain: str | None = None,
+        api: HostPort | None = None,
+    ) -> None:
+        """Without `dns_servers`, the system's are asked. In the API's own process, `api_domain` is the one under which
+        edges forward to `api`, where it listens: that origin answers, or nothing would ask here."""
+        self._api = (api_domain, api)
         self._policy = policy
         self._servers = [str(server) for server in dns_servers] or None
         self._verifying = ssl.create_default_context()
@@ -48,6 +57,8 @@ class OriginProbe:
     async def __call__(self, text: str, domain: str, application: Application) -> None:
         """Ask the origin at the URL `text` for `domain` the way `application` has set. Raises: `Unreachable`."""
         url = parse_application_url(text)
+        if (domain, HostPort(url.host, url.port)) == self._api:
+            return
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
                 await self._ask(url, await self._addresses(url), domain, application)

@@ -41,7 +41,7 @@ def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     if ownership is None or diagnosis.dns is None:
         return None
     match ownership.verdict:
-        case Verdict.RESERVED:
+        case Verdict.RESERVED if not (diagnosis.holding and diagnosis.holding.domains):
             return NextStep("action needed", f"Ask about a customer's domain: {name} is {hints.RESERVED_NAME}.")
         case Verdict.HELD | Verdict.LEADS_TO_HOLDER | Verdict.UNKNOWN:
             words = hints.held(ownership.verdict, name, ownership.application_id, ownership.cname_target)

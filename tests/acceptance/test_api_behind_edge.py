@@ -82,9 +82,26 @@ async def published(installation: Installation) -> None:
 
 async def test_api_and_dashboard_are_served_by_our_own_edge(installation: Installation, database: Database) -> None:
     await published(installation)
+    await _diagnoses_itself(installation)
     await _throttles_by_the_clients_address(installation)
     await _keeps_a_session_and_streams(installation)
     await _opens_it_to_no_tenant(installation, database)
+
+
+async def _diagnoses_itself(installation: Installation) -> None:
+    stage = installation.stage
+    async with installation.client() as client:
+        body = {"applicationId": stage.application_id, "secret": stage.client_secret}
+        async with client.post(f"{installation.url}/token", json=body) as response:
+            token = (await response.json())["auth_token"]
+        headers = {"applicationId": stage.application_id, "Authorization": f"Bearer {token}"}
+
+        async def is_well() -> bool:
+            async with client.get(f"{installation.url}/domains/{DOMAIN}/diagnosis", headers=headers) as response:
+                found = await response.json()
+                return bool(found["status"] == "ok" and found["origin"]["status"] == "ok")
+
+        await until(is_well, "the diagnosis of the API's own domain is ok", seconds=SECONDS)
 
 
 async def _throttles_by_the_clients_address(installation: Installation) -> None:
