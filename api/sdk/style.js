@@ -3,7 +3,7 @@
  *
  * Rules
  *   all of it lies in the shadow root; what the host page inherits into it is reset with `!important`, which wins there
- *   (CSS Cascade 5 §6.1: for important rules the inner context is the stronger one)
+ *   (CSS Cascade 5 §6.1: for important rules the inner context is the stronger one); `all` leaves out the direction
  *   text is never in the accent colour, so that any accent is readable; its own text is black or white, by contrast
  *   sizes of text follow the reader's browser setting, not the host page's root
  */
@@ -11,6 +11,8 @@
 export const CSS = `
 :host {
   all: initial !important;
+  direction: ltr !important;
+  unicode-bidi: isolate !important;
   display: block !important;
   position: fixed !important;
   color-scheme: light dark;
@@ -29,6 +31,7 @@ export const CSS = `
   --warn: light-dark(#7a4b00, #f2c26b);
   --warn-field: light-dark(#fdf4e3, #33270f);
 }
+:host([dir=rtl]) { direction: rtl !important; }
 *, ::before, ::after { box-sizing: border-box; }
 [hidden] { display: none !important; }
 dialog {

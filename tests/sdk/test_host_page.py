@@ -10,7 +10,7 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from api.sdk.assets import HERE
-from tests.browser import SESSION_LOOP, screenshot
+from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.sdk.scripted_api import (
     API,
     CHECKING,
@@ -62,6 +62,32 @@ async def test_under_a_strict_policy_nothing_is_refused(chromium: Browser) -> No
     assert await dialog.evaluate("element => getComputedStyle(element).borderRadius") == "14px"
 
 
+async def test_a_browser_that_needs_a_style_element_gets_one_with_the_pages_nonce(chromium: Browser) -> None:
+    policy = f"default-src 'none'; script-src 'nonce-abc'; style-src 'nonce-abc'; connect-src {API}"
+    context = await chromium.new_context()
+    await context.add_init_script("delete ShadowRoot.prototype.adoptedStyleSheets")
+    page = await open_page(
+        context,
+        ScriptedApi(),
+        head=f'<script nonce="abc" src="{SCRIPT}"></script>',
+        headers={"Content-Security-Policy": policy},
+    )
+    await page.evaluate("config => { frontage.connectDomain(config) }", CONFIG)
+    await shows(page, "domain")
+    dialog = page.locator("dialog")
+    assert await dialog.evaluate("e => e.getRootNode().adoptedStyleSheets") is None
+    assert await dialog.evaluate("e => getComputedStyle(e).borderRadius") == "14px"
+
+
+async def test_nothing_moves_for_people_who_asked_for_less_motion(chromium: Browser) -> None:
+    page = await open_page(await chromium.new_context(reduced_motion="reduce"), ScriptedApi())
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
+    await shows(page, "checking")
+    assert await page.locator("dialog .spin").first.evaluate("e => getComputedStyle(e).animationName") == "none"
+    seconds = await page.locator("dialog").evaluate("e => parseFloat(getComputedStyle(e).animationDuration)")
+    assert seconds < 0.001
+
+
 async def test_hostile_styles_inert_and_direction_do_not_reach_it(chromium: Browser) -> None:
     api = ScriptedApi()
     page = await open_page(
@@ -81,11 +107,30 @@ async def test_hostile_styles_inert_and_direction_do_not_reach_it(chromium: Brow
     )
     assert style == ["rgb(20, 23, 31)", "normal", "ltr", "1", "static"]
     assert await field.evaluate("e => parseFloat(getComputedStyle(e).fontSize)") == 17
+    assert await page.locator("dialog").evaluate("e => getComputedStyle(e).direction") == "ltr"
     box = await page.locator("dialog").bounding_box()
     assert box is not None
     assert box["width"] > 500
     await page.keyboard.press("Enter")
     await shows(page, "checking")
+
+
+async def test_written_from_right_to_left_it_is_mirrored_and_fits(chromium: Browser) -> None:
+    api = ScriptedApi()
+    page = await open_page(await chromium.new_context(viewport={"width": 320, "height": 640}), api)
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example"})
+    await shows(page, "checking")
+    await page.locator("frontage-connect").evaluate("e => { e.dir = 'rtl' }")
+    api.set(**PLANNED)
+    await shows(page, "way")
+    await screenshot(page, "way-right-to-left")
+    boxes = [await page.get_by_role("button", name=name).first.bounding_box() for name in ("Close", "Back")]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["x"] < boxes[1]["x"], "Back stands where lines begin"
+    content = "document.querySelector('frontage-connect').shadowRoot.querySelector('.content')"
+    assert await page.evaluate(f"{content}.scrollWidth <= {content}.clientWidth")
+    assert await axe(page) == []
 
 
 async def test_by_keyboard_alone(chromium: Browser) -> None:

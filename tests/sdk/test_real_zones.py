@@ -16,9 +16,10 @@ from common import applications as minting
 from common.db import applications
 from tests.browser import SESSION_LOOP, axe, screenshot
 from tests.conftest import fresh_database
+from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CUSTOMER, KEY, PARENT, World, open_world, zone_file
 from tests.integration.api.secured import go_live
-from tests.sdk.partner_page import PartnerPage, partner_page
+from tests.sdk.partner_page import CONFIG, PartnerPage, partner_page
 from tests.sdk.scripted_api import shows
 
 pytestmark = [
@@ -139,6 +140,27 @@ async def test_by_powerdns_with_a_conflict_a_merge_and_undo(
 async def test_by_rfc_2136_with_a_conflict_a_merge_and_undo(chromium: Browser, over_knot: World) -> None:
     async with partner_page(chromium, over_knot) as on:
         await set_up_and_undo(on, "dynamic_update", key_of(over_knot))
+
+
+async def test_a_root_domain_gets_the_records_for_roots(chromium: Browser, over_knot: World) -> None:
+    root = {"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300, "applicationUrl": "https://app.test"}
+    async with partner_page(chromium, over_knot) as on:
+        page = on.page
+        await on.connect(dnsRecords={"domain": [root], "subDomain": CONFIG["dnsRecords"]}, prefilledDomain=APEX)
+        await shows(page, "way")
+        await page.locator("dialog details summary").click()
+        await page.locator("[data-way=dynamic_update]").click()
+        await fill_in(page, key_of(over_knot))
+        await page.get_by_role("button", name="Set up now").click()
+        await shows(page, "done")
+        await screenshot(page, "root-done")
+        assert await over_knot.values(APEX, "A") == [SERVER]
+        assert [each["domain"] for each in await on.events("onSuccess")] == [APEX]
+        await page.get_by_role("button", name="Undo the changes").click()
+        await fill_in(page, key_of(over_knot))
+        await page.get_by_role("button", name="Undo now").click()
+        await shows(page, "undone")
+        assert await over_knot.values(APEX, "A") == []
 
 
 async def rotate_secret(world: World) -> None:
