@@ -13,22 +13,20 @@ from typing import Final
 
 from edge.http.request import ORDINARY_LINE, HeadLimits, RequestHead
 
-_VALUE: Final = rb"([\t \x21-\x7e\x80-\xff]*+)"  # RFC 9110 §5.5
+_VALUE: Final = rb"[\t \x21-\x7e\x80-\xff]*+"  # RFC 9110 §5.5
 _MAX_VALUES: Final = 8
 
 
 class HeadTemplate:
-    """The fields of a head, of which the values of some forwarded fields may vary.
+    """Heads that differ from one another in their targets and in values of some forwarded fields only.
 
-    `_pattern` matches the fields as received, with a group for each such value; `_kept` is what is forwarded of them,
-    with a place for each value.
+    `_pattern` matches such a head. Its groups are the method, the target, and each run of lines that are forwarded.
     """
 
-    __slots__ = ("_kept", "_pattern")
+    __slots__ = ("_pattern",)
 
-    def __init__(self, pattern: re.Pattern[bytes], kept: bytes) -> None:
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
-        self._kept = kept
 
     @classmethod
     def learn(cls, before: bytes, raw: bytes, head: RequestHead) -> HeadTemplate | None:
@@ -41,38 +39,47 @@ class HeadTemplate:
             return None
         forwarded = iter(head.kept.split(b"\r\n")[1:])
         expected = next(forwarded, None)
-        pattern, kept, values = b"", b"", 0
+        pattern, values, is_in_run = ORDINARY_LINE.pattern, 0, False
         for line_before, line in zip(old, new, strict=True):
             is_kept = bool(line) and line == expected
             if is_kept:
                 expected = next(forwarded, None)
-            constant = line
+            constant, value = line, b""
             if line != line_before:
-                constant = line[: line.find(b":") + 1]
+                constant, value = line[: line.find(b":") + 1], _VALUE
                 values += 1
                 if not is_kept or not line_before.startswith(constant) or values > _MAX_VALUES:
                     return None
-            value, place = (b"", b"") if constant is line else (_VALUE, b"%b")
+            if is_kept is not is_in_run:
+                pattern += b"(" if is_kept else b")"
+                is_in_run = is_kept
             pattern += rb"\r\n" + re.escape(constant) + value
-            kept += b"\r\n" + constant.replace(b"%", b"%%") + place if is_kept else b""
-        return cls(re.compile(pattern), kept)
+        return cls(re.compile(pattern)) if values else None
 
-    def forwarded_fields(self, raw: bytes, fields_at: int) -> bytes | None:
-        """What is forwarded of the fields, which begin there; None where they differ in more than those values."""
-        match = self._pattern.fullmatch(raw, fields_at)
-        return None if match is None else self._kept % match.groups()
+    def read(self, raw: bytes, last: RequestHead, limits: HeadLimits) -> RequestHead | None:
+        """The head in `raw`; None where it differs in more from `last`, which this was learnt from or has read."""
+        match = self._pattern.fullmatch(raw)
+        if match is None:
+            return None
+        groups = match.groups()
+        kept = groups[2] if len(groups) == 3 else b"".join(groups[2:])
+        return _like(last, groups[0], groups[1], kept, raw, limits)
 
 
-def read_similar(raw: bytes, fields_at: int, last: RequestHead, kept: bytes, limits: HeadLimits) -> RequestHead | None:
-    """The head in `raw` whose fields, which begin there, decide the same as those of `last`; `kept` are forwarded.
+def read_line(raw: bytes, fields_at: int, last: RequestHead, limits: HeadLimits) -> RequestHead | None:
+    """The head in `raw`, whose fields, which begin there, are those of `last`.
 
     None where its request line needs more: all but a GET or HEAD in origin-form.
     """
     line = ORDINARY_LINE.fullmatch(raw, 0, fields_at)
-    if line is None or len(raw) > limits.head_bytes:
-        return None
-    method, target = line.groups()
-    if len(target) > limits.target_bytes:
+    return None if line is None else _like(last, line[1], line[2], last.kept, raw, limits)
+
+
+def _like(
+    last: RequestHead, method: bytes, target: bytes, kept: bytes, raw: bytes, limits: HeadLimits
+) -> RequestHead | None:
+    """A head with the decisions of `last`; None above a limit."""
+    if len(raw) > limits.head_bytes or len(target) > limits.target_bytes:
         return None
     return RequestHead(
         method,
@@ -94,7 +101,7 @@ def read_similar(raw: bytes, fields_at: int, last: RequestHead, kept: bytes, lim
 
 
 def is_comparable(raw: bytes, head: RequestHead) -> bool:
-    """Whether `read_similar` may take `head`, read from `raw`, as its last: in origin-form, without a body."""
+    """Whether other heads may be read by their likeness to `head`, read from `raw`: in origin-form, without a body."""
     return (
         raw.startswith((b"GET /", b"HEAD /"))
         and head.minor == 1

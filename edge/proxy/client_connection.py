@@ -161,12 +161,10 @@ class ClientConnection(asyncio.Protocol):
                 remembered is not None
                 and remembered.generation == worker.routes.generation
                 and not (reader.buffer or self._is_full)
+                and (remembered.raw == data or remembered.take_similar(data, worker.limits))
             ):
-                is_same = remembered.raw == data
-                forward = remembered.forward if is_same else remembered.forward_similar(data, worker.limits)
-                if forward is not None:
-                    self._begin(forward)
-                    return
+                self._begin(remembered)
+                return
             if not reader.buffer and data[:1] != b"\r":  # empty lines do not begin a request
                 self.set_deadline(worker.head_seconds)
             reader.buffer += data
@@ -278,7 +276,7 @@ class ClientConnection(asyncio.Protocol):
                 and reader.take_same(remembered.raw)
             ):
                 is_new = True
-                self._begin(remembered.forward)
+                self._begin(remembered)
                 continue
             try:
                 complete = reader.next_head()
@@ -324,7 +322,7 @@ class ClientConnection(asyncio.Protocol):
         if self.state is READING and self._reader.buffer and not self._is_full:
             self.set_deadline(self._worker.head_seconds)
 
-    def _begin(self, forward: Forward, make: type[Exchange] = Exchange) -> None:
+    def _begin(self, forward: Forward | RememberedRequest, make: type[Exchange] = Exchange) -> None:
         worker = self._worker
         head, route, upstream_head = forward.head, forward.route, forward.upstream_head
         if route.signing is not None:

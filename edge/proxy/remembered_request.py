@@ -7,9 +7,10 @@ holds for one generation of the replica.
 
 from __future__ import annotations
 
-from edge.http.head_template import HeadTemplate, is_comparable, read_similar
+from edge.http.head_template import HeadTemplate, is_comparable, read_line
 from edge.http.request import HeadLimits
-from edge.routing.respond import Forward, forward_similar
+from edge.routing.decide import WELL_KNOWN
+from edge.routing.respond import Forward, compose_similar
 
 # It stays in memory, up to six times over, as long as its connection; browsers' requests are of 1 to 2 KB.
 MAX_REMEMBERED_BYTES = 4096
@@ -19,45 +20,56 @@ _LEARN_AFTER = 64
 class RememberedRequest:
     """Made by its `ClientConnection` from a request without a body, which the one before could not stand for.
 
-    `raw` and `forward` are the last request; `_fields` are its bytes behind the request line, b"" where nothing may be
-    compared with it.
+    `raw` is the last request, `head`, `route` and `upstream_head` are how it was forwarded. `_fields` are its bytes
+    behind the request line: None where nothing may be compared with it, or where the template compares.
     """
 
-    __slots__ = ("_fields", "_misses", "_template", "forward", "generation", "raw")
+    __slots__ = (
+        "_fields",
+        "_misses",
+        "_surroundings",
+        "_template",
+        "generation",
+        "head",
+        "raw",
+        "route",
+        "upstream_head",
+    )
 
     def __init__(self, raw: bytes, generation: int, forward: Forward, before: RememberedRequest | None) -> None:
         self.raw = raw
         self.generation = generation
-        self.forward = forward
-        fields_at = raw.index(b"\r\n")
-        self._fields = raw[fields_at:] if is_comparable(raw, forward.head) else b""
+        self.head = head = forward.head
+        self.route = forward.route
+        self.upstream_head = forward.upstream_head
+        self._surroundings = forward.surroundings
+        may_compare = is_comparable(raw, head) and not head.target.startswith(WELL_KNOWN)
+        self._fields = raw[raw.index(b"\r\n") :] if may_compare else None
         self._template: HeadTemplate | None = None
         # Learning costs as much as parsing fifty heads: it is tried after 64, 128, 256 … requests that all differed.
         misses: int = 0 if before is None or before.generation != generation else before._misses + 1
         self._misses: int = misses
-        if before is not None and misses >= _LEARN_AFTER and misses & (misses - 1) == 0 and self._fields:
-            self._template = HeadTemplate.learn(before.raw, raw, forward.head)
+        if before is not None and misses >= _LEARN_AFTER and misses & (misses - 1) == 0 and may_compare:
+            self._template = HeadTemplate.learn(before.raw, raw, head)
 
-    def forward_similar(self, raw: bytes, limits: HeadLimits) -> Forward | None:
-        """How to forward what is in `raw`, which then is the remembered request; None where it must be parsed."""
-        last = self.forward
-        if self._fields and raw.endswith(self._fields):
-            fields_at = len(raw) - len(self._fields)
-            kept = last.head.kept
+    def take_similar(self, raw: bytes, limits: HeadLimits) -> bool:
+        """Remember the request in `raw` instead, if it is similar. False where it must be parsed."""
+        last, fields, template = self.head, self._fields, self._template
+        if len(raw) > MAX_REMEMBERED_BYTES:
+            return False
+        if fields is not None and raw.endswith(fields):
+            head = read_line(raw, len(raw) - len(fields), last, limits)
             self._misses = 0
+        elif template is not None:
+            head = template.read(raw, last, limits)
         else:
-            template = self._template
-            if template is None or len(raw) > MAX_REMEMBERED_BYTES:
-                return None
-            fields_at = max(raw.find(b"\r\n"), 0)
-            found = template.forwarded_fields(raw, fields_at)
-            if found is None:
-                return None
-            kept = found
-        head = read_similar(raw, fields_at, last.head, kept, limits)
-        forward = None if head is None else forward_similar(last, head)
-        if forward is not None and len(raw) <= MAX_REMEMBERED_BYTES:
-            self.raw, self.forward = raw, forward
-            if kept is not last.head.kept:
-                self._fields = raw[fields_at:]
-        return forward
+            return False
+        if head is None:
+            return False
+        upstream_head = compose_similar(self.route, self._surroundings, head)
+        if upstream_head is None:
+            return False
+        self.raw, self.head, self.upstream_head = raw, head, upstream_head
+        if head.kept is not last.kept:
+            self._fields = None
+        return True

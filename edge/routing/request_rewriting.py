@@ -30,7 +30,7 @@ class Surroundings:
 
     def compose(self, head: RequestHead, target: bytes) -> bytes:
         """The whole head, for `target` at the origin."""
-        return b"%b %b%b%b%b" % (head.method, target, self.before, head.kept, self.after)
+        return b"".join((head.method, b" ", target, self.before, head.kept, self.after))
 
 
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:

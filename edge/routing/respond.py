@@ -86,20 +86,18 @@ def respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cli
         return error.response
 
 
-def forward_similar(last: Forward, head: RequestHead) -> Forward | None:
-    """`respond` for a head that differs from `last.head` in target and forwarded fields only; None: ask `respond`.
+def compose_similar(route: Route, surroundings: Surroundings, head: RequestHead) -> bytes | None:
+    """The upstream head for a head that differs in target and forwarded fields only from one that was forwarded.
 
-    What was decided about the route holds, but below ``/.well-known/``: there the edge may answer, and a challenge
-    passes where others are redirected.
+    None: ask `respond`. What was decided about the route holds, but below ``/.well-known/``: there the edge may answer,
+    and a challenge passes where others are redirected.
     """
-    route, surroundings = last.route, last.surroundings
-    if head.target.startswith(WELL_KNOWN) or last.head.target.startswith(WELL_KNOWN):
+    if head.target.startswith(WELL_KNOWN):
         return None
     try:
-        target = paths.rewrite(route, head.target)
+        return surroundings.compose(head, paths.rewrite(route, head.target))
     except Refused:
         return None
-    return Forward(head, route, surroundings, surroundings.compose(head, target))
 
 
 def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
