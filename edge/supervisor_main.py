@@ -14,6 +14,7 @@ from common.settings import Settings
 from edge.process.supervisor_process import supervise
 from edge.proxy import access_log
 from edge.replica.replicator import Replicator
+from edge.replica.traffic_reporter import TrafficReporter
 
 SERVICE = "edge.process.worker_service:compose"
 
@@ -34,7 +35,8 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             software_version=software_version,
         )
 
-    await supervise(settings, stop, service=SERVICE, replica=replica)
+    traffic = TrafficReporter(lambda: resolve_dsn(settings), SystemClock())
+    await supervise(settings, stop, service=SERVICE, replica=replica, traffic=traffic)
 
 
 def main() -> None:

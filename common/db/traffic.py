@@ -17,8 +17,8 @@ from common.traffic import TrafficReport, add_up
 
 Minutes: TypeAlias = Literal[5, 60]
 
-_LONGEST_REPORT_SECONDS = 1.5
-"""So that the lease on the same connection is renewed in time, on a new one if need be."""
+_LONGEST_REPORT_SECONDS = 5.0
+"""Then the connection is given up."""
 
 _log = get_logger("db.traffic")
 
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 async def write_report(connection: Connection, at: datetime, report: TrafficReport) -> None:
     """Add to the interval in which `at` lies. A report that this database does not take is dropped, and one whose
-    answer is lost may be added twice: traffic is worth less than the lease that is kept on the same connection."""
+    answer is lost may be added twice: figures for charts are not worth a record of what was added."""
     try:
         await connection.execute(
             "select report_traffic($1, $2)", at, report.to_plain(), timeout=_LONGEST_REPORT_SECONDS

@@ -15,7 +15,6 @@ from common.db.edge_nodes import Condition, FailedUpgrade
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
-from common.traffic import TrafficReport
 from edge.process.health import View
 
 PAUSE_SECONDS = 1.0
@@ -50,9 +49,6 @@ class Replica(Protocol):
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
-
-    def report_traffic(self, report: TrafficReport) -> None:
-        """Write these counts of domains to Postgres soon."""
 
     def accept_held_copy(self) -> bool: ...
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice, zip_longest
+from typing import Protocol
 
 from common.db.edge_nodes import FailedUpgrade
 from common.errors import OperatorError
@@ -36,8 +37,21 @@ from edge.upstream.breaker import MOST_REPORTED
 TICK_SECONDS = 0.25
 INACTIVE_TICK_SECONDS = 0.05  # the active generation wakes its own workers only; ours are woken by this tick
 OVERSLEPT_SECONDS = 1.0
+LAST_REPORT_SECONDS = 3.0
 
 log = get_logger("edge.process.supervisor")
+
+
+class TrafficSink(Protocol):
+    """`edge.replica.traffic_reporter.TrafficReporter`, or a stand-in."""
+
+    def add(self, report: TrafficReport) -> None: ...
+
+    async def run(self) -> None:
+        """Until `finish`; a failure is not raised."""
+
+    def finish(self) -> None:
+        """No worker is left: `run` ends when it has written what was added last."""
 
 
 class Supervisor:
@@ -50,10 +64,12 @@ class Supervisor:
         service: str,
         listeners: Listeners,
         replica: Callable[[Callable[[int], None]], Replica],
+        traffic: TrafficSink,
         report: Callable[[Report], None],
     ) -> None:
         """`service` names what workers compose (see `edge.process.worker`); `replica` gets the callback to call with
-        each version applied, and is called whenever the active role is taken; `report` sends to the upgrade parent.
+        each version applied, and is called whenever the active role is taken; `traffic` gets what the workers counted,
+        in the active role or not; `report` sends to the upgrade parent.
         The creator closes the listeners; they are closed here once all workers have been sent `Finish`.
         """
         self._settings = settings
@@ -63,6 +79,7 @@ class Supervisor:
         self._descriptors = listeners.descriptors
         view = View(self.health, self.measurements, self.accept_held_copy)
         self._active_role = ActiveRole(lambda: replica(self._wake_workers), view, listeners.admin)
+        self._traffic = traffic
         self._report = report
         self._is_begun = False
         self._aim: Report | None = None
@@ -121,6 +138,7 @@ class Supervisor:
 
         Raises: `OperatorError` when it cannot begin to serve.
         """
+        reporting = asyncio.create_task(self._traffic.run(), name="traffic")
         try:
             await self._supervise(stop)
         finally:
@@ -129,6 +147,10 @@ class Supervisor:
                 task.cancel()
             await asyncio.gather(*self._lives, return_exceptions=True)
             await self._active_role.release(is_handed_over=False)
+            self._traffic.finish()
+            await asyncio.wait({reporting}, timeout=LAST_REPORT_SECONDS)
+            reporting.cancel()
+            await asyncio.wait({reporting})
 
     async def _supervise(self, stop: asyncio.Event) -> None:
         before = time.monotonic()
@@ -234,8 +256,7 @@ class Supervisor:
                 self._measured.report(number, families)
                 self._failing[number] = failing
             case Traffic(entries):
-                if self._active_role.replica is not None:
-                    self._active_role.replica.report_traffic(TrafficReport.from_plain(entries))
+                self._traffic.add(TrafficReport.from_plain(entries))
 
     def _wake_workers(self, _version: int = 0) -> None:
         wake = Wake()

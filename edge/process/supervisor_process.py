@@ -20,7 +20,7 @@ from edge.process import generation_messages as control
 from edge.process.active_role import Replica
 from edge.process.child import LINE_LIMIT_BYTES
 from edge.process.listeners import Listeners
-from edge.process.supervisor import Supervisor
+from edge.process.supervisor import Supervisor, TrafficSink
 
 log = get_logger("edge.process.supervisor")
 
@@ -31,9 +31,10 @@ async def supervise(
     *,
     service: str,
     replica: Callable[[Callable[[int], None]], Replica],
+    traffic: TrafficSink,
 ) -> None:
-    """Run a generation until its upgrade parent or `stop` ends it and all is over; `service` and `replica` as in
-    `Supervisor`.
+    """Run a generation until its upgrade parent or `stop` ends it and all is over; `service`, `replica` and `traffic`
+    as in `Supervisor`.
 
     Raises: `OperatorError` when it cannot begin to serve.
     """
@@ -50,6 +51,7 @@ async def supervise(
             service=service,
             listeners=listeners,
             replica=replica,
+            traffic=traffic,
             report=lambda report: writer.write(control.encode(report)),
         )
         running = asyncio.create_task(supervisor.run(stop), name="supervisor")

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from common import logs
@@ -45,6 +46,7 @@ BEAT_SECONDS = 0.25
 # A connection just accepted has sent nothing yet: only a longer silence means that no exchange is left.
 QUIET_SECONDS = 0.2
 QUIET_POLL_SECONDS = 0.02
+LAST_REPORT_SECONDS = 1.0
 
 log = logs.get_logger("edge.process.worker")
 
@@ -75,6 +77,14 @@ class Worker:
     def report_traffic(self) -> None:
         if entries := self._service.take_traffic().to_plain():
             self._writer.write(encode(Traffic(entries)))
+
+    async def report_last(self) -> None:
+        """Behind `close` of the service: what was counted until then."""
+        self.report_traffic()
+        self._writer.close()
+        with suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(LAST_REPORT_SECONDS):
+                await self._writer.wait_closed()
 
     async def handle_commands(self, reader: asyncio.StreamReader) -> None:
         """Until the supervisor is gone."""
@@ -183,6 +193,7 @@ async def _work(control: socket.socket) -> None:
                 log.error("worker broke", error=repr(error))
         os._exit(1)
     service.close()
+    await worker.report_last()
 
 
 def compose(name: str, settings: Settings) -> Service:

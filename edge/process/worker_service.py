@@ -50,7 +50,8 @@ class Service(Protocol):
     def take_traffic(self) -> TrafficReport:
         """What was counted for each domain since this was last called."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End everything. `take_traffic` may be called once more."""
 
 
 class ClosableReader(ReplicaView, Protocol):

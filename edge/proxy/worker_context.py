@@ -192,6 +192,7 @@ class WorkerContext:
         self._ticking.cancel()
         for connection in list(self.connections):
             connection.abort()
+        self._settle()
         self._dispatcher.close()
         self._uploads.close()
         if self.access_log is not None:
@@ -201,8 +202,7 @@ class WorkerContext:
         self._ticking = self.loop.call_later(TICK_SECONDS, self._tick)
         self._dispatcher.now = now = self.now = self.loop.time()
         if now - self._settled_at >= _SETTLE_SECONDS:
-            self.counters.domains.settle(now - self._settled_at, self._application_of)
-            self._settled_at = now
+            self._settle()
         if self.access_log is not None:
             self.access_log.flush()
         for connection in [each for each in self.connections if each.deadline < now]:
@@ -213,6 +213,12 @@ class WorkerContext:
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
             self._end_departed()
+
+    def _settle(self) -> None:
+        """Have what was counted for domains ready for `take_traffic`."""
+        now = self.loop.time()
+        self.counters.domains.settle(now - self._settled_at, self._application_of)
+        self._settled_at = now
 
     def _application_of(self, domain: str) -> str | None:
         route = self.routes.find(domain)

@@ -14,7 +14,7 @@ _MOST_INTERVALS = 12
 
 
 class PendingTraffic:
-    """Owned by the `Replicator`."""
+    """Owned by the `TrafficReporter`."""
 
     def __init__(self) -> None:
         self._reports: dict[datetime, TrafficReport] = {}

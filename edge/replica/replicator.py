@@ -18,7 +18,7 @@ from typing import TypeVar
 import lmdb
 
 from common.clock import Clock
-from common.db import edge_nodes, monitor_nodes, traffic
+from common.db import edge_nodes, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
 from common.db.feed import Entry, Snapshot, open_snapshot
 from common.db.listener import Listener
@@ -31,11 +31,9 @@ from common.origin_faults import FailingOrigin
 from common.retry_pauses import retry_pause_seconds
 from common.secrets import Keyring
 from common.settings import Settings
-from common.traffic import TrafficReport
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
 from edge.replica.condition import condition_of, is_key_missing
 from edge.replica.directory import replica_path
-from edge.replica.pending_traffic import PendingTraffic
 from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
@@ -45,7 +43,6 @@ _RENEWAL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 3.0
 _FAREWELL_SECONDS = 1.0
-_TRAFFIC_SECONDS = 10.0
 _FLAGS_SECONDS = 0.5
 _UNATTENDED_SECONDS = 3.0
 
@@ -107,8 +104,6 @@ class Replicator:
         self._failing_origins: tuple[FailingOrigin, ...] = ()
         self._software_version = software_version
         self._failed_upgrade: FailedUpgrade | None = None
-        self._traffic = PendingTraffic()
-        self._traffic_reported_at = -_TRAFFIC_SECONDS
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -152,10 +147,6 @@ class Replicator:
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
         self._failed_upgrade = failure
-
-    def report_traffic(self, report: TrafficReport) -> None:
-        """Write these counts to Postgres with one of the next renewals, as those of the present interval."""
-        self._traffic.add(report, self._clock.now())
 
     @property
     def _description(self) -> EdgeDescription:
@@ -386,22 +377,9 @@ class Replicator:
                         described = description
                     self._heard_at = self._clock.monotonic()
                     await self._look_for_monitors(session)
-                    await self._report_traffic(session)
                     await _wait(self._moved, _RENEWAL_SECONDS)
         finally:
             session.terminate()
-
-    async def _report_traffic(self, session: Connection) -> None:
-        """At most every `_TRAFFIC_SECONDS`. Counts that cannot be written are written later, if that is soon."""
-        if self._clock.monotonic() - self._traffic_reported_at < _TRAFFIC_SECONDS:
-            return
-        while (taken := self._traffic.take()) is not None:
-            self._traffic_reported_at = self._clock.monotonic()
-            try:
-                await traffic.write_report(session, *taken)
-            except BaseException:
-                self._traffic.put_back(*taken)
-                raise
 
     async def _look_for_monitors(self, session: Connection) -> None:
         """At most once every `_RENEWAL_SECONDS`, however fast versions move."""

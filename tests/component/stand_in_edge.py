@@ -61,9 +61,6 @@ class FileReplica:
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         pass
 
-    def report_traffic(self, report: TrafficReport) -> None:
-        pass
-
     def accept_held_copy(self) -> bool:
         held, self.held_copy = self.held_copy, None
         return held is not None
@@ -73,6 +70,22 @@ class FileReplica:
 
     def close(self) -> None:
         self._lock.close()
+
+
+class NoTraffic:
+    """Counts nothing."""
+
+    def add(self, report: TrafficReport) -> None:
+        pass
+
+    def __init__(self) -> None:
+        self._is_finishing = asyncio.Event()
+
+    async def run(self) -> None:
+        await self._is_finishing.wait()
+
+    def finish(self) -> None:
+        self._is_finishing.set()
 
 
 def read_version(path: Path) -> int | None:
@@ -191,6 +204,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         stop,
         service=SERVICE,
         replica=lambda on_applied: FileReplica(settings.state_dir / "version", on_applied),
+        traffic=NoTraffic(),
     )
 
 

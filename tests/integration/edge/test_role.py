@@ -18,7 +18,7 @@ from common.db.edge_nodes import EdgeDescription
 from common.db.pool import Database
 from common.secrets import load_keyring
 from common.traffic import requests_of
-from tests.component.edge_process import EdgeProcess, exchange
+from tests.component.edge_process import EdgeProcess, exchange, is_alive
 from tests.waiting import until
 
 DOMAIN = "shop.customer.example"
@@ -234,11 +234,35 @@ async def test_two_edges_on_one_state_directory_are_refused(edge: EdgeProcess, t
         second.end()
 
 
+async def test_a_draining_generation_reports_its_requests_once(edge: EdgeProcess, database: Database) -> None:
+    released = asyncio.Event()
+    async with an_origin("late", released) as origin:
+        await power(database, origin)
+        await edge.start()
+        old = await edge.serving()
+        slow = asyncio.create_task(ask(edge, "/slow"))
+        await edge.metrics_with("frontage_edge_upstream_connections 1.0")
+        edge.signal(signal.SIGUSR2)
+        await edge.upgraded(old)
+        await answers(edge, 5)
+        released.set()
+        assert await slow == "late"
+        await until(lambda: not is_alive(old), "the old generation has drained")
+        assert await requests_in(database) >= 1  # the new one reports every few seconds
+        edge.signal(signal.SIGTERM)
+        assert await edge.ended() == 0
+        assert await requests_in(database) == 6
+
+
+async def requests_in(database: Database) -> int:
+    async with database.connection() as connection:
+        points = await traffic.list_points(connection, "app", DOMAIN, 60, timedelta(hours=2))
+    return sum(requests_of(point.counts) for point in points)
+
+
 async def test_requests_are_counted_in_postgres_by_domain(edge: EdgeProcess, database: Database) -> None:
     async def counted() -> bool:
-        async with database.connection() as connection:
-            points = await traffic.list_points(connection, "app", DOMAIN, 60, timedelta(hours=2))
-        return sum(requests_of(point.counts) for point in points) >= 24
+        return await requests_in(database) >= 24
 
     async with an_origin("here") as origin:
         await power(database, origin)
