@@ -18,6 +18,7 @@ from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import Watcher
+from tests.waiting import SECONDS
 
 DOMAIN = "shop.customer.test"
 SHARE = "s" * 32
@@ -93,7 +94,7 @@ async def hasty_service(
 
 
 async def expect_failures(partner: Partner, *more: tuple[Call, int, str]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(SECONDS):
         for call, status, message in (*EXPECTED, *more):
             answer = await call(partner)
             assert (answer.status, answer.message) == (status, message)
@@ -102,7 +103,7 @@ async def expect_failures(partner: Partner, *more: tuple[Call, int, str]) -> Non
 
 
 async def expect_recovery(partner: Partner) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(SECONDS):
         while (await partner.post(DOMAIN)).message == "Internal Server Error.":
             await asyncio.sleep(0.05)
         assert (await partner.get()).body["total"] == 1

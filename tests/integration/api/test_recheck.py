@@ -31,10 +31,10 @@ async def partner(service: Service, dsn: str, tmp_path: Path) -> AsyncIterator[P
         "POWER_TARGET": service.settings.power_target,
     }
     async with monitor(tmp_path, **variables):
-        await until(lambda: has_order(service, "finished_at is not null"), seconds=30)
+        await until(lambda: has_order(service, "finished_at is not null"))
         service.zone.replace(DOMAIN, "CNAME", "www.elsewhere.test")
         await change_order(service, "due_at = now()")
-        await until(lambda: is_status(partner, "inactive"), seconds=30)
+        await until(lambda: is_status(partner, "inactive"))
         service.zone.replace(DOMAIN, "CNAME", "target-1.partner.test")
         await change_order(service, "due_at = now() + interval '12 hours'")
         yield partner

@@ -16,6 +16,7 @@ from common.dns import Resolver
 from monitor.rdap_bootstrap import BootstrapRefresh
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
+from tests.waiting import SECONDS
 
 
 async def refresh(service: Service, source: str) -> None:
@@ -25,7 +26,7 @@ async def refresh(service: Service, source: str) -> None:
     work = BootstrapRefresh(service.database, Resolver(settings.dns_servers, policy), policy, source, fewest=1)
     running = asyncio.create_task(work.run())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while True:
                 async with service.database.connection() as connection:
                     if await rdap_bootstrap.find(connection, source) is not None:

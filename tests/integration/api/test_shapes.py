@@ -10,6 +10,7 @@ import pytest
 
 from common.exposition import render
 from tests.integration.api.conftest import Service
+from tests.waiting import SECONDS
 
 DOMAIN = "shop.customer.test"
 GOOD = b'{"domain": "shop.customer.test", "applicationUrl": "https://origin.example.com"}'
@@ -137,7 +138,7 @@ async def test_what_is_hardly_http_is_answered_in_shape(
     reader, writer = await asyncio.open_connection(*service.address)
     try:
         writer.write(sent)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             answer = await reader.read()
     finally:
         writer.close()
@@ -156,7 +157,7 @@ async def test_a_strange_expectation_of_nothing_is_refused_in_shape(service: Ser
     reader, writer = await asyncio.open_connection(*service.address)
     try:
         writer.write(f"{target} HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 2\r\n\r\n{{}}".encode())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     finally:
         writer.close()

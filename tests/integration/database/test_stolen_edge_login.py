@@ -24,6 +24,7 @@ from common.traffic import FIGURES, Key, TrafficReport, add_up
 from tests.conftest import execute_at
 from tests.integration.replica.parts import add_application, add_routes
 from tests.patience import UNHURRIED
+from tests.waiting import SECONDS
 
 DOMAIN = "shop.customer.example"
 
@@ -204,7 +205,7 @@ async def test_names_are_locked_together_without_deadlock(database: Database) ->
         async with database.transaction() as connection:
             await locks.hold(connection, "domain", *order)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(SECONDS):
         await asyncio.gather(*(hold(names[turn:] + names[:turn]) for turn in range(0, 200, 25)))
     async with database.transaction() as connection, database.transaction() as other:
         await certificates.lock_domain(connection, names[0])

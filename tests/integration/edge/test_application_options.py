@@ -14,6 +14,7 @@ from tests.component.edge_process import EdgeProcess
 from tests.integration.cli.frontage import environment, run
 from tests.integration.edge.test_role import DOMAIN, edge, power
 from tests.unit.common.test_signatures import in_python
+from tests.waiting import SECONDS
 
 __all__ = ["edge"]
 
@@ -63,7 +64,7 @@ async def upload(process: EdgeProcess, size: int) -> int:
 
 async def browse_until(process: EdgeProcess, condition: Callable[[int, str], bool]) -> str:
     """The body of the first answer like that."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while not condition(*(answer := await browse(process))):
             await asyncio.sleep(0.02)
     return answer[1]
@@ -109,6 +110,6 @@ async def test_what_is_set_on_the_command_line_is_done_at_the_edge(
         await browse_until(edge, lambda status, head: status == 200 and "Signature" not in head)
         assert await upload(edge, 101) == 413
         await set_("--buffer-uploads", "off")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while await upload(edge, 101) != 200:
                 await asyncio.sleep(0.02)

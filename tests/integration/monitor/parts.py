@@ -24,7 +24,7 @@ from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 from monitor.certificates.revoking import Revoking
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 APPLICATION = "app-one"
 OTHER_APPLICATION = "app-two"
@@ -242,7 +242,7 @@ async def answers(database: Database) -> bool:
     return bool(await fetch(database, "select 1"))
 
 
-async def until_live(database: Database, domain: str = DOMAIN, *, seconds: float = 10.0) -> None:
+async def until_live(database: Database, domain: str = DOMAIN, *, seconds: float = SECONDS) -> None:
     async def is_live() -> bool:
         rows = await fetch(
             database,

@@ -137,7 +137,7 @@ async def test_monitors_killed_at_random_moments_do_each_item_once(shop: Databas
     for _ in range(4):
         process = await start_monitor(dsn, tmp_path)
         enough = min(len(items), (await progress(shop, batch_id)).succeeded + chance.randrange(1, 40))
-        await until(partial(has_done, shop, batch_id, enough), seconds=30)
+        await until(partial(has_done, shop, batch_id, enough))
         os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
         async with shop.transaction() as connection:  # its lease, without the waiting

@@ -16,6 +16,7 @@ from common.db.pool import Connection, Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import Issued
 from monitor.certificates.queue import AWAITED_AT_ONCE, make_runner
+from tests.waiting import SECONDS
 
 from . import parts
 from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, CountingIssuer
@@ -57,7 +58,7 @@ async def test_domain_is_issued_beside_another_applications_slow_ones(
         for number in range(SLOW):
             await parts.power(shop, f"slow-{number}.customer.example", application_id=OTHER_APPLICATION)
         runner.wake()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             while issuer.hanging < AWAITED_AT_ONCE * 2 // 3:
                 await asyncio.sleep(0.01)
         beside = [await issue(f"shop-{number}.customer.example") for number in range(5)]

@@ -18,6 +18,7 @@ from common.db.pool import Database
 from common.secrets import load_keyring
 from monitor.certificates.internal import root_path
 from tests.children import ROOT, clean_environment
+from tests.waiting import SECONDS
 
 from . import parts
 
@@ -52,7 +53,7 @@ async def test_the_admin_listener_reports_readiness_and_metrics(dsn: str, tmp_pa
     admin = f"127.0.0.1:{free_ports(1)[0]}"
     async with monitor(tmp_path, DATABASE_URL=dsn, MONITOR_ADMIN=admin) as process, aiohttp.ClientSession() as session:
         assert process.stdout is not None
-        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+        assert await asyncio.wait_for(process.stdout.readline(), SECONDS) == b"ready\n"
         for path in ("/healthz", "/readyz"):
             async with session.get(f"http://{admin}{path}") as response:
                 assert response.status == 200
@@ -79,7 +80,7 @@ async def test_monitors_issue_what_is_notified_and_stop_cleanly(database: Databa
     async with monitor(tmp_path, DATABASE_URL=dsn) as one, monitor(tmp_path, DATABASE_URL=dsn) as other:
         for process in (one, other):
             assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+            assert await asyncio.wait_for(process.stdout.readline(), SECONDS) == b"ready\n"
         async with following_edge(database):
             await parts.power(database)
             await parts.until_live(database)
@@ -102,12 +103,12 @@ async def test_schema_newer_than_a_running_monitor_stops_only_the_work_it_breaks
     async with monitor(tmp_path, DATABASE_URL=dsn) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+        assert await asyncio.wait_for(process.stdout.readline(), SECONDS) == b"ready\n"
         async with database.transaction() as connection:
             await connection.execute("alter table batches rename to batches_of_tomorrow")
             await connection.execute("update alembic_version set version_num = '9999'")
         stopped: set[str] = set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             while "batches" not in stopped:  # retention reads the table too: either may meet its absence first
                 line = await process.stderr.readline()
                 assert line, "the monitor has ended"

@@ -14,7 +14,7 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.db.pool import Database
 from common.secrets import load_keyring
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 from ..test_role import monitor
 from . import parts
@@ -45,19 +45,19 @@ async def test_monitors_check_at_once_and_every_round_and_outlive_each_other(
         monitors = [await stack.enter_async_context(monitor(tmp_path, **settings)) for _ in range(2)]
         for process in monitors:
             assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ready\n"
+            assert await asyncio.wait_for(process.stdout.readline(), SECONDS) == b"ready\n"
 
         server.zone.add(DOMAIN, "A", "192.0.2.1")
         began = time.monotonic()
         await watch(database, DOMAIN, [a()])
-        await until(lambda: _is(database, "present"), seconds=10)
+        await until(lambda: _is(database, "present"))
         print(f"first check after {time.monotonic() - began:.3f} s")
 
         monitors[0].kill()
         server.zone.remove(DOMAIN)
-        await until(lambda: _is(database, "missing"), seconds=30)
+        await until(lambda: _is(database, "missing"))
         server.zone.add(DOMAIN, "A", "192.0.2.1")
-        await until(lambda: _is(database, "present"), seconds=30)
+        await until(lambda: _is(database, "present"))
     assert await told(database) == [("missing", ["@"]), ("restored", [])]
 
 
