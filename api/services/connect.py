@@ -45,7 +45,7 @@ from common.connect.domain_connect.returning import Returned
 from common.connect.domain_connect.signing import apply_url
 from common.connect.looker import Looker
 from common.connect.looking import READ_BACK_SECONDS, CouldNotAsk, Look, as_wanted
-from common.connect.plan import IN_ZONE, Change, Entry, Plan, is_changed_since, journal_of, plan_undo
+from common.connect.plan import IN_ZONE, Change, Entry, Plan, believe_zone, is_changed_since, journal_of, plan_undo
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.states import Move, NotPossible, State, after
 from common.connect.ways.dynamic_update import DynamicUpdate
@@ -264,7 +264,11 @@ class ConnectService:
             except WayFailed as error:
                 problem = error
             seconds = 0.0 if problem is not None else READ_BACK_SECONDS
-            now = await self.looker.read_back(held, as_wanted(plan.changes), within_seconds=seconds)
+            wanted = as_wanted(plan.changes)
+            now = await self.looker.read_back(held, wanted, within_seconds=seconds)
+            others = [each.change.key for each in _tried(journal) if each.change.key not in wanted]
+            if others:
+                now = {**await self.looker.read_sets(held, others), **now}
             try:
                 return await self.settlement.settle(held, now, problem)
             except FenceLost as error:  # this process stood still for so long that a monitor has settled the flow
@@ -292,12 +296,14 @@ class ConnectService:
         """
         _possible(flow, Move.UNDO)
         journal = tuple(map(Entry.from_json, flow.journal))
+        tried = _tried(journal)
+        now = await self.looker.read_sets(flow, [entry.change.key for entry in tried])
+        if len(now) < len(tried):
+            raise Refused(ZONE_UNKNOWN, code="zone_unknown", hint="its name servers gave no certain answer: try again")
+        journal = tuple(entry if entry.status == "taken_back" else believe_zone(entry, now) for entry in journal)
         in_zone = [entry for entry in journal if entry.status in IN_ZONE]
         if not in_zone:
             raise Refused(FLOW_STATE, code="nothing_written", hint="nothing that the flow wrote is in the zone")
-        now = await self.looker.read_sets(flow, [entry.change.key for entry in in_zone])
-        if len(now) < len(in_zone):
-            raise Refused(ZONE_UNKNOWN, code="zone_unknown", hint="its name servers gave no certain answer: try again")
         plan = plan_undo(in_zone, now)
         changed = [entry.change for entry in in_zone if entry.status == "written" and is_changed_since(entry, now)]
         if changed and body.digest != plan.digest:
@@ -375,6 +381,11 @@ class ConnectService:
             "error": None,
             "due_at": self.clock.now(),
         }
+
+
+def _tried(journal: Sequence[Entry]) -> list[Entry]:
+    """What is in the zone, or may have come there late."""
+    return [entry for entry in journal if entry.status != "taken_back"]
 
 
 def _pending_again(enrolment: Mapping[str, Any]) -> Mapping[str, Any]:

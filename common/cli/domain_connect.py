@@ -48,6 +48,8 @@ def key(as_json: AsJson = False) -> None:
 def rotate(finish: Finish = False, force: Force = False, as_json: AsJson = False) -> None:
     """Make the next key and print its records; once they are published, run it again with --finish."""
     settings = _settings()
+    if force and not finish:
+        raise OperatorError("--force belongs to --finish")
     if finish and not force:
         asyncio.run(_require_published(settings))
     _print_records(settings, asyncio.run(_changed(settings, _finish if finish else _begin)), as_json=as_json)

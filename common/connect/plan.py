@@ -289,6 +289,13 @@ def settle_undo(journal: Iterable[Entry], now: Values) -> tuple[Entry, ...]:
     return tuple(replace(each, status="taken_back") if each.status == "not_written" else each for each in settled)
 
 
+def believe_zone(entry: Entry, now: Values) -> Entry:
+    """The entry as written, where the zone has what was given up as not written: a provider may take its time."""
+    change = entry.change
+    is_there = entry.status == "not_written" and _status(change, now[change.key]) == "written"
+    return replace(entry, status="written") if is_there else entry
+
+
 def is_changed_since(entry: Entry, now: Values) -> bool:
     """Whether the zone no longer holds what the flow wrote."""
     return now.get(entry.change.key) != frozenset(entry.change.after)

@@ -59,9 +59,7 @@ class Settlement:
         is_undo = flow.state is State.UNDOING
         journal = tuple(map(Entry.from_json, flow.journal))
         journal = settle_undo(journal, now) if is_undo else settle_journal(journal, now)
-        is_done = all(
-            entry.status == ("taken_back" if is_undo else "written") for entry in _concerned(journal, is_undo)
-        )
+        is_done = all(entry.status == ("taken_back" if is_undo else "written") for entry in _concerned(flow, journal))
         changes: Changes = {"journal": [entry.as_json() for entry in journal]}
         if not is_done:
             error = problem or (_NOT_WRITTEN if flow.attempts <= 1 else _INTERRUPTED)
@@ -82,9 +80,12 @@ class Settlement:
             return settled
 
 
-def _concerned(journal: tuple[Entry, ...], is_undo: bool) -> list[Entry]:
-    """Sets that were taken back earlier are no part of a plan that is written now."""
-    return [entry for entry in journal if is_undo or entry.status != "taken_back"]
+def _concerned(flow: Flow, journal: tuple[Entry, ...]) -> list[Entry]:
+    """All of an undo; of a plan, what it was to write: sets of earlier plans are no part of it."""
+    if flow.state is State.UNDOING:
+        return list(journal)
+    writing = {entry.change.key for entry in map(Entry.from_json, flow.journal) if entry.status == "writing"}
+    return [entry for entry in journal if entry.change.key in writing]
 
 
 async def _end_monitoring(connection: Connection, flow: Flow) -> None:

@@ -190,6 +190,21 @@ async def test_a_write_whose_process_died_is_settled_by_what_is_in_the_zone(
     assert sorted(kinds) == ["domain.added", "domain.flow.completed"], "each once"
 
 
+async def test_a_change_that_a_provider_makes_late_is_taken_back_with_the_rest(world: World, knot: Knot) -> None:
+    flow = await world.planned()
+    wrong = await flow.apply("dynamic_update", **world.key | {"key_secret": "d3Jvbmc="})
+    assert (wrong.body["state"], {each["status"] for each in wrong.body["written"]}) == ("halted", {"not_written"})
+    await knot.remove(APEX, "shop", "A")  # a part of it comes after all
+    await flow.act("plan")
+    await flow.until_planned()
+    assert flow.changes == [("add", "shop", "CNAME", [], [TARGET])]
+    applied = await flow.apply("dynamic_update", **world.key)
+    assert (applied.body["state"], {each["status"] for each in applied.body["written"]}) == ("propagating", {"written"})
+    await flow.until("finished")
+    assert (await flow.act("undo", credentials=world.key)).body["state"] == "undone"
+    assert (await world.values(SHOP, "A"), await world.values(SHOP, "CNAME")) == (["192.0.2.1"], [])
+
+
 async def test_a_write_that_a_monitor_has_settled_meanwhile_is_no_server_error(world: World, knot: Knot) -> None:
     """The API stood still after the write until its lease had lapsed."""
     flow = await world.planned()
