@@ -15,7 +15,7 @@ export const CSS = `
   unicode-bidi: isolate !important;
   display: block !important;
   position: fixed !important;
-  color-scheme: light dark;
+  color-scheme: light dark !important;
   --accent: light-dark(#2a4bd0, #a3b5ff);
   --on-accent: light-dark(#fff, #0d1330);
   --page: light-dark(#fff, #17191e);
@@ -32,6 +32,8 @@ export const CSS = `
   --warn-field: light-dark(#fdf4e3, #33270f);
 }
 :host([dir=rtl]) { direction: rtl !important; }
+:host([data-scheme=light]) { color-scheme: light !important; }
+:host([data-scheme=dark]) { color-scheme: dark !important; }
 *, ::before, ::after { box-sizing: border-box; }
 [hidden] { display: none !important; }
 dialog {
@@ -218,7 +220,7 @@ export function adoptStyle(root, nonce) {
  * @param {{accent?: string, accentDark?: string, colorScheme?: string}} theme
  */
 export function applyTheme(host, { accent, accentDark = accent, colorScheme = "auto" }) {
-  host.style.setProperty("color-scheme", colorScheme === "auto" ? "light dark" : colorScheme, "important");
+  host.dataset.scheme = colorScheme;
   if (accent && accentDark) {
     host.style.setProperty("--accent", `light-dark(${accent}, ${accentDark})`);
     host.style.setProperty("--on-accent", `light-dark(${textOn(accent)}, ${textOn(accentDark)})`);

@@ -288,7 +288,7 @@ async def test_a_partners_colours_logo_and_words(chromium: Browser) -> None:
         | {
             "whiteLabel": {
                 "logo": logo,
-                "theme": {"accent": "#ffd400", "colorScheme": "light"},
+                "theme": {"accent": "#ffd400", "colorScheme": "dark"},
                 "copy": {"continue": "Weiter geht's", "domain_title_for": "Bring your name to {application}"},
             }
         },
@@ -300,6 +300,7 @@ async def test_a_partners_colours_logo_and_words(chromium: Browser) -> None:
     ]
     await expect(page.get_by_role("heading", name="Bring your name to Acme Shops")).to_be_visible()
     await expect(page.get_by_role("img", name="Acme Shops")).to_have_attribute("src", logo)
+    assert await page.locator("dialog").evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(23, 25, 30)"
     await screenshot(page, "white-label")
 
 

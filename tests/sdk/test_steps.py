@@ -287,12 +287,14 @@ async def test_every_step_is_accessible_in_light_dark_and_on_a_phone(chromium: B
         "undone": PLANNED | {"state": "undone", "written": TAKEN_BACK},
     }
     kinds: dict[str, dict[str, Any]] = {
-        "light": {},
         "dark": {"color_scheme": "dark"},
+        "light": {},
         "phone": {"viewport": {"width": 320, "height": 640}, "reduced_motion": "reduce"},
     }
     for kind, options in kinds.items():
         page, api = await opened_at(chromium, CHECKING, "checking", **options)
+        shade = await page.locator("dialog").evaluate("e => getComputedStyle(e).backgroundColor")
+        assert shade == ("rgb(23, 25, 30)" if kind == "dark" else "rgb(255, 255, 255)")
         for step, flow in steps.items():
             if api.flow["state"] in ("timed_out", "finished"):  # it is followed no longer
                 await page.context.close()
