@@ -13,6 +13,8 @@ from typing import Any
 import typer.main
 from typer.core import TyperArgument, TyperGroup
 
+from api.dashboard.actions import ACTIONS, CHECKS, HERE
+from api.reference.operations import OPERATIONS
 from api.sdk.assets import VERSION, integrity, load_assets
 from common.cli.__main__ import app
 from common.cli.metrics.alerts import ALERTS
@@ -22,6 +24,8 @@ from tests.api_page import api_page
 from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
+DASHBOARD_ACTIONS = "<!-- dashboard actions -->\n"
+NO_COMMAND = (HERE, CHECKS)
 EDGE_CODES = "<!-- edge codes -->\n"
 INTEGRITY = "<!-- integrity -->\n"
 AFTER_INTEGRITY = "On a page with a Content Security Policy"
@@ -121,6 +125,16 @@ def edge_codes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def dashboard_actions() -> str:
+    """The table of what the dashboard does, and the call and the command that do the same."""
+    paths = {each.id: f"`{each.method} {each.path}`" for each in OPERATIONS}
+    lines = ["| action | API | command |", "|---|---|---|"]
+    for each in ACTIONS:
+        command = f"`frontage {each.command}`" if each.command not in NO_COMMAND else f"– ({each.command})"
+        lines.append(f"| {each.words} | {paths.get(each.operation, f'– ({each.operation})')} | {command} |")
+    return "\n".join(lines) + "\n"
+
+
 def pinned_script() -> str:
     """The script's element with its integrity hash."""
     script = load_assets()[f"{VERSION}/frontage.js"].content
@@ -136,12 +150,15 @@ def generated() -> Mapping[Path, str]:
     """The text of each page that is generated, or holds a generated table."""
     errors = HANDBOOK / "errors.md"
     before, _, _ = errors.read_text("utf-8").partition(EDGE_CODES)
+    dashboard = HANDBOOK / "dashboard.md"
+    start, _, _ = dashboard.read_text("utf-8").partition(DASHBOARD_ACTIONS)
     modal = HANDBOOK / "modal.md"
     head, _, rest = modal.read_text("utf-8").partition(INTEGRITY)
     return {
         HANDBOOK / "alerts.md": alerts(),
         HANDBOOK / "api.md": api_page(),
         HANDBOOK / "commands.md": commands(),
+        dashboard: f"{start}{DASHBOARD_ACTIONS}\n{dashboard_actions()}",
         HANDBOOK / "metrics.md": metrics(),
         modal: f"{head}{INTEGRITY}{pinned_script()}\n{rest[rest.index(AFTER_INTEGRITY) :]}",
         errors: f"{before}{EDGE_CODES}\n{edge_codes()}",

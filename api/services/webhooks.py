@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 from api.errors import NO_WEBHOOK, NOT_FOUND, WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import DeliveriesQuery, EventsQuery, ReplayBody, is_event_id
 from common.db import audit, deliveries, events, webhook_endpoints
@@ -52,13 +50,6 @@ class WebhookService:
                 raise Refused(NOT_FOUND)
             await _require_open(connection, application)
             await deliveries.replay(connection, event_id, application.id)
-
-    async def replay_failed(self, application: Application, within: timedelta, *, most: int) -> int:
-        """Send again what failed, of the events `within` that time. Returns how many. Raises: `Refused`."""
-        async with self._database.transaction() as connection:
-            await _require_open(connection, application)
-            since = datetime.now(UTC) - within
-            return await deliveries.replay_settled(connection, application.id, since, most=most)
 
     async def replay_range(self, application: Application, body: ReplayBody) -> int:
         """Send again what has the body's status in its range, at most `MOST_REPLAYED`. Returns how many.

@@ -14,7 +14,8 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
 from api.errors import Refused
-from api.schemas.webhooks import is_event_id
+from api.schemas.webhooks import ReplayBody, is_event_id
+from api.services.webhooks import MOST_REPLAYED
 from common.accounts import Permission
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import Application
@@ -24,7 +25,6 @@ from common.endpoint_health import disables_at
 _LISTED = 50
 _STATUSES: tuple[Status, ...] = get_args(Status)
 _REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
-MOST_REPLAYED = 1000
 
 
 class WebhookPages:
@@ -95,8 +95,11 @@ class WebhookPages:
                 await webhooks.replay(application, event_id)
                 return f"{base}/{event_id}", Flash("It is sent again now.")
             case "replay_failed" if (hours := _REPLAY_HOURS.get(text_of(request, "hours"))) is not None:
-                count = await webhooks.replay_failed(application, timedelta(hours=hours), most=MOST_REPLAYED)
-                return base, Flash(f"{count} failed deliveries are sent again.")
+                since = self._context.clock.now() - timedelta(hours=hours)
+                body = ReplayBody.model_validate({"from": since.isoformat()})
+                count = await webhooks.replay_range(application, body)
+                more = " There may be more: send them again too." if count == MOST_REPLAYED else ""
+                return base, Flash(f"{count} failed deliveries are sent again.{more}", "warn" if more else "good")
             case _:
                 raise web.HTTPBadRequest
 

@@ -1,0 +1,80 @@
+"""Every action of the dashboard, with the API call and the command that do the same. A test holds this against the
+dashboard's routes, the reference and the command line; the handbook prints it.
+
+The API's tokens belong to applications: what is about users and organisations, or permitted to operators alone, is no
+call of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+USERS: Final = "about users: tokens belong to applications"
+OPERATORS: Final = "for operators"
+HERE: Final = "needs the user's browser"
+CHECKS: Final = "through the API, with `frontage token`"
+
+
+class Action(NamedTuple):
+    """`operation`: the id in `api.reference.operations`, or why there is none. `command`: what follows ``frontage``, or
+    why there is none. `choice`: the form's `action`, `kind` or `section`, where it has one."""
+
+    path: str
+    choice: str
+    words: str
+    operation: str
+    command: str
+
+
+_APPLICATION: Final = "/applications/{application}"
+_DOMAIN: Final = f"{_APPLICATION}/domains/{{name}}"
+
+ACTIONS: Final[tuple[Action, ...]] = (
+    Action("/sign-in", "", "Sign in", "createToken", HERE),
+    Action("/sign-in/passkey", "", "Sign in with a passkey", USERS, HERE),
+    Action("/link/{token}", "", "Sign in by a link", USERS, "user link"),
+    Action("/sign-out", "", "Sign out", USERS, "user sign-out"),
+    Action("/account/password", "", "Set a password", USERS, "user set-password"),
+    Action("/account/sessions/end", "", "End a session", USERS, "user sign-out"),
+    Action("/account/confirm", "", "Confirm by password", USERS, HERE),
+    Action("/account/confirm/passkey", "", "Confirm with a passkey", USERS, HERE),
+    Action("/account/passkeys", "", "Add a passkey", USERS, HERE),
+    Action("/account/passkeys/remove", "", "Remove a passkey", USERS, "user remove-passkey"),
+    Action("/organisations", "", "Make an organisation", USERS, "organisation create"),
+    Action("/organisations/{organisation}/members", "", "Add a member, set a role", USERS, "organisation add-member"),
+    Action("/organisations/{organisation}/members/remove", "", "Remove a member", USERS, "organisation remove-member"),
+    Action("/organisations/{organisation}/members/link", "", "Make a link that signs in", USERS, "user link"),
+    Action("/applications/new", "", "Make an application", USERS, "app create"),
+    Action(f"{_APPLICATION}/settings", "general", "Change settings", "changeApplication", "app set"),
+    Action(f"{_APPLICATION}/settings", "origin", "Change how the origin is asked", "changeApplication", "app set"),
+    Action(f"{_APPLICATION}/settings", "maintenance", "Turn maintenance on and off", "changeApplication", "app set"),
+    Action(f"{_APPLICATION}/settings", "error_page", "Set the error page", "changeApplication", "app set"),
+    Action(f"{_APPLICATION}/settings", "operator", "Set tier, connect, organisation", OPERATORS, "app set"),
+    Action(f"{_APPLICATION}/secrets", "client", "Rotate the client secret", "rotateClientSecret", "app rotate-secret"),
+    Action(
+        f"{_APPLICATION}/secrets",
+        "webhook",
+        "Rotate the webhook secret",
+        "rotateWebhookSecret",
+        "app rotate-webhook-secret",
+    ),
+    Action(f"{_APPLICATION}/secrets", "service_auth", "Switch, rotate X-Service-Auth", "switchServiceAuth", "app set"),
+    Action(f"{_APPLICATION}/secrets", "signature", "Switch, rotate the signature", "switchSignature", "app set"),
+    Action(f"{_APPLICATION}/delete", "", "Delete an application", "deleteApplication", "app delete"),
+    Action(f"{_APPLICATION}/domains/new", "power", "Power a domain", "powerDomain", CHECKS),
+    Action(f"{_APPLICATION}/domains/new", "secure", "Secure a domain", "secureDomain", CHECKS),
+    Action(f"{_APPLICATION}/domains/new", "monitor", "Monitor a domain", "addMonitoredDomain", CHECKS),
+    Action(_DOMAIN, "power", "Change a powered domain", "changePoweredDomain", CHECKS),
+    Action(_DOMAIN, "secure", "Change a secured domain", "changeSecuredDomain", CHECKS),
+    Action(_DOMAIN, "remove_power", "Stop serving a powered domain", "removePoweredDomain", "domain release"),
+    Action(_DOMAIN, "remove_secure", "Stop serving a secured domain", "removeSecuredDomain", "domain release"),
+    Action(_DOMAIN, "renew", "Renew a certificate", "renewCertificate", "certificate renew"),
+    Action(_DOMAIN, "recheck", "Check the DNS now", "recheckDomain", "domain recheck"),
+    Action(_DOMAIN, "transfer", "Transfer a domain", "transferDomain", "domain transfer"),
+    Action(_DOMAIN, "free", "Free a name", OPERATORS, "domain release"),
+    Action(f"{_APPLICATION}/monitored/{{name}}", "remove", "Stop monitoring a name", "removeMonitoredDomain", CHECKS),
+    Action(f"{_APPLICATION}/webhooks", "test", "Send a test event", "sendTestEvent", "webhook test"),
+    Action(f"{_APPLICATION}/webhooks", "enable", "Enable the endpoint", "enableEndpoint", "webhook enable"),
+    Action(f"{_APPLICATION}/webhooks", "replay", "Send an event again", "replayEvent", "webhook replay-event"),
+    Action(f"{_APPLICATION}/webhooks", "replay_failed", "Send again what failed", "replayDeliveries", "webhook replay"),
+)
