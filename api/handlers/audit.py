@@ -24,5 +24,6 @@ class AuditHandler:
                 limit=query.limit,
                 application_id=application_of(request).id,
                 subject=query.subject,
+                request_id=query.request_id,
             )
         return answers.respond(audit_page(found, query))

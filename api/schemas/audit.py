@@ -12,15 +12,18 @@ from api.errors import Refused, invalid_parameter
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
 from common.db.audit import Entry
 
+_REQUEST_ID = re.compile(r"[0-9a-f]{16}")
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
 
 
 class AuditQuery(NamedTuple):
-    """`before`: only entries older than this one. `subject`: what was changed, in full."""
+    """`before`: only entries older than this one. `subject`: what was changed, in full. `request_id`: the request that
+    made the change."""
 
     before: str | None
     limit: int
     subject: str | None
+    request_id: str | None
 
 
 def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
@@ -32,7 +35,14 @@ def parse_audit_query(query: MultiMapping[str]) -> AuditQuery:
     subject = parse_optional_text(query, "subject")
     if subject is not None and "\0" in subject:
         raise Refused(invalid_parameter("subject"))
-    return AuditQuery(before, limit, subject)
+    request_id = parse_optional_text(query, "request_id")
+    if request_id is not None and not is_request_id(request_id):
+        raise Refused(invalid_parameter("request_id"), hint="expected the X-Request-Id of an answer")
+    return AuditQuery(before, limit, subject, request_id)
+
+
+def is_request_id(text: str) -> bool:
+    return _REQUEST_ID.fullmatch(text) is not None
 
 
 def audit_page(entries: Sequence[Entry], query: AuditQuery) -> dict[str, Any]:

@@ -21,6 +21,9 @@ def audit(
     subject: Annotated[
         str | None, typer.Option(help="Of this subject only: a domain, an id, a user's address, in full.")
     ] = None,
+    request: Annotated[
+        str | None, typer.Option(metavar="ID", help="What this request changed: its X-Request-Id.")
+    ] = None,
     before: Annotated[str | None, typer.Option(metavar="ENTRY", help="Older than this entry: the next page.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
     as_json: AsJson = False,
@@ -30,7 +33,14 @@ def audit(
     from common.db.audit import list_entries
 
     async def work(connection: Connection, _: Keyring) -> list[Entry]:
-        return await list_entries(connection, before=before, limit=limit, application_id=application, subject=subject)
+        return await list_entries(
+            connection,
+            before=before,
+            limit=limit,
+            application_id=application,
+            subject=subject,
+            request_id=request,
+        )
 
     found = run_in_database(work)
     if as_json:

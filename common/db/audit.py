@@ -120,11 +120,13 @@ async def list_entries(
     application_id: str | None = None,
     organisation_ids: list[str] | None = None,
     subject: str | None = None,
+    request_id: str | None = None,
 ) -> list[Entry]:
-    """Newest first; those older than the entry `before`. Of one application, of some organisations, or all."""
+    """Newest first; those older than the entry `before`. Of one application, of some organisations, or all; of one
+    subject or request."""
     conditions, values = ["id < $1"], [before or _AFTER_ALL]
     sources = "audit"
-    for column, value in (("application_id", application_id), ("subject", subject)):
+    for column, value in (("application_id", application_id), ("subject", subject), ("request_id", request_id)):
         if value is not None:
             values.append(value)
             conditions.append(f"{column} = ${len(values)}")

@@ -9,6 +9,7 @@ from aiohttp import web
 from api.dashboard.access import find_application
 from api.dashboard.context import DashboardContext
 from api.dashboard.visitors import visitor_of
+from api.schemas.audit import is_request_id
 from common.db import audit
 
 _LISTED = 50
@@ -27,13 +28,19 @@ class AuditPages:
         subject, before = _subject(request), _before(request)
         async with self._context.database.connection() as connection:
             found = await audit.list_entries(
-                connection, before=before, limit=_LISTED, organisation_ids=organisations, subject=subject
+                connection,
+                before=before,
+                limit=_LISTED,
+                organisation_ids=organisations,
+                subject=subject,
+                request_id=_request_id(request),
             )
         return self._context.renderer.page(
             request,
             "audit.html",
             entries=found,
             subject=subject or "",
+            of_request=_request_id(request) or "",
             last=found[-1].id if len(found) == _LISTED else None,
             is_first=before is None,
             application=None,
@@ -44,7 +51,12 @@ class AuditPages:
         subject, before = _subject(request), _before(request)
         async with self._context.database.connection() as connection:
             found = await audit.list_entries(
-                connection, before=before, limit=_LISTED, application_id=application.id, subject=subject
+                connection,
+                before=before,
+                limit=_LISTED,
+                application_id=application.id,
+                subject=subject,
+                request_id=_request_id(request),
             )
         visitor = visitor_of(request)
         return self._context.renderer.page(
@@ -52,6 +64,7 @@ class AuditPages:
             "audit.html",
             entries=found,
             subject=subject or "",
+            of_request=_request_id(request) or "",
             last=found[-1].id if len(found) == _LISTED else None,
             is_first=before is None,
             application=application,
@@ -69,3 +82,11 @@ def _before(request: web.Request) -> str | None:
     if before is not None and not _ENTRY_ID.fullmatch(before):
         raise web.HTTPNotFound
     return before
+
+
+def _request_id(request: web.Request) -> str | None:
+    """Raises: HTTPNotFound for what is no id of a request."""
+    request_id = request.query.get("request", "").strip() or None
+    if request_id is not None and not is_request_id(request_id):
+        raise web.HTTPNotFound
+    return request_id

@@ -19,6 +19,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         queries=(
             Query("before", {"type": "string", "pattern": "^aud_[0-9a-f]{34}$"}, "`next` of the page before."),
             LIMIT,
+            Query("request_id", {"type": "string", "pattern": "^[0-9a-f]{16}$"}, "Only what this request changed."),
             Query("subject", TEXT, "Only of what was changed, in full: a domain, an id, a user's address."),
         ),
         errors=(400,),

@@ -32,7 +32,21 @@ async def test_a_change_by_the_api_names_the_application_and_the_request(dashboa
     assert len({each.request_id for each in (enrolled, updated, removed)}) == 3
     answer = await partner.call("GET", "/audit")
     assert [each["id"] for each in answer.body["entries"]] == [removed.id, updated.id, enrolled.id]
-    assert (await (await dashboard.partner()).call("GET", "/audit")).body["entries"] == []
+    other = await dashboard.partner()
+    assert (await other.call("GET", "/audit")).body["entries"] == []
+    by_request = {"request_id": updated.request_id}
+    assert [each["id"] for each in (await partner.call("GET", "/audit", params=by_request)).body["entries"]] == [
+        updated.id
+    ]
+    assert (await other.call("GET", "/audit", params=by_request)).body["entries"] == []
+    assert (await partner.call("GET", "/audit", params={"request_id": "x"})).status == 400
+    browser = await dashboard.signed_in("dev@acme.example", organisation)
+    page = await browser.get(f"/dashboard/audit?request={updated.request_id}")
+    assert "power.update" in page.words
+    assert "power.enrol" not in page.words
+    stranger = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"))
+    assert "power.update" not in (await stranger.get(f"/dashboard/audit?request={updated.request_id}")).words
+    assert (await browser.get("/dashboard/audit?request=%00")).status == 404
 
 
 async def test_what_was_refused_is_not_recorded(dashboard: Dashboard) -> None:
