@@ -33,7 +33,7 @@ from common import logs
 from common.claims import Runner
 from common.cli.database import prepare
 from common.clock import SystemClock
-from common.db import batches, checks, deliveries, domains, events, orders, revocations
+from common.db import batches, certificates, checks, deliveries, domains, events, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.orders import Order
 from common.db.pool import Connection, Database, open_pool
@@ -169,10 +169,10 @@ async def _live(world: World, run: str) -> Figure:
     async with following_edge(world.database), _running(runner):
         for number in range(_TIMES // 2):
             is_live.clear()
+            name = f"{run}-{number}.customer.example"
             async with world.database.transaction() as connection:
-                await domains.power(
-                    connection, f"{run}-{number}.customer.example", world.application_id, "https://origin.example", None
-                )
+                await certificates.lock_domain(connection, name)
+                await domains.power(connection, name, world.application_id, "https://origin.example", None)
             began = time.perf_counter()
             runner.wake()
             async with asyncio.timeout(_LIVE_SECONDS):

@@ -92,10 +92,9 @@ async def adopt(connection: Connection, domain: str, application_id: str) -> boo
 async def release(connection: Connection, domain: str) -> None:
     """Stop serving and ordering for a domain that no product has any more.
 
-    Call it after the row in ``domains`` is deleted, in the same transaction: while the other product still
-    has the domain, its certificate stays.
+    Call it after the row in ``domains`` is deleted, in the same transaction, under `lock_domain`: while the other
+    product still has the domain, its certificate stays.
     """
-    await lock_domain(connection, domain)
     if await connection.fetchval("select exists (select from domains where domain = $1)", domain):
         return
     await connection.execute("delete from orders where domain = $1", domain)

@@ -5,7 +5,8 @@ Owns the SQL of ``domains``. What leads to a certificate and what releases it is
 
 Rules
     both products on one name belong to one application; which one may have it, `common.ownership` decides
-    a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds
+    a name is enrolled and removed only under `certificates.lock_domain`, so that of many at once one succeeds: the
+    caller of an enrolment takes the lock and checks under it whose the name is; `remove` takes it itself
     redirects are set one at a time, each against all others (`lock_redirects`), so that no two close a loop together
     an application's first enrolment of a name is free; after it, `MOST_AGAIN` in any 24 hours
     root-path-access paths given with a domain, even none, win over the application's
@@ -152,11 +153,10 @@ async def power(
     root_path_access: Sequence[str] | None,
     claim: Claim | None = None,
 ) -> None:
-    """Enrol `domain` in Power and see to its certificate.
+    """Enrol `domain` in Power and see to its certificate, under `certificates.lock_domain`.
 
     Raises: `AlreadyEnrolled`, `EnrolledTooOften`.
     """
-    await certificates.lock_domain(connection, domain)
     status = await connection.execute(
         "insert into domains (domain, product, application_id, application_url, root_path_access, claim)"
         " select $1, 'power', $2, $3, $4, $5 where not exists"
@@ -356,7 +356,8 @@ async def remove_all(connection: Connection[Record], names: Collection[str], app
 async def enrol_by_hand(
     connection: Connection[Record], domain: str, product: Product, application_id: str, application_url: str
 ) -> None:
-    """Enrol `domain`, which no application holds now, by an operator's command: no limit counts."""
+    """Enrol `domain`, which no application holds now, by an operator's command, under `certificates.lock_domain`: no
+    limit counts."""
     await connection.execute(
         "insert into domains (domain, product, application_id, application_url, claim)"
         " values ($1, $2, $3, $4, 'operator')",

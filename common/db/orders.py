@@ -122,13 +122,13 @@ class OrderState:
 
 
 async def request_order(connection: Connection, domain: str, application_id: str, *, hold_seconds: float) -> bool:
-    """Lead to a live certificate, in the transaction that enrols the domain. Returns whether there is one already.
+    """Lead to a live certificate, in the transaction that enrols the domain and holds its lock. Returns whether there
+    is one already.
 
     A certificate in service is left alone; a kept one of the same application is adopted (its order only
     waits until the edges serve it); else one is ordered, and edges hold handshakes for `hold_seconds`.
     An order that already runs is not started over.
     """
-    await certificates.lock_domain(connection, domain)
     in_service = await certificates.find_in_service(connection, domain, application_id)
     if in_service is not None:
         return in_service == "live"

@@ -35,6 +35,7 @@ async def create(database: Database, letter: str, target: str | None = None) -> 
 
 async def power(database: Database, application_id: str, domain: str = SHOP) -> None:
     async with database.transaction() as connection:
+        await certificates.lock_domain(connection, domain)
         await domains.power(connection, domain, application_id, "https://origin.test", ["/secret"])
 
 
@@ -58,6 +59,16 @@ async def age(database: Database, days: float) -> None:
         await connection.execute(
             "update former_holders set released_at = released_at - make_interval(secs => $1)", days * 86400
         )
+
+
+async def test_a_name_is_locked_once_by_an_enrolment_and_once_by_a_removal(two: Database) -> None:
+    statements: list[str] = []
+    async with two.transaction() as connection:
+        connection.add_query_logger(lambda record: statements.append(record.query))
+        await certificates.lock_domain(connection, SHOP)
+        await domains.power(connection, SHOP, "a", "https://origin.test", None)
+        await domains.remove(connection, SHOP, "power", "a")
+    assert sum("lock_slots" in statement for statement in statements) == 2
 
 
 async def test_a_name_remembers_its_holders_for_thirty_days(two: Database) -> None:

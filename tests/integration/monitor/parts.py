@@ -131,6 +131,7 @@ async def power(
 ) -> None:
     """What the API does in one transaction, and the routing of it."""
     async with database.transaction() as connection:
+        await certificates.lock_domain(connection, domain)
         await connection.execute(
             "insert into domains (domain, product, application_id) values ($1, $2, $3)",
             domain,
@@ -142,6 +143,7 @@ async def power(
 
 async def remove(database: Database, domain: str = DOMAIN, *, product: str = "power") -> None:
     async with database.transaction() as connection:
+        await certificates.lock_domain(connection, domain)
         await connection.execute("delete from domains where domain = $1 and product = $2", domain, product)
         await certificates.release(connection, domain)
 

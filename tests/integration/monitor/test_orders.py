@@ -141,6 +141,7 @@ async def test_second_product_shares_order_and_certificate(
 async def test_removing_one_product_while_the_other_is_added_keeps_the_order(shop: Database) -> None:
     await parts.power(shop)
     async with shop.transaction() as adding:
+        await certificates.lock_domain(adding, DOMAIN)
         await adding.execute(
             "insert into domains (domain, product, application_id) values ($1, 'secure', $2)", DOMAIN, APPLICATION
         )
