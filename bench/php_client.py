@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
-import os
 import statistics
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench import output
-from bench.lab.ports import free_ports
-from bench.peers import HOST, LOAD_CORE, Peer, Sites, missing
-from bench.peers.certificates import write_certificates
-from bench.peers.frontage_edge import Frontage
-from bench.peers.haproxy_proxy import HAProxy
-from bench.peers.nginx_proxy import Nginx, nginx
+from bench.peers import HOST, LOAD_CORE
+from bench.peers.side_by_side import side_by_side
 from bench.pinned import last_line
-from common.errors import FrontageError, OperatorError
+from common.errors import FrontageError
 
-_PEERS: tuple[Peer, ...] = (Frontage(), Nginx(), HAProxy())
 _CONNECTIONS = 50
 _SECONDS = 60.0
-_ORIGIN = 'server {{ listen 127.0.0.1:{port}; location / {{ return 200 "ok"; }} }}'
 _SCRIPT = """
     $tls = ["peer_name" => $argv[2], "verify_peer" => false, "verify_peer_name" => false];
     $options = ["ssl" => $tls, "http" => ["header" => "Host: $argv[2]"]];
@@ -52,7 +42,6 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5, help=f"of {_CONNECTIONS} connections to each peer (5)")
     arguments = parser.parse_args()
-    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     try:
         times = asyncio.run(_measure(arguments.rounds))
     except FrontageError as error:
@@ -66,23 +55,11 @@ def main() -> None:
 
 async def _measure(rounds: int) -> dict[str, list[float]]:
     """Milliseconds of each connection, by peer. Raises: `OperatorError`."""
-    needs = {"php": "php-cli", "taskset": "util-linux"}
-    for peer in _PEERS:
-        needs |= peer.needs
-    if packages := missing(needs):
-        raise OperatorError(f"programs are missing: on Debian, as root, `apt-get install {' '.join(packages)}`")
     times: dict[str, list[float]] = defaultdict(list)
-    with tempfile.TemporaryDirectory(prefix="frontage-php-") as name:
-        os.chmod(name, 0o755)  # nginx' worker is another user when we are root
-        write_certificates(Path(name), (HOST,))
-        (port,) = free_ports(1)
-        async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(nginx(_ORIGIN.format(port=port), core=LOAD_CORE, port=port))
-            sites = Sites({HOST: port}, Path(name))
-            started = [(peer.name, await stack.enter_async_context(peer.serve(sites))) for peer in _PEERS]
-            for _ in range(rounds):
-                for peer_name, serving in started:
-                    times[peer_name] += await _connect_often(serving.https_port)
+    async with side_by_side({"php": "php-cli"}) as started:
+        for _ in range(rounds):
+            for peer_name, serving in started:
+                times[peer_name] += await _connect_often(serving.https_port)
     return times
 
 

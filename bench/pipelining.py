@@ -9,31 +9,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import ssl
 import statistics
 import sys
-import tempfile
 import time
 from collections import defaultdict
-from pathlib import Path
 from typing import Final
 
 from bench import heads, output
-from bench.lab.ports import free_ports
-from bench.peers import HOST, LOAD_CORE, Peer, Serving, Sites, missing
-from bench.peers.certificates import write_certificates
-from bench.peers.frontage_edge import Frontage
-from bench.peers.haproxy_proxy import HAProxy
-from bench.peers.nginx_proxy import Nginx, nginx
+from bench.peers import HOST, LOAD_CORE, Serving
+from bench.peers.side_by_side import side_by_side
 from bench.process_tree import cpu_seconds
 from common.errors import FrontageError, OperatorError
 
-_PEERS: Final[tuple[Peer, ...]] = (Frontage(), Nginx(), HAProxy())
 _PATIENCE_SECONDS: Final = 60.0
 _BODY: Final = b"\r\n\r\nok"
-_ORIGIN: Final = 'server {{ listen 127.0.0.1:{port}; location / {{ return 200 "ok"; }} }}'
 
 Run = tuple[float, float]
 """Seconds until the last response; CPU seconds of the proxy."""
@@ -46,7 +37,6 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1_000, help="on one connection (1000)")
     parser.add_argument("--rounds", type=int, default=15, help="connections to each peer, plain and TLS (15)")
     arguments = parser.parse_args()
-    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     try:
         runs = asyncio.run(_measure(arguments.requests, arguments.rounds))
     except FrontageError as error:
@@ -63,27 +53,15 @@ def main() -> None:
 
 async def _measure(requests: int, rounds: int) -> dict[tuple[str, str], list[Run]]:
     """Runs by scheme and peer. Raises: `OperatorError`."""
-    needs: dict[str, str] = {"taskset": "util-linux"}
-    for peer in _PEERS:
-        needs |= peer.needs
-    if packages := missing(needs):
-        raise OperatorError(f"programs are missing: on Debian, as root, `apt-get install {' '.join(packages)}`")
     runs: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    with tempfile.TemporaryDirectory(prefix="frontage-pipelining-") as name:
-        os.chmod(name, 0o755)  # nginx' worker is another user when we are root
-        write_certificates(Path(name), (HOST,))
-        (port,) = free_ports(1)
-        async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(nginx(_ORIGIN.format(port=port), core=LOAD_CORE, port=port))
-            sites = Sites({HOST: port}, Path(name))
-            started = [(peer.name, await stack.enter_async_context(peer.serve(sites))) for peer in _PEERS]
-            os.sched_setaffinity(0, {LOAD_CORE})
-            for number in range(1 + rounds):
-                for scheme in ("http", "https"):
-                    for peer_name, serving in started:
-                        run = await _pipeline(serving, scheme, requests)
-                        if number:  # the first one opens connections to the origin
-                            runs[scheme, peer_name].append(run)
+    async with side_by_side({}) as started:
+        os.sched_setaffinity(0, {LOAD_CORE})
+        for number in range(1 + rounds):
+            for scheme in ("http", "https"):
+                for peer_name, serving in started:
+                    run = await _pipeline(serving, scheme, requests)
+                    if number:  # the first one opens connections to the origin
+                        runs[scheme, peer_name].append(run)
     return runs
 
 
