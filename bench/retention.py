@@ -107,6 +107,9 @@ FILL = {
         "insert into sessions (token_hash, user_id, address, user_agent, expires_at)"
         " select sha256(n::text::bytea), 'usr_' || n % 1000, '192.0.2.1', 'bench', {at}",
     ),
+    "answered_challenges": (
+        "insert into answered_challenges (challenge_hash, answered_at) select sha256(n::text::bytea), {at}",
+    ),
     "sign_in_links": (
         "insert into sign_in_links (token_hash, user_id, expires_at)"
         " select sha256(n::text::bytea), 'usr_' || n % 1000, {at}",
