@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
 from api.errors import MISSING_DOMAINS, NOT_MONITORED_OR_FOREIGN, Refused
 from api.requests import LARGEST_BATCH_BYTES, application_of, read_body
-from api.schemas import answers, monitor_answers, monitor_queries, queries
+from api.schemas import answers, list_cursor, monitor_answers, monitor_queries, queries
 from api.schemas.evidence import last_check
 from api.schemas.monitor_bodies import (
     BatchBody,
@@ -48,13 +50,14 @@ class MonitorHandlers:
             found = await self._service.find(_key(request, queries.parse_text(request.query, "domain")))
             return answers.respond(monitor_answers.monitored_domain(found))
         query = monitor_queries.parse_monitor_query(request.query)
-        page = await self._service.list_page(application_of(request), query)
-        return await answers.stream(
-            request,
-            "domains",
-            (monitor_answers.monitored_domain(domain) for domain in page),
-            {"page": query.offset, "totalItems": len(page)},
-        )
+        rest: dict[str, Any]
+        if isinstance(query, queries.PartQuery):
+            page, following = await self._service.list_part(application_of(request), query)
+            rest = {"page": 0, "next": list_cursor.to_text(following, query.sort)}
+        else:
+            page, rest = await self._service.list_page(application_of(request), query), {"page": query.offset}
+        shown = (monitor_answers.monitored_domain(domain) for domain in page)
+        return await answers.stream(request, "domains", shown, rest | {"totalItems": len(page)})
 
     async def get_one(self, request: web.Request) -> web.Response:
         return answers.respond(monitor_answers.monitored_domain(await self._service.find(_key_of_path(request))))

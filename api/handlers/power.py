@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.requests import application_of, read_body
-from api.schemas import answers, queries
+from api.schemas import answers, list_cursor, queries
 from api.schemas.bodies import ProductBody
 from api.schemas.power import PowerBody, PowerChange, powered_domain
 from api.services.power import PowerService
@@ -43,6 +43,10 @@ class PowerHandlers:
 
     async def _get_list(self, request: web.Request, application: Application) -> web.Response:
         query = queries.parse_list_query(request.query)
+        if isinstance(query, queries.PartQuery):
+            part = await self._service.list_part(application, query)
+            following = list_cursor.to_text(part.next, query.sort)
+            return answers.respond(answers.part([powered_domain(domain) for domain in part.items], following, query))
         page = await self._service.list_page(application, query)
         items = [powered_domain(domain) for domain in page.items]
         return answers.respond(answers.envelope(page, items, query))

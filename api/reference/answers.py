@@ -67,14 +67,39 @@ class Page(Answer, Generic[Item]):
     prevPage: int | None
 
 
-class PoweredDomain(Answer):
+class Part(Answer, Generic[Item]):
+    """Of a list that is sorted or searched."""
+
+    items: list[Item]
+    limit: int
+    count: int
+    """Items in this part. A search can find fewer than `limit`, even none, while the list goes on."""
+    next: str | None
+    """For `after`; null at the end of the list."""
+
+
+class CertificateInService(Answer):
+    issuer: str
+    expiresAt: datetime
+
+
+class ListedDomain(Answer):
+    id: str
+    createdAt: datetime
+    updatedAt: datetime
+    """When its settings were last changed by a call."""
+    certificate: CertificateInService | None
+    """Null until there is one."""
+
+
+class PoweredDomain(ListedDomain):
     domain: str
     applicationUrl: str
     powerRootPathAccess: list[str]
     powerStatus: ProductStatus
 
 
-class SecuredDomain(Answer):
+class SecuredDomain(ListedDomain):
     domain: str
     applicationUrl: str
     secureStatus: ProductStatus
@@ -117,6 +142,9 @@ class MonitoredDomain(Answer):
     job_id: str | None
     source: str
     application_id: str
+    created_at: datetime
+    updated_at: datetime
+    """When its records or labels were last changed by a call."""
 
 
 class MonitoredDomains(Answer):
@@ -125,6 +153,8 @@ class MonitoredDomains(Answer):
     """Echoes `offset`."""
     totalItems: int
     """Domains in this answer."""
+    next: str | None = None
+    """For `after`, where the list is sorted or searched; null at its end."""
 
 
 class Statement(Answer):

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from api.schemas.queries import ListQuery
+from api.schemas.queries import ListQuery, PartQuery
 from api.services.notices import Notice, combined
 from common.db.domains import Page
 
@@ -27,6 +27,11 @@ def envelope(page: Page, items: list[dict[str, Any]], query: ListQuery) -> dict[
         "nextPage": query.page + 1 if query.page + 1 < pages else None,
         "prevPage": min(query.page, pages) - 1 if min(query.page, pages) > 0 else None,
     }
+
+
+def part(items: list[dict[str, Any]], following: str | None, query: PartQuery) -> dict[str, Any]:
+    """A part of a list that is sorted or searched."""
+    return {"items": items, "limit": query.size, "count": len(items), "next": following}
 
 
 def given(**fields: Any) -> dict[str, Any]:

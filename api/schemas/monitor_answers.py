@@ -29,6 +29,8 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
         "job_id": domain.labels.job_id,
         "source": domain.source,
         "application_id": domain.key.application_id,
+        "created_at": domain.date_added,
+        "updated_at": domain.updated_at,
     }
 
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal, cast, get_args
 
 from multidict import MultiMapping
 
 from api.errors import Refused, invalid_parameter
 from api.schemas import queries
 from api.schemas.monitor_bodies import parse_apex
+from api.schemas.queries import PartQuery
+from common.db import domain_list
 from common.errors import InvalidName
 from common.names import parse_subdomain
 
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 200
+MonitorSort = Literal["domain", "-domain", "date_added", "-date_added"]
 _LARGEST_OFFSET = 10**15
+_SORTS: dict[MonitorSort, domain_list.Sort] = {
+    "domain": "name",
+    "-domain": "-name",
+    "date_added": "added",
+    "-date_added": "-added",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +37,21 @@ class MonitorQuery:
     dates: tuple[date, date] | None
 
 
-def parse_monitor_query(query: MultiMapping[str]) -> MonitorQuery:
-    """Raises: `Refused` that names the parameter."""
+def parse_monitor_query(query: MultiMapping[str]) -> MonitorQuery | PartQuery:
+    """A page by its offset, in the order the domains were added; a part where the query sorts or searches.
+
+    Raises: `Refused` that names the parameter.
+    """
+    limit = queries.parse_integer(query, "limit", default=DEFAULT_LIMIT, least=1, most=LARGEST_LIMIT)
+    if queries.is_of_part(query):
+        queries.refuse_beside_part(query, "offset", "from_date", "to_date")
+        sort = _SORTS.get(cast("MonitorSort", queries.parse_optional_text(query, "sort") or "date_added"))
+        if sort is None:
+            raise Refused(invalid_parameter("sort"), hint=f"one of {', '.join(get_args(MonitorSort))}")
+        return PartQuery(sort, queries.parse_search(query), queries.parse_after(query, sort), limit)
     return MonitorQuery(
         offset=queries.parse_integer(query, "offset", default=0, least=0, most=_LARGEST_OFFSET),
-        limit=queries.parse_integer(query, "limit", default=DEFAULT_LIMIT, least=1, most=LARGEST_LIMIT),
+        limit=limit,
         dates=_parse_dates(query),
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import ProductBody, Url
+from api.schemas.listed_domain import listed
 from common.db.domains import ListedDomain
 
 MOST_ROOT_PATHS = 100
@@ -42,4 +43,4 @@ def powered_domain(domain: ListedDomain) -> dict[str, Any]:
         "applicationUrl": domain.application_url,
         "powerRootPathAccess": domain.root_path_access,
         "powerStatus": domain.status,
-    }
+    } | listed(domain)

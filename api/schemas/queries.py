@@ -5,18 +5,31 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
-from typing import cast
+from typing import Literal, cast, get_args
 
 from multidict import MultiMapping
 
 from api.errors import UNRESOLVED, Refused, invalid_parameter
+from api.schemas import list_cursor
+from common.db import domain_list
+from common.db.domain_list import Key
 from common.db.domains import Status
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
 
 DEFAULT_SIZE = 50
 LARGEST_SIZE = 200
+LONGEST_SEARCH = 253
+ListSort = Literal["domain", "-domain", "createdAt", "-createdAt", "expiresAt", "-expiresAt"]
 _LARGEST_PAGE = 10**9
+_SORTS: dict[ListSort, domain_list.Sort] = {
+    "domain": "name",
+    "-domain": "-name",
+    "createdAt": "added",
+    "-createdAt": "-added",
+    "expiresAt": "expiry",
+    "-expiresAt": "-expiry",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +41,69 @@ class ListQuery:
     status: Status | None = None
 
 
-def parse_list_query(query: MultiMapping[str]) -> ListQuery:
-    """Raises: `Refused` that names the parameter."""
+@dataclass(frozen=True, slots=True)
+class PartQuery:
+    """A part of a list that is sorted or searched; the next one begins after `after`."""
+
+    sort: domain_list.Sort
+    text: str
+    after: Key | None
+    size: int
+    status: Status | None = None
+
+
+def parse_list_query(query: MultiMapping[str]) -> ListQuery | PartQuery:
+    """A page by its number, in the order the domains were added; a part where the query sorts or searches.
+
+    Raises: `Refused` that names the parameter.
+    """
     status = parse_optional_text(query, "status")
     if status not in (None, "active", "inactive"):
         raise Refused(invalid_parameter("status"))
+    if is_of_part(query):
+        refuse_beside_part(query, "page")
+        sort = _SORTS.get(cast("ListSort", parse_optional_text(query, "sort") or "createdAt"))
+        if sort is None:
+            raise Refused(invalid_parameter("sort"), hint=f"one of {', '.join(get_args(ListSort))}")
+        size = parse_integer(query, "size", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE)
+        return PartQuery(sort, parse_search(query), parse_after(query, sort), size, cast("Status | None", status))
     return ListQuery(
         page=parse_integer(query, "page", default=0, least=0, most=_LARGEST_PAGE),
         size=parse_integer(query, "size", default=DEFAULT_SIZE, least=1, most=LARGEST_SIZE),
         status=cast("Status | None", status),
     )
+
+
+def is_of_part(query: MultiMapping[str]) -> bool:
+    return any(name in query for name in ("sort", "search", "after"))
+
+
+def refuse_beside_part(query: MultiMapping[str], *names: str) -> None:
+    """Raises: `Refused` for a parameter that only a list in its own order takes."""
+    for name in names:
+        if name in query:
+            hint = "with sort, search or after, the next part is asked for by after, the `next` of the one before"
+            raise Refused(invalid_parameter(name), hint=hint)
+
+
+def parse_search(query: MultiMapping[str]) -> str:
+    """A part of a name, in lower case; empty when it is not there. Raises: `Refused`."""
+    text = (parse_optional_text(query, "search") or "").lower()
+    if not re.fullmatch(f"[a-z0-9._-]{{0,{LONGEST_SEARCH}}}", text, re.ASCII):
+        raise Refused(invalid_parameter("search"), hint="a part of a name: letters, digits, hyphens and dots")
+    return text
+
+
+def parse_after(query: MultiMapping[str], sort: domain_list.Sort) -> Key | None:
+    """Raises: `Refused`."""
+    text = parse_optional_text(query, "after")
+    if text is None:
+        return None
+    try:
+        return list_cursor.from_text(text, sort)
+    except ValueError as error:
+        hint = "the `next` of the part before, with the same sort"
+        raise Refused(invalid_parameter("after"), hint=hint) from error
 
 
 def parse_eligibility_query(query: MultiMapping[str]) -> DomainName:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from api.schemas.answers import given
 from api.schemas.bodies import ProductBody, Url
+from api.schemas.listed_domain import listed
 from common.db.domains import ListedDomain
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
@@ -55,4 +56,4 @@ def secured_domain(domain: ListedDomain) -> dict[str, Any]:
         "applicationUrl": domain.application_url,
         "secureStatus": domain.status,
     }
-    return shown | given(redirectTo=domain.redirect_to)
+    return shown | given(redirectTo=domain.redirect_to) | listed(domain)

@@ -20,15 +20,16 @@ from api.errors import (
     Refused,
     invalid_parameter,
 )
-from api.schemas.queries import ListQuery
+from api.schemas.queries import ListQuery, PartQuery
 from api.services import notices
 from api.services import ownership_hints as hints
 from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
-from common.db import domains, monitor_nodes, orders
+from common.db import domain_list, domains, monitor_nodes, orders
 from common.db.applications import Application
-from common.db.domains import Domain, Page, Product
+from common.db.domain_list import Key, Wanted
+from common.db.domains import Domain, ListedDomain, Page, Product
 from common.db.pool import Connection, Database
 from common.dns import Pass, Resolver
 from common.domain_claims import Assessment, DomainClaims, StandingChanged
@@ -47,6 +48,14 @@ _MOST_TRIES = 3
 
 Store = Callable[[Connection, Claim | None], Awaitable[None]]
 """Writes an enrolment, in a transaction that holds the name's lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPart:
+    """A part of a list, and where the list goes on; None at its end."""
+
+    items: list[ListedDomain]
+    next: Key | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,25 @@ class Enrolment:
                 offset=query.page * query.size,
                 limit=query.size,
             )
+
+    async def list_part(self, application: Application, product: Product, query: PartQuery) -> ListedPart:
+        async with self.database.connection() as connection:
+            if query.status is not None:
+                await domains.settle_lapsed(connection, application.id)
+            part = await domain_list.list_part(
+                connection,
+                Wanted(
+                    [application.id],
+                    query.text,
+                    product,
+                    "problem" if query.status == "inactive" else query.status,
+                    query.sort,
+                    query.after,
+                    query.size,
+                ),
+            )
+            names = [row.name for row in part.rows]
+            return ListedPart(await domains.find_listed(connection, application.id, product, names), part.next)
 
     async def held(self, name: DomainName) -> list[Domain]:
         async with self.database.connection() as connection:

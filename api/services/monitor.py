@@ -14,8 +14,10 @@ from api.errors import (
 )
 from api.schemas.monitor_bodies import RecordsBody, RemovedRecordsBody, UnwatchBody, UpdateBody, WatchBody
 from api.schemas.monitor_queries import MonitorQuery
-from common.db import monitor_health, monitored_domains
+from api.schemas.queries import PartQuery
+from common.db import domain_list, monitor_health, monitored_domains
 from common.db.applications import Application
+from common.db.domain_list import Wanted
 from common.db.monitor_health import Health
 from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain, Page
 from common.db.pool import Database
@@ -55,6 +57,14 @@ class MonitorService:
             return await monitored_domains.list_page(
                 connection, application.id, offset=query.offset, limit=query.limit, dates=query.dates
             )
+
+    async def list_part(self, application: Application, query: PartQuery) -> tuple[Page, domain_list.Key | None]:
+        """The part, and where the list goes on."""
+        wanted = Wanted([application.id], query.text, "monitor", None, query.sort, query.after, query.size)
+        async with self.database.connection() as connection:
+            part = await domain_list.list_part(connection, wanted)
+            names = [row.name for row in part.rows]
+            return await monitored_domains.find_listed(connection, application.id, names), part.next
 
     async def find(self, key: Key) -> MonitoredDomain:
         async with self.database.connection() as connection:

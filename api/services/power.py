@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from api.errors import ALREADY_POWERED, DOMAIN_NOT_VALID, POWERED_TOO_OFTEN, REVIEW_POWER, Refused
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
-from api.schemas.queries import ListQuery
+from api.schemas.queries import ListQuery, PartQuery
 from api.services import ownership_hints as hints
-from api.services.enrolment import Enrolment, refuse_unresolved
+from api.services.enrolment import Enrolment, ListedPart, refuse_unresolved
 from api.services.notices import Notice
 from api.services.origin_state import OriginStates
 from common.db import domains
@@ -49,6 +49,9 @@ class PowerService:
 
     async def list_page(self, application: Application, query: ListQuery) -> Page:
         return await self.enrolment.list_page(application, "power", query)
+
+    async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
+        return await self.enrolment.list_part(application, "power", query)
 
     async def check_eligibility(self, application: Application, name: DomainName) -> Eligibility:
         """Raises: `Refused` when the DNS has no answer; what is enrolled already is not asked about."""

@@ -22,10 +22,10 @@ from api.errors import (
     renewal_failed,
 )
 from api.schemas.bodies import parse_product_domain
-from api.schemas.queries import ListQuery
+from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import ownership_hints as hints
-from api.services.enrolment import Enrolment, is_foreign, refuse_unresolved
+from api.services.enrolment import Enrolment, ListedPart, is_foreign, refuse_unresolved
 from api.services.notices import Notice
 from common.db import domains, orders
 from common.db.applications import Application
@@ -62,6 +62,9 @@ class SecureService:
 
     async def list_page(self, application: Application, query: ListQuery) -> Page:
         return await self.enrolment.list_page(application, "secure", query)
+
+    async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
+        return await self.enrolment.list_part(application, "secure", query)
 
     async def check_eligibility(self, application: Application, name: DomainName) -> SslEligibility:
         """Raises: `Refused` when the DNS has no answer; what is provided for already is not asked about."""

@@ -1,50 +1,64 @@
-"""The list of all products' domains: searched by a part of the name, filtered, sorted, read a page at a time.
+"""The list of all products' domains: searched by a part of the name, filtered, sorted, read a part at a time.
 
-Owns no table. A page is found by its key (the row after which it begins), so that it costs the same anywhere in the
-list. A part of a name is looked for in the next `_WINDOW` names first, since what many names contain is soon met;
-what few contain is then found by index (`name_grams`).
+Owns no table. A part is found by its key (the row after which it begins) in an index of the list's order, so that it
+costs the same anywhere in the list.
 
 Rules
     the caller states the applications whose rows are listed; None is every application, for operators only
     a name stands once for each product and application; the key is unique: name, product, application
+    each order has an index that begins with the application and the product, and one for each status
+    a search walks the next `_WINDOW` names first, since what many names contain is soon met; what few contain is then
+    found in the index of name parts (`name_grams`). That index is every application's: so many of others' names can
+    hold the text that it is given up after `_INDEX_SECONDS`, and `_WALKED` names are walked. A part can thus hold fewer
+    rows than its limit, even none, while the list goes on
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
+
+from asyncpg import QueryCanceledError, Record
 
 from common.db.session import Connection
 
 Product: TypeAlias = Literal["power", "secure", "monitor"]
 Status: TypeAlias = Literal["active", "problem"]
-Sort: TypeAlias = Literal["name", "-name", "added", "-added"]
+Sort: TypeAlias = Literal["name", "-name", "added", "-added", "expiry", "-expiry", "status", "-status"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
 STATUSES: tuple[Status, ...] = get_args(Status)
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
+NEVER = datetime.max  # noqa: DTZ901 - as the driver reads it
+"""The moment ``infinity``, without a time zone."""
+
 _WINDOW = 2_000
+_WALKED = 20_000
+_INDEX_SECONDS = 0.05
 _FEWEST_CHARACTERS = 3
-"""Shorter texts are looked for at the beginning of names."""
+"""Of a text that the index finds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where a page ends: the next one begins after it."""
+    """Where a part ends: the next one begins after it. `lapses_at` may be infinite (`NEVER`)."""
 
     name: str
     product: Product
     application_id: str
     added_at: datetime
+    lapses_at: datetime
+    is_well: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`text`: a part of the name, in lower case; of fewer than three characters, its beginning."""
+    """`text`: a part of the name, in lower case. `sort`: by ``expiry``, what is inactive comes first, then what lapses
+    soonest, and at the end what has no certificate; by ``status``, what needs attention comes first."""
 
     applications: Sequence[str] | None
     text: str = ""
@@ -60,18 +74,35 @@ class Row:
     """`status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
     certificate's."""
 
-    name: str
-    product: Product
-    application_id: str
+    key: Key
     application_name: str
-    added_at: datetime
     status: str
     not_after: datetime | None
     moved_away: bool
 
     @property
-    def key(self) -> Key:
-        return Key(self.name, self.product, self.application_id, self.added_at)
+    def name(self) -> str:
+        return self.key.name
+
+    @property
+    def product(self) -> Product:
+        return self.key.product
+
+    @property
+    def application_id(self) -> str:
+        return self.key.application_id
+
+    @property
+    def added_at(self) -> datetime:
+        return self.key.added_at
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`next` is where the list goes on; None at its end."""
+
+    rows: list[Row]
+    next: Key | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +113,44 @@ class _Source:
     name: str
     product: str
     added: str
-    is_problem: str
+    lapses: str
+    problem: str
+    well: str
+    others: tuple[str, ...]
+    """Conditions of what is neither, for the order by status."""
+    lapsed: str
+    """As `problem`, by the clock and the column that the order by expiry has."""
+    unlapsed: str
 
-    @property
-    def columns(self) -> str:
-        return (
-            f"{self.name} as name, {self.product} as product, application_id, {self.added} as added_at,"
-            f" {self.is_problem} as is_problem"
-        )
 
-
-_ENROLLED = _Source("domains", "domain", "product", "created_at", "not is_active")
-_MONITORED = _Source(
-    "monitored_domains", "monitored_name(domain, subdomain)", "'monitor'", "date_added", "state = 'missing'"
+_ENROLLED = _Source(
+    table="domains",
+    name="domain",
+    product="product",
+    added="created_at",
+    lapses="active_until",
+    problem="is_active = false",
+    well="is_active = true",
+    others=(),
+    lapsed="active_until <= now()",
+    unlapsed="active_until > now()",
 )
-_ORDERS = {
-    "name": ("name, product, application_id", False, False),
-    "-name": ("name, product, application_id", False, True),
-    "added": ("added_at, name, product, application_id", True, False),
-    "-added": ("added_at, name, product, application_id", True, True),
-}
+_MONITORED = _Source(
+    table="monitored_domains",
+    name="monitored_name(domain, subdomain)",
+    product="'monitor'",
+    added="date_added",
+    lapses="'infinity'::timestamptz",
+    problem="state = 'missing'",
+    well="state = 'present'",
+    others=("state = 'unchecked'",),
+    lapsed="state = 'missing'",
+    unlapsed="state = 'present'",
+)
+_LEADS = {"added": "added_at", "expiry": "lapses_at", "status": "is_well"}
 
 _DETAILS = """
-    select found.name, found.product, found.application_id, applications.name as application_name, found.added_at,
+    select found.*, applications.name as application_name,
         case when found.product = 'monitor' then m.state
             when d.active_until > now() then 'active' else 'inactive' end as status,
         c.not_after, d.departed_at is not null as moved_away
@@ -116,63 +162,78 @@ _DETAILS = """
 """
 
 
-async def list_page(connection: Connection, wanted: Wanted) -> list[Row]:
-    """The next rows in the order that is wanted; fewer than the limit only at the end of the list."""
+async def list_part(connection: Connection, wanted: Wanted) -> Part:
+    """The next rows in the order that is wanted; without a text, fewer than the limit only at the end of the list."""
     if wanted.applications is not None and not wanted.applications:
-        return []
+        return Part([], None)
     if not wanted.text:
         return await _read(connection, wanted)
-    rows, is_complete = await _read_window(connection, wanted)
-    if is_complete or len(rows) == wanted.limit or len(wanted.text) < 2:
-        return rows
-    return await _read(connection, wanted)
+    part = await _walk(connection, wanted, _WINDOW)
+    if part.next is None or len(part.rows) == wanted.limit:
+        return part
+    found = await _find(connection, wanted) if len(wanted.text) >= _FEWEST_CHARACTERS else None
+    return found or await _walk(connection, wanted, _WALKED)
 
 
-async def _read_window(connection: Connection, wanted: Wanted) -> tuple[list[Row], bool]:
-    """What the next names of the list hold, and whether the list ends with them."""
-    query, window = _Query(wanted), _window(wanted)
-    branches = query.branches(window, by_text=False)
-    order = query.order
+async def _find(connection: Connection, wanted: Wanted) -> Part | None:
+    """What the index of name parts finds; None if that takes too long."""
+    try:
+        async with connection.transaction():
+            await connection.execute(f"set local statement_timeout = {_INDEX_SECONDS * 1000:.0f}")
+            return await _read(connection, wanted)
+    except QueryCanceledError:
+        return None
+
+
+async def _walk(connection: Connection, wanted: Wanted, most: int) -> Part:
+    """Of the next `most` names of the list those that hold the text; of many applications' fewer, since each one's next
+    names are read before they are merged. The last name of the walk is read too: the list goes on after it."""
+    most = max(most // 10, most // len(wanted.applications or (None,)))
+    query = _Query(wanted)
+    branches, order = query.branches(most, by_text=False), query.order
+    if not branches:
+        return Part([], None)
+    matches = query.matches("name")
     found = await connection.fetch(
-        f"with walked as materialized (select * from ({branches}) each_one order by {order} limit {window}),"
-        f" found as materialized (select * from walked where {query.matches('name')} order by {order}"
-        f" limit {wanted.limit})"
-        f" select (select count(*) from walked) as walked, details.* from (select 1) one"
-        f" left join ({_DETAILS}) details on true order by {query.order}",
+        f"with found as materialized (select numbered.*, {matches} as matches"
+        " from (select walked.*, row_number() over () as place"
+        f" from (select * from ({branches}) each_one order by {order} limit {most}) walked) numbered"
+        f" where {matches} or place = {most} limit {wanted.limit}) {_DETAILS} order by place",
         *query.values,
     )
-    rows = [_row({key: each[key] for key in each.keys() if key != "walked"}) for each in found if each["name"]]  # noqa: SIM118
-    return rows, found[0]["walked"] < window
+    rows = [_row(each) for each in found if each["matches"]]
+    is_over = len(rows) < wanted.limit and not (found and found[-1]["place"] == most)
+    return Part(rows, None if is_over else _key(found[-1]))
 
 
-def _window(wanted: Wanted) -> int:
-    """Each application's next names are read before they are merged, so of many only few."""
-    return max(_WINDOW // 10, _WINDOW // len(wanted.applications or (None,)))
-
-
-async def _read(connection: Connection, wanted: Wanted) -> list[Row]:
+async def _read(connection: Connection, wanted: Wanted) -> Part:
     query = _Query(wanted)
     branches = query.branches(wanted.limit, by_text=bool(wanted.text))
+    if not branches:
+        return Part([], None)
     found = await connection.fetch(
         f"with found as materialized (select * from ({branches}) each_one order by {query.order}"
         f" limit {wanted.limit}) {_DETAILS} order by {query.order}",
         *query.values,
     )
-    return [_row(dict(each)) for each in found]
+    rows = [_row(each) for each in found]
+    return Part(rows, rows[-1].key if len(rows) == wanted.limit else None)
 
 
 class _Query:
-    """The parts of one page's SQL, and its values."""
+    """The parts of one SQL statement, and its values."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self.values: list[Any] = []
-        self._columns, self._by_age, self._descending = _ORDERS[wanted.sort]
-        direction = " desc" if self._descending else ""
-        self.order = ", ".join(f"{column}{direction}" for column in self._columns.split(", "))
+        self._lead = _LEADS.get(wanted.sort.removeprefix("-"))
+        self._descending = wanted.sort.startswith("-")
+        self._direction = " desc" if self._descending else ""
+        columns = [*([self._lead] if self._lead else []), "name", "product", "application_id"]
+        self.order = ", ".join(f"{column}{self._direction}" for column in columns)
 
     def branches(self, limit: int, *, by_text: bool) -> str:
-        """Each source's next rows, found in its index."""
+        """Each source's next rows, found in its index; empty when the list has none after the key."""
         parts = []
         if self._wanted.product in (None, "power", "secure"):
             parts += self._of_source(_ENROLLED, limit, by_text)
@@ -183,76 +244,101 @@ class _Query:
     def matches(self, name: str) -> str:
         text = self._wanted.text
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        place = self._value(f"%{pattern}%" if len(text) >= _FEWEST_CHARACTERS else f"{pattern}%")
-        return f"{name} like {place}"
+        return f"{name} like {self._value(f'%{pattern}%')}"
 
     def _of_source(self, source: _Source, limit: int, by_text: bool) -> list[str]:
-        wanted = self._wanted
-        conditions = self._conditions(source, by_text)
-        if wanted.applications is None or by_text:
-            if wanted.applications is not None:
-                conditions.append(f"application_id = any({self._value(list(wanted.applications))})")
+        selects = []
+        for status, is_well in self._statuses(source):
+            branch = _Branch(source, self._lead_of(source, is_well))
+            after = self._after(branch)
+            if after is None:
+                continue
+            well = "null::boolean" if is_well is None else str(is_well).lower()
+            columns = (
+                f"{source.name} as name, {source.product} as product, application_id, {source.added} as added_at,"
+                f" {source.lapses} as lapses_at, {well} as is_well"
+            )
+            conditions = [*([status] if status else []), *after, *(self._of_text(source) if by_text else [])]
+            selects += self._of_applications(branch, columns, conditions, limit)
+        return selects
+
+    def _statuses(self, source: _Source) -> Iterator[tuple[str, bool | None]]:
+        """Conditions, each of rows that an index has in the list's order, and what they say of `is_well`."""
+        by_expiry = self._lead == "lapses_at"
+        problem, well = (source.lapsed, source.unlapsed) if by_expiry else (source.problem, source.well)
+        if self._wanted.status != "active" and (self._wanted.status or self._lead == "is_well"):
+            yield problem, False
+        if self._wanted.status != "problem" and (self._wanted.status or self._lead == "is_well"):
+            yield well, True
+        if self._wanted.status is None:
+            if self._lead == "is_well":
+                yield from ((other, True) for other in source.others)
+            else:
+                yield "", None
+
+    def _lead_of(self, source: _Source, is_well: bool | None) -> str | bool | datetime | None:
+        """The order's first column in the table's terms, or the value that all rows of the branch have of it."""
+        match self._lead:
+            case "added_at":
+                return source.added
+            case "lapses_at":
+                return NEVER if source is _MONITORED else source.lapses
+            case "is_well":
+                return is_well
+        return None
+
+    def _of_applications(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> list[str]:
+        wanted, source = self._wanted, branch.source
+        ids = wanted.applications
+        if ids is None:
             if wanted.product is not None and source is _ENROLLED:
-                conditions.append(f"product = {self._value(wanted.product)}")
-            where = " and ".join(conditions) or "true"
-            return [
-                f"select {source.columns} from {source.table} where {where}"
-                f" order by {self._sorted(source)} limit {limit}"
-            ]
-        owner = self._value(list(wanted.applications))
+                conditions = [*conditions, f"product = {self._value(wanted.product)}"]
+            return [_select(branch, columns, conditions, self._sorted(branch), limit)]
         selects = []
         products = [wanted.product] if wanted.product else ["power", "secure"]
         for product in products if source is _ENROLLED else [None]:
-            own = [*conditions, "application_id = owner.id"]
-            if product is not None:
-                own.append(f"product = {self._value(product)}")
-            selects.append(
-                f"select each_own.* from unnest({owner}::text[]) owner (id) cross join lateral ("
-                f"select {source.columns} from {source.table} where {' and '.join(own)}"
-                f" order by {self._sorted(source, product_is_fixed=True)} limit {limit}) each_own"
-            )
+            own = [*conditions, *([f"product = {self._value(product)}"] if product else [])]
+            order = self._sorted(branch, product_is_fixed=True)
+            if len(ids) == 1:
+                own.append(f"application_id = {self._value(ids[0])}")
+                selects.append(_select(branch, columns, own, order, limit))
+            else:
+                each = _select(branch, columns, [*own, "application_id = owner.id"], order, limit)
+                selects.append(
+                    f"select each_own.* from unnest({self._value(list(ids))}::text[]) owner (id)"
+                    f" cross join lateral ({each}) each_own"
+                )
         return selects
 
-    def _sorted(self, source: _Source, *, product_is_fixed: bool = False) -> str:
+    def _sorted(self, branch: _Branch, *, product_is_fixed: bool = False) -> str:
         """The list's order in the table's own terms, so that an index gives it."""
-        direction = " desc" if self._descending else ""
-        columns = [source.added, source.name] if self._by_age else [source.name]
-        if source is _ENROLLED and not product_is_fixed:
-            columns.append("product")
-        if source is _MONITORED and not product_is_fixed:
-            columns.append("application_id")
-        return ", ".join(f"{column}{direction}" for column in columns)
+        columns = [*([branch.lead] if isinstance(branch.lead, str) else []), branch.source.name]
+        if not product_is_fixed:
+            columns.append("product" if branch.source is _ENROLLED else "application_id")
+        return ", ".join(f"{column}{self._direction}" for column in columns)
 
-    def _conditions(self, source: _Source, by_text: bool) -> list[str]:
-        wanted, conditions = self._wanted, []
-        if by_text:
-            conditions += [f"name_grams({source.name}) @> {self._value(_grams(wanted.text))}::int[]"]
-            conditions += [self.matches(source.name)]
-        if wanted.status is not None:
-            is_problem = source.is_problem if wanted.status == "problem" else self._healthy(source)
-            conditions.append(is_problem)
-        if wanted.after is not None:
-            conditions += self._after(source, wanted.after)
-        return conditions
+    def _of_text(self, source: _Source) -> list[str]:
+        grams = self._value(_grams(self._wanted.text))
+        return [f"name_grams({source.name}) @> {grams}::int[]", self.matches(source.name)]
 
-    def _healthy(self, source: _Source) -> str:
-        return "is_active" if source is _ENROLLED else "state = 'present'"
-
-    def _after(self, source: _Source, after: Key) -> list[str]:
-        """The bound on the first column lets an index begin there; the row decides."""
+    def _after(self, branch: _Branch) -> list[str] | None:
+        """Conditions of what comes after the key; None if nothing of the branch does. The bound on the first column
+        lets an index begin there; the row decides."""
+        after, source = self._wanted.after, branch.source
+        if after is None:
+            return []
         sign = "<" if self._descending else ">"
-        columns, values = (
-            [source.name, source.product, "application_id"],
-            [
-                self._value(after.name),
-                self._value(after.product),
-                self._value(after.application_id),
-            ],
-        )
-        if self._by_age:
-            columns, values = [source.added, *columns], [self._value(after.added_at), *values]
-        first = f"{columns[0]} {sign}= {values[0]}"
-        return [first, f"({', '.join(columns)}) {sign} ({', '.join(values)})"]
+        columns = [source.name, source.product, "application_id"]
+        values: list[Any] = [after.name, after.product, after.application_id]
+        if self._lead is not None:
+            reached = getattr(after, self._lead)
+            if isinstance(branch.lead, str):
+                columns, values = [branch.lead, *columns], [reached, *values]
+            elif branch.lead != reached:
+                is_greater = branch.lead is True or branch.lead == NEVER
+                return [] if is_greater != self._descending else None
+        places = [self._value(value) for value in values]
+        return [f"{columns[0]} {sign}= {places[0]}", f"({', '.join(columns)}) {sign} ({', '.join(places)})"]
 
     def _value(self, value: Any) -> str:
         self.values.append(value)
@@ -260,14 +346,32 @@ class _Query:
         return f"${len(self.values)}{kind}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """Rows of one table. `lead` is the order's first column: SQL, or the value that all of them have."""
+
+    source: _Source
+    lead: str | bool | datetime | None
+
+
+def _select(branch: _Branch, columns: str, conditions: Sequence[str], order: str, limit: int) -> str:
+    where = " and ".join(conditions) or "true"
+    return f"select {columns} from {branch.source.table} where {where} order by {order} limit {limit}"
+
+
 def _grams(text: str) -> list[int]:
-    """As ``name_grams``: of a text that may stand anywhere in a name, or at its beginning if it is short."""
-    codes = [ord(character) & 127 for character in (text if len(text) >= _FEWEST_CHARACTERS else f"^{text}")]
+    """As ``name_grams``."""
+    codes = [ord(character) & 127 for character in text]
     return [(a * 128 + b) * 128 + c for a, b, c in zip(codes, codes[1:], codes[2:], strict=False)]
 
 
-def _row(values: dict[str, Any]) -> Row:
-    return Row(**values)
+def _row(row: Record) -> Row:
+    return Row(_key(row), row["application_name"], row["status"], row["not_after"], row["moved_away"])
+
+
+def _key(row: Record) -> Key:
+    is_well = row["is_well"] is not False
+    return Key(row["name"], row["product"], row["application_id"], row["added_at"], row["lapses_at"], is_well)
 
 
 async def settle_lapsed(connection: Connection, *, most: int = 1000) -> None:

@@ -61,6 +61,13 @@ _DOMAINS = f"""
         {_STATUS} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
 
+_LISTED = f"""d.domain, d.product, d.redirect_to, {_STATUS} as status, d.created_at,
+        coalesce(d.updated_at, d.created_at) as updated_at, c.issuer, c.not_after,
+        coalesce(d.application_url, a.application_url, '') as application_url,
+        coalesce(d.root_path_access, a.root_path_access) as root_path_access"""
+_LISTED_CERTIFICATE = """certificates c on c.domain = d.domain and c.application_id = d.application_id
+        and c.released_at is null"""
+
 # Both totals and the place of a page come from tallies, so that neither walks the list. `before` domains of the place
 # come before the page.
 _PAGE = """
@@ -73,12 +80,10 @@ _PAGE = """
     lapse as materialized (
         select min(active_until) <= now() as is_due from domains where application_id = $1 and is_active
     )
-    select total, is_due, d.domain, d.redirect_to, {shown} as status,
-        coalesce(d.application_url, a.application_url, '') as application_url,
-        coalesce(d.root_path_access, a.root_path_access) as root_path_access
+    select total, is_due, {shown}
     from total cross join lapse
-        left join (page join domains d using (domain) join applications a on a.id = d.application_id)
-            on d.product = $2
+        left join (page join domains d using (domain) join applications a on a.id = d.application_id
+            left join {certificate}) on d.product = $2
     order by d.created_at, d.domain
 """
 _PART = """
@@ -89,12 +94,17 @@ _PART = """
 _LIMIT = "limit (select before from start) + $4"
 _OFFSET = "offset (select before from start) limit $4"
 _PAGE_OF_STATUS = _PAGE.format(
-    status="$6", of_status="and is_active = $6", shown=_STATUS, page=f"{_PART.format(status='$6')} {_OFFSET}"
+    status="$6",
+    of_status="and is_active = $6",
+    shown=_LISTED,
+    certificate=_LISTED_CERTIFICATE,
+    page=f"{_PART.format(status='$6')} {_OFFSET}",
 )
 _PAGE_OF_ALL = _PAGE.format(
     status="null",
     of_status="",
-    shown=_STATUS,
+    shown=_LISTED,
+    certificate=_LISTED_CERTIFICATE,
     page=f"({_PART.format(status='true')} {_LIMIT}) union all ({_PART.format(status='false')} {_LIMIT})"
     f" order by created_at, domain {_OFFSET}",
 )
@@ -128,13 +138,19 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class ListedDomain:
-    """What a list shows of a domain; the attributes are `Domain`'s."""
+    """What a list shows of a domain; the attributes are `Domain`'s. `issuer` and `not_after` are its certificate's, if
+    it has one; `updated_at` is when its settings were last changed."""
 
     domain: str
+    product: Product
     application_url: str
     root_path_access: tuple[str, ...]
     status: Status
     redirect_to: str | None
+    created_at: datetime
+    updated_at: datetime
+    issuer: str | None
+    not_after: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +202,7 @@ async def update_power(
     async with _audited(connection, domain, "power", application_id):
         status = await connection.execute(
             "update domains set application_url = coalesce($3, application_url),"
-            " root_path_access = coalesce($4, root_path_access)"
+            " root_path_access = coalesce($4, root_path_access), updated_at = now()"
             " where domain = $1 and product = 'power' and application_id = $2",
             domain,
             application_id,
@@ -214,7 +230,8 @@ async def secure(
     await connection.execute(
         "insert into domains (domain, product, application_id, application_url, redirect_to, claim)"
         " values ($1, 'secure', $2, $3, $4, $5) on conflict (domain, product) do update set claim = excluded.claim,"
-        " application_url = excluded.application_url, redirect_to = excluded.redirect_to, departed_at = null",
+        " application_url = excluded.application_url, redirect_to = excluded.redirect_to, departed_at = null,"
+        " updated_at = now()",
         domain,
         application_id,
         application_url,
@@ -239,7 +256,7 @@ async def update_secure(
     async with _audited(connection, domain, "secure", application_id):
         status = await connection.execute(
             "update domains set application_url = coalesce($3, application_url),"
-            " redirect_to = nullif(coalesce($4, redirect_to), '')"
+            " redirect_to = nullif(coalesce($4, redirect_to), ''), updated_at = now()"
             " where domain = $1 and product = 'secure' and application_id = $2",
             domain,
             application_id,
@@ -388,12 +405,27 @@ async def list_page(
         statement, values = _PAGE_OF_STATUS, [*values, status == "active"]
     rows = await connection.fetch(statement, *values)
     if rows[0]["is_due"]:
-        await _settle_lapsed(connection, application_id)
+        await settle_lapsed(connection, application_id)
         rows = await connection.fetch(statement, *values)
     return Page(tuple(_listed(row) for row in rows if row["domain"] is not None), rows[0]["total"])
 
 
-async def _settle_lapsed(connection: Connection[Record], application_id: str) -> None:
+async def find_listed(
+    connection: Connection[Record], application_id: str, product: Product, names: Sequence[str]
+) -> list[ListedDomain]:
+    """What a list shows of these names of the application, in their order."""
+    rows = await connection.fetch(
+        f"select {_LISTED} from unnest($3::text[]) with ordinality wanted (domain, place)"
+        " join domains d on d.domain = wanted.domain and d.product = $2 and d.application_id = $1"
+        f" join applications a on a.id = d.application_id left join {_LISTED_CERTIFICATE} order by place",
+        application_id,
+        product,
+        names,
+    )
+    return [_listed(row) for row in rows]
+
+
+async def settle_lapsed(connection: Connection[Record], application_id: str) -> None:
     """Bring the kept status in line with the clock. After a lapse of more than this, the next lists follow."""
     for _ in range(_SETTLED_ROUNDS):
         settled = await connection.fetchval("select settle_lapsed_domains($1, $2)", application_id, _SETTLED_AT_ONCE)
@@ -462,8 +494,13 @@ def _domain(row: Record) -> Domain:
 def _listed(row: Record) -> ListedDomain:
     return ListedDomain(
         row["domain"],
+        row["product"],
         row["application_url"],
         tuple(row["root_path_access"]),
         row["status"],
         row["redirect_to"],
+        row["created_at"],
+        row["updated_at"],
+        row["issuer"],
+        row["not_after"],
     )

@@ -16,7 +16,7 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
@@ -35,11 +35,13 @@ Edit = Callable[[Records], Records]
 _WHERE = "where application_id = $1 and domain = $2 and coalesce(subdomain, '') = coalesce($3, '')"
 
 _COLUMNS = """id, application_id, domain, subdomain, user_id, job_id, user_email, source, date_added, dns_records,
-    records_present, records_missing, missing_records_last_detected, last_checked_at"""
+    records_present, records_missing, missing_records_last_detected, last_checked_at,
+    coalesce(updated_at, date_added) as updated_at"""
 
 # As text: a page of two hundred names holds up to 26 MB, and many times that as objects.
 _LISTED = """id, application_id, domain, subdomain, user_id, job_id, user_email, source, date_added, dns_records::text,
-    records_present::text, records_missing::text, missing_records_last_detected, last_checked_at"""
+    records_present::text, records_missing::text, missing_records_last_detected, last_checked_at,
+    coalesce(updated_at, date_added) as updated_at"""
 
 _PAGE = f"""
     with start as materialized (select begins_at, before from find_monitored($1, $2, $3, $4)), page as (
@@ -83,11 +85,13 @@ class MonitoredDomain:
     records_missing: list[dict[str, Any]] | None
     missing_records_last_detected: datetime | None
     last_checked_at: datetime | None
+    updated_at: datetime
+    """When its records or labels were last changed by a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Names in the order they were added, each read when the iteration reaches it."""
+    """Names in the order of their list, each read when the iteration reaches it."""
 
     rows: list[Record]
 
@@ -196,6 +200,17 @@ async def list_page(
     return Page(await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit))
 
 
+async def find_listed(connection: Connection[Record], application_id: str, names: Sequence[str]) -> Page:
+    """These whole names of the application, in their order."""
+    rows = await connection.fetch(
+        f"select {_LISTED} from unnest($2::text[]) with ordinality wanted (name, place) join monitored_domains m"
+        " on monitored_name(m.domain, m.subdomain) = wanted.name and m.application_id = $1 order by place",
+        application_id,
+        names,
+    )
+    return Page(rows)
+
+
 def _bounds(dates: tuple[date, date] | None) -> tuple[datetime, datetime]:
     """The moments at which they begin and end; the last of all days is not wholly ours."""
     first, last = dates or (date.min, date.max)
@@ -236,7 +251,7 @@ async def _insert(
 async def _label(connection: Connection[Record], row_id: str, labels: Labels) -> None:
     await connection.execute(
         "update monitored_domains set user_id = coalesce($2, user_id), job_id = coalesce($3, job_id),"
-        " user_email = coalesce($4, user_email) where id = $1",
+        " user_email = coalesce($4, user_email), updated_at = now() where id = $1",
         row_id,
         labels.user_id,
         labels.job_id,
@@ -247,8 +262,8 @@ async def _label(connection: Connection[Record], row_id: str, labels: Labels) ->
 async def _rewrite(connection: Connection[Record], row_id: str, records: Records, seen: Seen) -> None:
     """A check that runs now goes by the records it began with: it no longer counts, another begins at once."""
     await connection.execute(
-        "update monitored_domains set dns_records = $2, state = $3, records_present = $4, records_missing = $5"
-        " where id = $1",
+        "update monitored_domains set dns_records = $2, state = $3, records_present = $4, records_missing = $5,"
+        " updated_at = now() where id = $1",
         row_id,
         _as_json(records),
         seen.state,
@@ -306,4 +321,5 @@ def _monitored(row: Record) -> MonitoredDomain:
         records_missing=_decoded(row["records_missing"]),
         missing_records_last_detected=row["missing_records_last_detected"],
         last_checked_at=row["last_checked_at"],
+        updated_at=row["updated_at"],
     )

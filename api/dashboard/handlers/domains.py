@@ -25,6 +25,7 @@ from api.errors import INVALID_BODY, NOT_TRANSFERABLE, Refused
 from api.schemas.bodies import Strict, describe, parse_product_domain
 from api.schemas.diagnosis import rendered
 from api.schemas.evidence import last_check
+from api.schemas.list_cursor import from_text, to_text
 from api.schemas.monitor_answers import dns_records
 from api.schemas.monitor_bodies import UnwatchBody, WatchBody
 from api.schemas.power import PowerBody, PowerChange
@@ -36,7 +37,7 @@ from common.application_settings import InvalidSetting, read_application_url
 from common.db import applications, audit, certificates, domain_list, domains, events, orders, ownership
 from common.db.applications import Application
 from common.db.certificates import InService
-from common.db.domain_list import PRODUCTS, SORTS, STATUSES, Key, Wanted
+from common.db.domain_list import PRODUCTS, SORTS, STATUSES, Key, Sort, Wanted
 from common.db.monitored_domains import Key as MonitoredKey
 from common.names import DomainName
 
@@ -71,20 +72,20 @@ class DomainHandlers:
                     choices = [application, *choices]
             wanted = _wanted(query, ids)
             await domain_list.settle_lapsed(connection)
-            rows = await domain_list.list_page(connection, wanted)
-        last = rows[-1] if len(rows) == wanted.limit else None
+            part = await domain_list.list_part(connection, wanted)
+        following = to_text(part.next, wanted.sort)
         filters = {name: query.get(name, "") for name in ("text", "product", "status", "application")}
         return self._context.renderer.page(
             request,
             "domains.html",
-            rows=rows,
+            rows=part.rows,
             wanted=wanted,
             filters=filters,
             applications=choices,
             chosen=chosen,
             with_dates=True,
             is_filtered=any(filters.values()),
-            next_url=_page_url(filters, wanted, _after(last.key)) if last else "",
+            next_url=_page_url(filters, wanted, {"after": following}) if following else "",
             first_url=_page_url(filters, wanted, {}) if wanted.after else "",
             sort_url=lambda sort: _page_url(filters, wanted, {"sort": sort}),
             addable=next((each for each in choices if visitor.may_change(each)), None),
@@ -354,36 +355,24 @@ class DomainHandlers:
 
 def _wanted(query: MultiMapping[str], ids: list[str] | None) -> Wanted:
     """Unknown values are as good as none: the addresses of lists are kept and passed on."""
-    sort, product, status = query.get("sort"), query.get("product"), query.get("status")
+    product, status = query.get("product"), query.get("status")
+    sort: Sort = next((each for each in SORTS if each == query.get("sort")), "name")
     return Wanted(
         ids,
         text=query.get("text", "").strip().lower().rstrip(".")[:253],
         product=next((each for each in PRODUCTS if each == product), None),
         status=next((each for each in STATUSES if each == status), None),
-        sort=next((each for each in SORTS if each == sort), "name"),
-        after=_key(query),
+        sort=sort,
+        after=_key(query, sort),
         limit=_LISTED,
     )
 
 
-def _key(query: MultiMapping[str]) -> Key | None:
-    product = next((each for each in PRODUCTS if each == query.get("after_product")), None)
+def _key(query: MultiMapping[str], sort: Sort) -> Key | None:
     try:
-        added_at = datetime.fromisoformat(query.get("after_added", ""))
+        return from_text(query["after"], sort) if "after" in query else None
     except ValueError:
         return None
-    if product is None or added_at.tzinfo is None or "\0" in query.get("after", "") + query.get("after_of", ""):
-        return None
-    return Key(query.get("after", ""), product, query.get("after_of", ""), added_at)
-
-
-def _after(key: Key) -> dict[str, str]:
-    return {
-        "after": key.name,
-        "after_product": key.product,
-        "after_of": key.application_id,
-        "after_added": key.added_at.isoformat(),
-    }
 
 
 def _page_url(filters: Mapping[str, str], wanted: Wanted, more: Mapping[str, str]) -> str:

@@ -24,8 +24,8 @@ class HomeHandler:
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
             some = await applications.list_visible(connection, organisations, most=6)
             totals = await domain_list.count_domains(connection, ids)
-            attention = await domain_list.list_page(connection, Wanted(ids, status="problem", limit=_ATTENTION))
+            part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
             latest = await audit.list_entries(connection, before=None, limit=_LATEST, organisation_ids=organisations)
         return self._context.renderer.page(
-            request, "home.html", applications=some, totals=totals, attention=attention, latest=latest
+            request, "home.html", applications=some, totals=totals, attention=part.rows, latest=latest
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from api.reference import answers
 from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import RECORD, TEXT
+from api.reference.operations.parameters import AFTER, RECORD, SEARCH, TEXT
 from api.schemas import monitor_bodies
 from api.schemas.dns_record import DnsRecord
-from api.schemas.monitor_queries import DEFAULT_LIMIT, LARGEST_LIMIT
+from api.schemas.monitor_queries import DEFAULT_LIMIT, LARGEST_LIMIT, MonitorSort
 from api.services.batches import MOST_CREATED, MOST_DELETED
 
 _SUBDOMAIN: Final = Query("subdomain", TEXT, "What stands before the apex; without it the apex is meant.")
@@ -67,6 +67,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ),
             Query("from_date", {"type": "string", "format": "date"}, "First day of `date_added`; with `to_date`."),
             Query("to_date", {"type": "string", "format": "date"}, "Last day."),
+            Query(
+                "sort",
+                {"type": "string", "enum": list(get_args(MonitorSort))},
+                "The order; `-` reverses it. With `sort`, `search` or `after`, `next` says where the list goes on, and"
+                " `offset`, `from_date` and `to_date` are not taken.",
+            ),
+            SEARCH,
+            AFTER,
         ),
         errors=(400, 404),
     ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from api.reference.operations.operation import Query
-from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE
+from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, LONGEST_SEARCH, ListSort
 
 SIZE: Final = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE, "default": DEFAULT_SIZE}
 TEXT: Final = {"type": "string"}
@@ -15,6 +15,20 @@ PAGE: Final = (
     Query("page", {"type": "integer", "minimum": 0, "maximum": 10**9, "default": 0}, "From zero."),
     Query("size", SIZE, "Of a page."),
     Query("status", {"type": "string", "enum": ["active", "inactive"]}, "Only these."),
+)
+SEARCH: Final = Query(
+    "search",
+    {"type": "string", "pattern": "^[A-Za-z0-9._-]*$", "maxLength": LONGEST_SEARCH},
+    "Only names that contain this. A part looks through a bounded number of names: it can hold fewer than asked for,"
+    " even none, and `next` says where to go on.",
+)
+AFTER: Final = Query("after", TEXT, "`next` of the part before, with the same `sort`.")
+SORT: Final = Query(
+    "sort",
+    {"type": "string", "enum": list(get_args(ListSort))},
+    "The order; `-` reverses it. By `expiresAt`, inactive domains come first, then those that lapse soonest, and"
+    " domains without a certificate yet last. With `sort`, `search` or `after` the answer is a part of the list"
+    " (no totals, no page numbers), and `page` is not taken.",
 )
 LIMIT: Final = Query("limit", SIZE, "Of a page.")
 RECORD: Final = {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300}

@@ -6,7 +6,7 @@ from typing import Final
 
 from api.reference import answers
 from api.reference.operations.operation import Operation
-from api.reference.operations.parameters import DOMAIN, PAGE, ROOT
+from api.reference.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
 from api.schemas import bodies, power
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -16,8 +16,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getPower",
         "Power",
         "List powered domains, or ask whether one is eligible",
-        answers.Page[answers.PoweredDomain] | answers.PowerEligibility,
-        queries=(DOMAIN, ROOT, *PAGE),
+        answers.Page[answers.PoweredDomain] | answers.Part[answers.PoweredDomain] | answers.PowerEligibility,
+        queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),
     Operation(

@@ -6,7 +6,7 @@ from typing import Final
 
 from api.reference import answers
 from api.reference.operations.operation import Operation
-from api.reference.operations.parameters import DOMAIN, PAGE, ROOT
+from api.reference.operations.parameters import AFTER, DOMAIN, PAGE, ROOT, SEARCH, SORT
 from api.schemas import secure
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -16,8 +16,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getSsl",
         "Secure",
         "List secured domains, or ask whether one is eligible",
-        answers.Page[answers.SecuredDomain] | answers.SslEligibility,
-        queries=(DOMAIN, ROOT, *PAGE),
+        answers.Page[answers.SecuredDomain] | answers.Part[answers.SecuredDomain] | answers.SslEligibility,
+        queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),
     Operation(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from common.db import domain_list
-from common.db.domain_list import SORTS, Row, Sort, Wanted
-from common.db.pool import Database
+from common.db.domain_list import SORTS, STATUSES, Part, Row, Sort, Wanted
+from common.db.pool import Connection, Database
 
 NAMES = 30
 
@@ -34,26 +35,46 @@ async def filled(database: Database) -> Database:
             " from generate_series(0, $1 - 1) n, unnest(array['a', 'b']) application",
             NAMES,
         )
+        await connection.execute(
+            "insert into certificates"
+            " (domain, application_id, issuer, chain, private_key, not_before, not_after, live_at)"
+            " select distinct on (domain) domain, application_id, 'ca', '', '', now(),"
+            " now() + (hashtext(domain) % 50) * interval '1 day', now() from domains where hashtext(domain) % 4 > -2"
+        )
+        await connection.execute("update domains set departed_at = now() where hashtext(domain) % 5 = 0")
     return database
 
 
+def identity(row: Row) -> tuple[str, ...]:
+    return row.name, row.product, row.application_id, row.status
+
+
 async def walk(database: Database, wanted: Wanted) -> list[Row]:
-    """Every page to the end."""
+    """Every part to the end."""
     found: list[Row] = []
     while True:
         async with database.connection() as connection:
-            page = await domain_list.list_page(connection, wanted)
-        found += page
-        if len(page) < wanted.limit:
+            part = await domain_list.list_part(connection, wanted)
+        found += part.rows
+        if part.next is None:
             return found
-        wanted = replace(wanted, after=page[-1].key)
+        wanted = replace(wanted, after=part.next)
 
 
 def ordered(rows: list[Row], sort: Sort) -> list[Row]:
     by_name = sorted(rows, key=lambda row: (row.name, row.product, row.application_id))
     if sort in ("added", "-added"):
         by_name.sort(key=lambda row: row.added_at)
-    return by_name if sort in ("name", "added") else [*reversed(by_name)]
+    if sort in ("expiry", "-expiry"):
+        by_name.sort(key=lambda row: _comparable(row.key.lapses_at))
+    if sort in ("status", "-status"):
+        by_name.sort(key=lambda row: row.status not in ("inactive", "missing"))
+    return [*reversed(by_name)] if sort.startswith("-") else by_name
+
+
+def _comparable(moment: datetime) -> datetime:
+    """The infinities have no time zone."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("sort", SORTS)
@@ -63,13 +84,10 @@ async def test_pages_hold_every_name_once_and_in_order(
 ) -> None:
     found = await walk(filled, Wanted(applications, sort=sort, limit=7))
     everything = await walk(filled, Wanted(applications, limit=1000))
-    assert len({row.key for row in found}) == len(found) == len(everything)
-    assert sorted(map(str, found)) == sorted(map(str, everything))
-    if sort in ("name", "-name"):
-        assert found == ordered(everything, sort)
-    else:
-        times = [row.added_at for row in found]
-        assert times == sorted(times, reverse=sort == "-added")
+    assert len({identity(row) for row in found}) == len(found) == len(everything)
+    assert sorted(map(identity, found)) == sorted(map(identity, everything))
+    assert [row.key.name for row in found] == [row.key.name for row in ordered(everything, sort)]
+    assert [row.product for row in found] == [row.product for row in ordered(everything, sort)]
 
 
 async def test_an_application_sees_its_own_names_only(filled: Database) -> None:
@@ -80,15 +98,47 @@ async def test_an_application_sees_its_own_names_only(filled: Database) -> None:
     assert await walk(filled, Wanted([])) == []
 
 
+async def test_a_status_narrows_every_order(filled: Database) -> None:
+    words = {"active": ("active", "present"), "problem": ("inactive", "missing")}
+    for sort in SORTS:
+        everything = await walk(filled, Wanted(["a"], sort=sort, limit=1000))
+        for status in STATUSES:
+            found = await walk(filled, Wanted(["a"], status=status, sort=sort, limit=8))
+            assert list(map(identity, found)) == [identity(row) for row in everything if row.status in words[status]]
+
+
+async def test_a_search_goes_on_where_its_walk_ended(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of a few names, or of none, and each name that fits once; no index finds one character."""
+    for walked in ("_WALKED", "_WINDOW"):
+        monkeypatch.setattr(domain_list, walked, 40)
+    for applications in (["a"], ["a", "b"], None):
+        for sort in SORTS:
+            everything = await walk(filled, Wanted(applications, sort=sort, limit=1000))
+            found = await walk(filled, Wanted(applications, text="1", sort=sort, limit=3))
+            assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
+
+
+async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def sleep(connection: Connection, _: Wanted) -> Part:
+        await connection.execute("select pg_sleep(600)")
+        raise AssertionError
+
+    expected = await walk(filled, Wanted(["a"], text="shop0", limit=100))
+    assert len(expected) == 12
+    monkeypatch.setattr(domain_list, "_WINDOW", 3)
+    monkeypatch.setattr(domain_list, "_read", sleep)
+    assert await walk(filled, Wanted(["a"], text="shop0", limit=100)) == expected
+
+
 @pytest.mark.parametrize("window", [2_000, 3], ids=["walked", "by index"])
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("shop0", 20), ("07.x", 2), ("sh", 60), ("hop", 60), ("ww", 30), ("%", 0), ("_", 0), ("m1.t", 2)],
+    [("shop0", 20), ("07.x", 2), ("op", 60), ("hop", 60), ("ww", 30), ("%", 0), ("_", 0), ("m1.t", 2)],
 )
 async def test_a_part_of_a_name_is_found(
     filled: Database, monkeypatch: pytest.MonkeyPatch, text: str, count: int, window: int
 ) -> None:
-    """Two characters are the beginning of a name. What is searched for is no pattern."""
+    """What is searched for is no pattern."""
     monkeypatch.setattr(domain_list, "_WINDOW", window)
     found = await walk(filled, Wanted(None, text=text, limit=100))
     assert len(found) == count

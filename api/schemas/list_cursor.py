@@ -1,0 +1,47 @@
+"""Where a part of a domain list ends, as the text that ``after`` takes. Opaque to partners; what is in it only says
+where to begin, never whose domains are listed."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from common.db.domain_list import NEVER, PRODUCTS, Key, Sort
+
+LONGEST = 1000
+_TEXT = re.compile(r"[!-~]{1,255}")
+_INFINITE = (NEVER, datetime.min)  # noqa: DTZ901 - as the driver reads them
+_YEARS = range(1970, 9999)
+
+
+def to_text(key: Key | None, sort: Sort) -> str | None:
+    """None at the end of a list."""
+    if key is None:
+        return None
+    fields = [sort, key.name, key.product, key.application_id, key.added_at, key.lapses_at, key.is_well]
+    return urlsafe_b64encode(orjson.dumps(fields)).decode().rstrip("=")
+
+
+def from_text(text: str, sort: Sort) -> Key:
+    """Raises: `ValueError` for what is no end of a list in this order."""
+    if len(text) > LONGEST:
+        raise ValueError(text)
+    fields: Any = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    match fields:
+        case [str(of_sort), str(name), str(product), str(application_id), str(added), str(lapses), bool(is_well)]:
+            if of_sort != sort or product not in PRODUCTS or not all(map(_TEXT.fullmatch, (name, application_id))):
+                raise ValueError(text)
+            return Key(name, product, application_id, _moment(added), _moment(lapses), is_well)
+    raise ValueError(text)
+
+
+def _moment(text: str) -> datetime:
+    """Raises: `ValueError`."""
+    moment = datetime.fromisoformat(text)
+    if moment not in _INFINITE and (moment.tzinfo is None or moment.year not in _YEARS):
+        raise ValueError(text)
+    return moment

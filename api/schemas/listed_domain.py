@@ -1,0 +1,27 @@
+"""What the items of both products' lists have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from common.db.domains import ListedDomain
+
+
+def listed(domain: ListedDomain) -> dict[str, Any]:
+    """As JSON."""
+    certificate = None
+    if domain.issuer is not None and domain.not_after is not None:
+        certificate = {"issuer": domain.issuer, "expiresAt": domain.not_after}
+    return {
+        "id": _id(domain),
+        "createdAt": domain.created_at,
+        "updatedAt": domain.updated_at,
+        "certificate": certificate,
+    }
+
+
+def _id(domain: ListedDomain) -> str:
+    """One an enrolment: a name that is removed and added again has another."""
+    identity = f"{domain.product} {domain.domain} {domain.created_at.timestamp():.6f}"
+    return f"dom_{hashlib.sha256(identity.encode()).hexdigest()[:24]}"

@@ -1,0 +1,89 @@
+"""A part of a list of domains reads about as many rows as it shows, whatever the order, the filter and the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import orjson
+
+from common.db import domain_list
+from common.db.domain_list import SORTS, STATUSES, Wanted
+from common.db.pool import Connection, Database
+
+ROWS = 6_000
+LIMIT = 20
+_ROWS = """
+    insert into domains (domain, product, application_id, application_url, created_at, departed_at, active_until,
+        is_active)
+    select md5(n::text) || '.test', product, case n % 4 when 0 then 'b' else 'a' end, '', now() - n * interval '1 hour',
+        case when n % 50 = 1 then now() end,
+        case when n % 50 = 1 then '-infinity' else now() + n * interval '1 hour' end, n % 50 <> 1
+    from generate_series(1, $1) n, unnest(array['power', 'secure']) product
+"""
+_MONITORED = """
+    insert into monitored_domains (id, application_id, domain, dns_records, state, date_added)
+    select n, case n % 4 when 0 then 'b' else 'a' end, md5(n::text) || '.test', '[]',
+        case n % 50 when 1 then 'missing' else 'present' end, now() - n * interval '1 hour'
+    from generate_series(1, $1) n
+"""
+
+
+class Explained:
+    """A connection that keeps the plan of each query."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.plans: list[dict[str, Any]] = []
+
+    async def fetch(self, query: str, *values: Any) -> list[Any]:
+        plan = await self._connection.fetchval(f"explain (analyze, format json) {query}", *values)
+        self.plans.append((orjson.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"])
+        return await self._connection.fetch(query, *values)
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """Of both tables, with those that a filter dropped."""
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in nodes(plan)
+        if node.get("Relation Name") in ("domains", "monitored_domains")
+    )
+
+
+async def test_a_part_reads_no_more_rows_than_it_shows(database: Database) -> None:
+    async with database.connection() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " select id, id, id || '.p.test', '', '' from unnest(array['a', 'b']) id"
+        )
+        await connection.execute("set session_replication_role = replica")  # the triggers are not what is measured
+        await connection.execute(_ROWS, ROWS)
+        await connection.execute(_MONITORED, ROWS)
+        await connection.execute("vacuum analyze domains, monitored_domains, applications")
+        for applications in (["a"], None):
+            for product in ("power", "monitor", None):
+                for status in (None, *STATUSES):
+                    for sort in SORTS:
+                        wanted = Wanted(applications, "", product, status, sort, limit=LIMIT)
+                        await expect_few_rows(connection, wanted)
+
+
+async def expect_few_rows(connection: Connection, wanted: Wanted) -> None:
+    part = await domain_list.list_part(connection, wanted)
+    for place in (wanted, replace(wanted, after=part.next)):
+        explained = Explained(connection)
+        await domain_list.list_part(cast("Connection", explained), place)
+        [plan] = explained.plans
+        # Each branch's next rows and each row's details; of all applications, a filter walks past some others.
+        assert rows_read(plan) <= LIMIT * (8 if wanted.applications else 60), (place, rows_read(plan))
+        if wanted.applications:
+            scanned = {node.get("Relation Name") for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+            assert not scanned & {"domains", "monitored_domains"}, place
