@@ -17,6 +17,8 @@ from common.names import parse_domain, parse_host_name
 from common.settings import IPAddress
 
 MAX_URL_CHARACTERS = 2048
+MOST_ROOT_PATHS = 100
+MOST_ROOT_PATH_CHARACTERS = 1024
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # The host is matched loosely here and parsed strictly after. A path is RFC 3986's path-abempty.
@@ -28,6 +30,7 @@ _URL = re.compile(
 )
 
 
+_ROOT_PATH = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})+")
 _QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
 
@@ -60,6 +63,19 @@ class ApplicationUrl:
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return IPv4Address("127.0.0.1")
         return parse_address(self.host)
+
+
+def parse_root_path(text: str) -> str:
+    """A path that Power asks at the root of the origin (RFC 3986 §3.3); the slash in front may be left out.
+
+    Raises: `InvalidUrl`.
+    """
+    if len(text) > MOST_ROOT_PATH_CHARACTERS or not _ROOT_PATH.fullmatch(text):
+        raise InvalidUrl(
+            f"a path such as /static, of at most {MOST_ROOT_PATH_CHARACTERS} characters: other characters than those of"
+            " a URL's path are percent-encoded"
+        )
+    return text
 
 
 def parse_application_url(text: str) -> ApplicationUrl:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -10,20 +9,17 @@ from pydantic import AfterValidator, Field
 from api.schemas.bodies import ProductBody, Url
 from api.schemas.listed_domain import listed
 from common.db.domains import ListedDomain
-
-MOST_ROOT_PATHS = 100
-
-_ROOT_PATH = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})+")
+from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
 
 def _root_path(text: str) -> str:
-    """RFC 3986 §3.3; the slash in front may be left out."""
-    if not _ROOT_PATH.fullmatch(text):
-        raise ValueError("a path such as /static: other characters than those of a URL's path are percent-encoded")
-    return text
+    try:
+        return parse_root_path(text)
+    except InvalidUrl as error:
+        raise ValueError(str(error)) from error
 
 
-RootPath = Annotated[str, Field(max_length=1024), AfterValidator(_root_path)]
+RootPath = Annotated[str, Field(max_length=MOST_ROOT_PATH_CHARACTERS), AfterValidator(_root_path)]
 RootPaths = Annotated[list[RootPath], Field(max_length=MOST_ROOT_PATHS)]
 
 

@@ -32,6 +32,8 @@ _COMMANDS = {
     "token": "common.cli.applications:token",
     "app": "common.cli.applications:app",
     "domain": "common.cli.domains:app",
+    "import": "common.cli.domain_files:import_domains",
+    "export": "common.cli.domain_files:export_domains",
     "domain-connect": "common.cli.domain_connect:app",
     "user": "common.cli.users:app",
     "organisation": "common.cli.organisations:app",

@@ -371,20 +371,32 @@ async def remove_all(connection: Connection[Record], names: Collection[str], app
 
 
 async def enrol_by_hand(
-    connection: Connection[Record], domain: str, product: Product, application_id: str, application_url: str
+    connection: Connection[Record],
+    domain: str,
+    product: Product,
+    application_id: str,
+    application_url: str | None,
+    root_path_access: Sequence[str] | None = None,
+    redirect_to: str | None = None,
 ) -> None:
-    """Enrol `domain`, which no application holds now, by an operator's command, under `certificates.lock_domain`: no
-    limit counts."""
+    """Enrol `domain`, which no other application holds now, by an operator's command, under `certificates.lock_domain`:
+    no limit counts."""
     await connection.execute(
-        "insert into domains (domain, product, application_id, application_url, claim)"
-        " values ($1, $2, $3, $4, 'operator')",
+        "insert into domains (domain, product, application_id, application_url, root_path_access, redirect_to, claim)"
+        " values ($1, $2, $3, $4, $5, $6, 'operator')",
         domain,
         product,
         application_id,
         application_url,
+        root_path_access,
+        redirect_to,
     )
     await _see_to_certificate(connection, domain, application_id, product)
-    after = {"application_url": application_url, "claim": "operator"}
+    after: dict[str, Any] = {"application_url": application_url, "claim": "operator"}
+    if root_path_access is not None:
+        after |= {"root_path_access": root_path_access}
+    if redirect_to is not None:
+        after |= {"redirect_to": redirect_to}
     await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
 
 

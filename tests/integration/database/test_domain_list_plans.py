@@ -9,10 +9,10 @@ from typing import Any, cast
 import orjson
 
 from common.db import domain_list
-from common.db.domain_list import SORTS, STATUSES, Wanted
+from common.db.domain_list import STATUSES, Wanted
 from common.db.pool import Connection, Database
 
-ROWS = 6_000
+ROWS = 8_000
 LIMIT = 20
 _ROWS = """
     insert into domains (domain, product, application_id, application_url, created_at, departed_at, active_until,
@@ -69,21 +69,20 @@ async def test_a_part_reads_no_more_rows_than_it_shows(database: Database) -> No
         await connection.execute(_MONITORED, ROWS)
         await connection.execute("vacuum analyze domains, monitored_domains, applications")
         for applications in (["a"], None):
-            for product in ("power", "monitor", None):
+            for product in ("power", "monitor") if applications else (None,):
                 for status in (None, *STATUSES):
-                    for sort in SORTS:
-                        wanted = Wanted(applications, "", product, status, sort, limit=LIMIT)
+                    for sort in ("name", "-added", "expiry", "status"):
+                        wanted = Wanted(applications, "", product, status, sort, limit=LIMIT)  # type: ignore[arg-type]
                         await expect_few_rows(connection, wanted)
 
 
 async def expect_few_rows(connection: Connection, wanted: Wanted) -> None:
     part = await domain_list.list_part(connection, wanted)
-    for place in (wanted, replace(wanted, after=part.next)):
-        explained = Explained(connection)
-        await domain_list.list_part(cast("Connection", explained), place)
-        [plan] = explained.plans
-        # Each branch's next rows and each row's details; of all applications, a filter walks past some others.
-        assert rows_read(plan) <= LIMIT * (8 if wanted.applications else 60), (place, rows_read(plan))
-        if wanted.applications:
-            scanned = {node.get("Relation Name") for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
-            assert not scanned & {"domains", "monitored_domains"}, place
+    explained = Explained(connection)
+    await domain_list.list_part(cast("Connection", explained), replace(wanted, after=part.next))
+    [plan] = explained.plans
+    # Each branch's next rows and each row's details; of all applications, a filter walks past some others.
+    assert rows_read(plan) <= LIMIT * (8 if wanted.applications else 60), (wanted, rows_read(plan))
+    if wanted.applications:
+        scanned = {node.get("Relation Name") for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+        assert not scanned & {"domains", "monitored_domains"}, wanted

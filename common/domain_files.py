@@ -1,0 +1,324 @@
+"""Files of domains, CSV and JSON: what `frontage import` reads and `frontage export` writes. Pure; a row at a time.
+
+A row has the fields of the API's bodies: ``product`` (power, secure or monitor), ``domain``, and of Power and Secure
+``applicationUrl``, ``powerRootPathAccess`` and ``redirectTo``, of Monitor ``subdomain``, ``dnsRecords``, ``userId``,
+``jobId`` and ``userEmail``. In a CSV file an empty cell is a field that is not given, and lists are JSON. A JSON file
+is one list of objects, or objects one after the other; exported, each has a line of its own.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal, TypeAlias, get_args
+
+import orjson
+
+from common.application_settings import InvalidSetting
+from common.errors import FrontageError, OperatorError
+from common.names import parse_domain, parse_subdomain
+from common.record_rules import MOST_RECORDS, check_record, check_size
+from common.records import Record, as_json, parse_record
+from common.urls import MOST_ROOT_PATHS, parse_application_url, parse_redirect_target, parse_root_path
+
+Format: TypeAlias = Literal["csv", "json"]
+Product: TypeAlias = Literal["power", "secure", "monitor"]
+PRODUCTS: tuple[Product, ...] = get_args(Product)
+FORMATS: tuple[Format, ...] = get_args(Format)
+FIELDS = (
+    *("product", "domain", "applicationUrl", "powerRootPathAccess", "redirectTo"),
+    *("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
+)
+
+_LISTS = ("powerRootPathAccess", "dnsRecords")
+_OF_PRODUCT: Mapping[str, tuple[str, ...]] = {
+    "power": ("applicationUrl", "powerRootPathAccess"),
+    "secure": ("applicationUrl", "redirectTo"),
+    "monitor": ("subdomain", "dnsRecords", "userId", "jobId", "userEmail"),
+}
+_MOST_LABEL_CHARACTERS = 1024
+_CHUNK_BYTES = 64 * 1024
+_LARGEST_ROW_CHARACTERS = 1024 * 1024
+
+
+class InvalidRow(FrontageError):
+    """What is wrong with a row, as the end of a sentence; the others are not affected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """A row of Power or Secure. None: not given."""
+
+    product: Literal["power", "secure"]
+    domain: str
+    application_url: str | None = None
+    root_path_access: tuple[str, ...] | None = None
+    redirect_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A row of Monitor; `domain` is the apex."""
+
+    domain: str
+    subdomain: str | None
+    records: tuple[Record, ...]
+    user_id: str | None = None
+    job_id: str | None = None
+    user_email: str | None = None
+
+
+Row: TypeAlias = Enrolment | Watch
+
+
+# Reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_rows(file: BinaryIO, file_format: Format, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, Row | str]]:
+    """The number of each row's first line, and the row or what is wrong with it. `on_bytes` is called with how many
+    bytes were read.
+
+    Raises: `OperatorError` for a file that cannot be read on.
+    """
+    lines = _lines(file, on_bytes)
+    for number, given in _csv_rows(lines) if file_format == "csv" else _json_rows(lines):
+        try:
+            yield number, parse_row(given)
+        except InvalidRow as error:
+            yield number, str(error)
+
+
+def _lines(file: BinaryIO, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, str]]:
+    """The number of each line and the line, a long one in pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    number = 1
+    while True:
+        piece = file.readline(_CHUNK_BYTES)
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            raise OperatorError(f"line {number} is not UTF-8 text: save the file as UTF-8") from error
+        if not piece:
+            return
+        on_bytes(len(piece))
+        yield number, text
+        number += piece.endswith(b"\n")
+
+
+def _csv_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    reader = csv.reader((text for _, text in lines), strict=True)
+    try:
+        names = [name.strip() for name in next(reader, [])]
+        _check_columns(names)
+        first = reader.line_num + 1
+        for cells in reader:
+            if len(cells) > len(names):
+                yield first, f"has {len(cells)} cells, the first line {len(names)}"
+            elif cells:
+                yield first, {name: cell for name, cell in zip(names, cells, strict=False) if cell}
+            first = reader.line_num + 1
+    except csv.Error as error:
+        raise OperatorError(f"line {reader.line_num} is not CSV ({error})") from error
+
+
+def _check_columns(names: list[str]) -> None:
+    """Raises: `OperatorError`."""
+    unknown = next((name for name in names if name not in FIELDS), None)
+    if unknown is not None:
+        raise OperatorError(f"the first line names the columns: {unknown!r} is none of {', '.join(FIELDS)}")
+    if not {"product", "domain"} <= set(names) or len(set(names)) < len(names):
+        raise OperatorError("the first line names the columns, each once: product and domain are needed")
+
+
+def _json_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    """The objects of a list, or one after the other."""
+    decoder, unread, first = json.JSONDecoder(), "", 1
+    for number, text in lines:
+        first = first if unread else number
+        unread += text
+        while unread := unread.lstrip(" \t\r\n,[]"):
+            if not unread.startswith("{"):
+                raise OperatorError(f"line {first} is not JSON: a list of objects is expected")
+            try:
+                given, end = decoder.raw_decode(unread)
+            except (json.JSONDecodeError, RecursionError) as error:
+                if len(unread) > _LARGEST_ROW_CHARACTERS or isinstance(error, RecursionError):
+                    raise OperatorError(f"the object that begins in line {first} is not JSON, or too large") from error
+                break
+            yield first, given
+            unread, first = unread[end:], number
+    if unread:
+        raise OperatorError(f"the object that begins in line {first} is not JSON, or the file ends in it")
+
+
+def parse_row(given: Any) -> Row:
+    """Raises: `InvalidRow`."""
+    if not isinstance(given, dict):
+        raise InvalidRow(given if isinstance(given, str) else "is not a JSON object")
+    fields = {name: value for name, value in given.items() if value is not None}
+    product = fields.pop("product", None)
+    if product not in PRODUCTS:
+        raise InvalidRow(f"product: one of {', '.join(PRODUCTS)}")
+    for name in _LISTS:
+        if isinstance(fields.get(name), str):
+            fields[name] = _from_cell(name, fields[name])
+    foreign = next((name for name in fields if name not in ("domain", *_OF_PRODUCT[product])), None)
+    if foreign is not None:
+        raise InvalidRow(f"{foreign}: not a field of {product}")
+    if not isinstance(fields.get("domain"), str):
+        raise InvalidRow("domain: missing")
+    return _watch(fields) if product == "monitor" else _enrolment(product, fields)
+
+
+def _from_cell(name: str, text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRow(f"{name}: a JSON list is expected") from error
+
+
+def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -> Enrolment:
+    url, target, paths = (fields.get(name) for name in ("applicationUrl", "redirectTo", "powerRootPathAccess"))
+    if product == "power" and url is None:
+        raise InvalidRow("applicationUrl: missing")
+    return Enrolment(
+        product,
+        _checked("domain", lambda: parse_domain(fields["domain"]).text),
+        None if url is None else _checked("applicationUrl", lambda: _application_url(product, _text(url))),
+        None if paths is None else _checked("powerRootPathAccess", lambda: _root_paths(paths)),
+        None if target is None else _checked("redirectTo", lambda: str(parse_redirect_target(_text(target)))),
+    )
+
+
+def _application_url(product: Product, text: str) -> str:
+    parsed = parse_application_url(text)
+    if product == "secure" and parsed.path not in ("", "/"):
+        raise InvalidSetting(f"Secure forwards paths unchanged, so it has none: {parsed.scheme}://{parsed.authority}")
+    return text
+
+
+def _root_paths(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(path, str) for path in given):
+        raise InvalidSetting("a list of paths is expected")
+    if len(given) > MOST_ROOT_PATHS:
+        raise InvalidSetting(f"at most {MOST_ROOT_PATHS} paths")
+    return tuple(map(parse_root_path, given))
+
+
+def _watch(fields: Mapping[str, Any]) -> Watch:
+    name = _checked("domain", lambda: parse_domain(fields["domain"]))
+    if not name.is_root:
+        raise InvalidRow(f"domain: not an apex: {name.registrable} is the domain, {name.subdomain} the subdomain")
+    given = fields.get("dnsRecords")
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_RECORDS:
+        raise InvalidRow(f"dnsRecords: a list of 1 to {MOST_RECORDS} records is expected")
+    labels = [fields.get(each) for each in ("userId", "jobId", "userEmail")]
+    if not all(each is None or (isinstance(each, str) and len(each) <= _MOST_LABEL_CHARACTERS) for each in labels):
+        raise InvalidRow(f"userId, jobId and userEmail: text of at most {_MOST_LABEL_CHARACTERS} characters")
+    if any(each and "\0" in each for each in labels):
+        raise InvalidRow("userId, jobId and userEmail: characters that cannot be kept")
+    subdomain = fields.get("subdomain")
+    return Watch(
+        name.text,
+        None if subdomain is None else _checked("subdomain", lambda: parse_subdomain(_text(subdomain), name.text)),
+        _checked("dnsRecords", lambda: _records(given, name.text)),
+        *labels,
+    )
+
+
+def _records(given: list[Any], domain: str) -> tuple[Record, ...]:
+    records = tuple(map(parse_record, given))
+    for record in records:
+        check_record(record, domain)
+    check_size(records)
+    return records
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise InvalidSetting("text is expected")
+    return given
+
+
+def _checked(name: str, parse: Callable[[], Any]) -> Any:
+    """Raises: `InvalidRow` that names the field."""
+    try:
+        return parse()
+    except FrontageError as error:
+        raise InvalidRow(f"{name}: {error}") from error
+
+
+# Writing ----------------------------------------------------------------------------------------------------------
+
+
+def write_rows(rows: Iterable[Row], file_format: Format, *, is_first: bool) -> Iterator[str]:
+    """The text of each row. Before the first comes what opens the file; `end_of` closes it."""
+    if file_format == "csv":
+        line = _Line()
+        writer = csv.writer(line, lineterminator="\n")
+        if is_first:
+            writer.writerow(FIELDS)
+        for row in rows:
+            fields = _fields(row)
+            writer.writerow([_cell(fields.get(name)) for name in FIELDS])
+        yield line.text
+        return
+    for row in rows:
+        yield ("[\n" if is_first else ",\n") + orjson.dumps(_fields(row)).decode()
+        is_first = False
+
+
+def end_of(file_format: Format, *, is_empty: bool) -> str:
+    if file_format == "csv":
+        return ""
+    return "[]\n" if is_empty else "\n]\n"
+
+
+class _Line:
+    """What a CSV writer writes to."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    given: dict[str, Any]
+    if isinstance(row, Enrolment):
+        given = {
+            "product": row.product,
+            "domain": row.domain,
+            "applicationUrl": row.application_url,
+            "powerRootPathAccess": row.root_path_access,
+            "redirectTo": row.redirect_to,
+        }
+    else:
+        given = {
+            "product": "monitor",
+            "domain": row.domain,
+            "subdomain": row.subdomain,
+            "dnsRecords": [as_json(record) for record in row.records],
+            "userId": row.user_id,
+            "jobId": row.job_id,
+            "userEmail": row.user_email,
+        }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def format_of(name: str) -> Format:
+    """By how the file's name ends. Raises: `OperatorError`."""
+    ending = name.rpartition(".")[2].lower()
+    if ending not in FORMATS:
+        raise OperatorError(f"{name}: give --format csv or --format json, or a name that ends in .csv or .json")
+    return ending
