@@ -51,13 +51,14 @@ class MonitorHandlers:
             return answers.respond(monitor_answers.monitored_domain(found))
         query = monitor_queries.parse_monitor_query(request.query)
         rest: dict[str, Any]
+        show = monitor_answers.monitored_domain
         if isinstance(query, queries.PartQuery):
+            show = monitor_answers.monitored_domain_with_times
             page, following = await self._service.list_part(application_of(request), query)
             rest = {"page": 0, "next": list_cursor.to_text(following, query.sort)}
         else:
             page, rest = await self._service.list_page(application_of(request), query), {"page": query.offset}
-        shown = (monitor_answers.monitored_domain(domain) for domain in page)
-        return await answers.stream(request, "domains", shown, rest | {"totalItems": len(page)})
+        return await answers.stream(request, "domains", map(show, page), rest | {"totalItems": len(page)})
 
     async def get_one(self, request: web.Request) -> web.Response:
         return answers.respond(monitor_answers.monitored_domain(await self._service.find(_key_of_path(request))))

@@ -7,6 +7,7 @@ from aiohttp import web
 from api.requests import application_of, read_body
 from api.schemas import answers, list_cursor, queries
 from api.schemas.bodies import ProductBody
+from api.schemas.domain_details import details
 from api.schemas.power import PowerBody, PowerChange, powered_domain
 from api.services.power import PowerService
 from common.db.applications import Application
@@ -46,7 +47,8 @@ class PowerHandlers:
         if isinstance(query, queries.PartQuery):
             part = await self._service.list_part(application, query)
             following = list_cursor.to_text(part.next, query.sort)
-            return answers.respond(answers.part([powered_domain(domain) for domain in part.items], following, query))
+            items = [powered_domain(domain) | details(domain) for domain in part.items]
+            return answers.respond(answers.part(items, following, query))
         page = await self._service.list_page(application, query)
         items = [powered_domain(domain) for domain in page.items]
         return answers.respond(answers.envelope(page, items, query))

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from api.requests import application_of, read_body
 from api.schemas import answers, list_cursor, queries
+from api.schemas.domain_details import details
 from api.schemas.secure import SecureBody, SecureChange, SecureRemoval, secured_domain
 from api.services.secure import SecureService
 from common.db.applications import Application
@@ -46,7 +47,8 @@ class SecureHandlers:
         if isinstance(query, queries.PartQuery):
             part = await self._service.list_part(application, query)
             following = list_cursor.to_text(part.next, query.sort)
-            return answers.respond(answers.part([secured_domain(domain) for domain in part.items], following, query))
+            items = [secured_domain(domain) | details(domain) for domain in part.items]
+            return answers.respond(answers.part(items, following, query))
         page = await self._service.list_page(application, query)
         items = [secured_domain(domain) for domain in page.items]
         return answers.respond(answers.envelope(page, items, query))

@@ -83,7 +83,7 @@ class CertificateInService(Answer):
     expiresAt: datetime
 
 
-class ListedDomain(Answer):
+class DomainDetails(Answer):
     id: str
     createdAt: datetime
     updatedAt: datetime
@@ -92,19 +92,27 @@ class ListedDomain(Answer):
     """Null until there is one."""
 
 
-class PoweredDomain(ListedDomain):
+class PoweredDomain(Answer):
     domain: str
     applicationUrl: str
     powerRootPathAccess: list[str]
     powerStatus: ProductStatus
 
 
-class SecuredDomain(ListedDomain):
+class DetailedPoweredDomain(PoweredDomain, DomainDetails):
+    """Of a list that is sorted or searched."""
+
+
+class SecuredDomain(Answer):
     domain: str
     applicationUrl: str
     secureStatus: ProductStatus
     redirectTo: str | None = None
     """Where visitors are sent on to, if they are."""
+
+
+class DetailedSecuredDomain(SecuredDomain, DomainDetails):
+    """Of a list that is sorted or searched."""
 
 
 class PowerEligibility(Answer):
@@ -142,8 +150,9 @@ class MonitoredDomain(Answer):
     job_id: str | None
     source: str
     application_id: str
-    created_at: datetime
-    updated_at: datetime
+    created_at: datetime | None = None
+    """In a list that is sorted or searched, as `updated_at`."""
+    updated_at: datetime | None = None
     """When its records or labels were last changed by a call."""
 
 

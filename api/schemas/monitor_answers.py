@@ -29,9 +29,12 @@ def monitored_domain(domain: MonitoredDomain) -> dict[str, Any]:
         "job_id": domain.labels.job_id,
         "source": domain.source,
         "application_id": domain.key.application_id,
-        "created_at": domain.date_added,
-        "updated_at": domain.updated_at,
     }
+
+
+def monitored_domain_with_times(domain: MonitoredDomain) -> dict[str, Any]:
+    """As sorted and searched lists show it."""
+    return monitored_domain(domain) | {"created_at": domain.date_added, "updated_at": domain.updated_at}
 
 
 def dns_records(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

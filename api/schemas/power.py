@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import ProductBody, Url
-from api.schemas.listed_domain import listed
 from common.db.domains import ListedDomain
 from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
@@ -39,4 +38,4 @@ def powered_domain(domain: ListedDomain) -> dict[str, Any]:
         "applicationUrl": domain.application_url,
         "powerRootPathAccess": domain.root_path_access,
         "powerStatus": domain.status,
-    } | listed(domain)
+    }

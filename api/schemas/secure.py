@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field
 
 from api.schemas.answers import given
 from api.schemas.bodies import ProductBody, Url
-from api.schemas.listed_domain import listed
 from common.db.domains import ListedDomain
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
@@ -56,4 +55,4 @@ def secured_domain(domain: ListedDomain) -> dict[str, Any]:
         "applicationUrl": domain.application_url,
         "secureStatus": domain.status,
     }
-    return shown | given(redirectTo=domain.redirect_to) | listed(domain)
+    return shown | given(redirectTo=domain.redirect_to)

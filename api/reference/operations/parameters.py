@@ -28,7 +28,7 @@ SORT: Final = Query(
     {"type": "string", "enum": list(get_args(ListSort))},
     "The order; `-` reverses it. By `expiresAt`, inactive domains come first, then those that lapse soonest, and"
     " domains without a certificate yet last. With `sort`, `search` or `after` the answer is a part of the list"
-    " (no totals, no page numbers), and `page` is not taken.",
+    " (no totals, no page numbers) whose items have more fields, and `page` is not taken.",
 )
 LIMIT: Final = Query("limit", SIZE, "Of a page.")
 RECORD: Final = {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300}

@@ -16,7 +16,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getPower",
         "Power",
         "List powered domains, or ask whether one is eligible",
-        answers.Page[answers.PoweredDomain] | answers.Part[answers.PoweredDomain] | answers.PowerEligibility,
+        answers.Page[answers.PoweredDomain] | answers.Part[answers.DetailedPoweredDomain] | answers.PowerEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),

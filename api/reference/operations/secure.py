@@ -16,7 +16,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getSsl",
         "Secure",
         "List secured domains, or ask whether one is eligible",
-        answers.Page[answers.SecuredDomain] | answers.Part[answers.SecuredDomain] | answers.SslEligibility,
+        answers.Page[answers.SecuredDomain] | answers.Part[answers.DetailedSecuredDomain] | answers.SslEligibility,
         queries=(DOMAIN, ROOT, *PAGE, SORT, SEARCH, AFTER),
         errors=(400,),
     ),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import create_indexes, drop_index
 
-revision = "0049"
-down_revision = "0048"
+revision = "0051"
+down_revision = "0050"
 
 
 def upgrade() -> None:

@@ -1,4 +1,4 @@
-"""What the items of both products' lists have in common."""
+"""What the items of both products' sorted and searched lists show beside those of the plain ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from common.db.domains import ListedDomain
 
 
-def listed(domain: ListedDomain) -> dict[str, Any]:
-    """As JSON."""
+def details(domain: ListedDomain) -> dict[str, Any]:
+    """The id, times and certificate as JSON."""
     certificate = None
     if domain.issuer is not None and domain.not_after is not None:
         certificate = {"issuer": domain.issuer, "expiresAt": domain.not_after}
