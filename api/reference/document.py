@@ -8,7 +8,8 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import JsonSchemaMode
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core.core_schema import WithDefaultSchema
 
 from api.reference.answers import Problem
 from api.reference.operations import OPERATIONS, QUERIES, WEBHOOKS, Operation
@@ -72,6 +73,15 @@ def build(base_url: str) -> dict[str, Any]:
     }
 
 
+class _JsonSchema(GenerateJsonSchema):
+    """Without defaults of null, which only say that a field may be left out: generators of typed clients take a field
+    with a default for one that is always there."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        found = super().default_schema(schema)
+        return {name: value for name, value in found.items() if name != "default" or value is not None}
+
+
 class _Schemas:
     """`found` grows with each model that is referred to."""
 
@@ -79,7 +89,7 @@ class _Schemas:
         self.found: dict[str, Any] = {}
 
     def of(self, kind: Any, mode: JsonSchemaMode) -> dict[str, Any]:
-        schema = TypeAdapter(kind).json_schema(ref_template=_REFS, mode=mode)
+        schema = TypeAdapter(kind).json_schema(ref_template=_REFS, mode=mode, schema_generator=_JsonSchema)
         self.found |= schema.pop("$defs", {})
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             self.found[kind.__name__] = schema
