@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import create_indexes, drop_index
 
-revision = "0052"
-down_revision = "0051"
+revision = "0053"
+down_revision = "0052"
 
 
 def upgrade() -> None:

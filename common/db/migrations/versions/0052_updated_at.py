@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import run_script_of
 
-revision = "0051"
-down_revision = "0050"
+revision = "0052"
+down_revision = "0051"
 
 
 def upgrade() -> None:
