@@ -238,6 +238,15 @@ async def test_review_of_sequences_reads_no_table_whole_when_many_have_expired(c
         assert not await connection.fetchval(f"select sum(pg_stat_get_xact_tuples_returned(t)) from {tables} t")
 
 
+async def test_tables_that_steps_sweep_are_vacuumed_early(connection: Connection) -> None:
+    """A batch is found behind the index entries of the rows erased before it, until a vacuum takes these away."""
+    rows = await connection.fetch("select relname, reloptions from pg_class where reloptions is not null")
+    vacuumed_early = {row["relname"] for row in rows if "autovacuum_vacuum_scale_factor=0.02" in row["reloptions"]}
+    swept = {"changes" if step.name == "tombstones" else step.name for step in STEPS}
+    erased_with_others = {"batch_items", "deliveries"}
+    assert (swept | erased_with_others) - {"edge_nodes", "monitor_nodes"} <= vacuumed_early
+
+
 async def test_what_bounds_each_table_is_written_down(connection: Connection) -> None:
     rows = await connection.fetch("select tablename from pg_tables where schemaname = 'public'")
     assert {row["tablename"] for row in rows} == set(GROWTH)

@@ -1,0 +1,21 @@
+-- Takes a lock that blocks no reader and no writer.
+alter table answered_challenges set (autovacuum_vacuum_scale_factor = 0.02);
+alter table audit set (autovacuum_vacuum_scale_factor = 0.02);
+alter table batches set (autovacuum_vacuum_scale_factor = 0.02);
+alter table batch_items set (autovacuum_vacuum_scale_factor = 0.02);
+alter table ca_ledger set (autovacuum_vacuum_scale_factor = 0.02);
+alter table certificates set (autovacuum_vacuum_scale_factor = 0.02);
+alter table changes set (autovacuum_vacuum_scale_factor = 0.02);
+alter table connect_flows set (autovacuum_vacuum_scale_factor = 0.02);
+alter table deliveries set (autovacuum_vacuum_scale_factor = 0.02);
+alter table enrolments set (autovacuum_vacuum_scale_factor = 0.02);
+alter table event_sequences set (autovacuum_vacuum_scale_factor = 0.02);
+alter table events set (autovacuum_vacuum_scale_factor = 0.02);
+alter table former_holders set (autovacuum_vacuum_scale_factor = 0.02);
+alter table idempotent_requests set (autovacuum_vacuum_scale_factor = 0.02);
+alter table revocations set (autovacuum_vacuum_scale_factor = 0.02);
+alter table sessions set (autovacuum_vacuum_scale_factor = 0.02);
+alter table shares set (autovacuum_vacuum_scale_factor = 0.02);
+alter table sign_in_links set (autovacuum_vacuum_scale_factor = 0.02);
+alter table traffic set (autovacuum_vacuum_scale_factor = 0.02);
+alter table traffic_reports set (autovacuum_vacuum_scale_factor = 0.02);
