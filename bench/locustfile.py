@@ -31,6 +31,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
+from gevent import get_hub
 from locust import HttpUser, User, between, events, tag, task
 from locust.env import Environment
 from locust.exception import StopUser
@@ -57,6 +58,7 @@ def add_options(parser: ArgumentParser, **_: object) -> None:
 @events.init.add_listener  # type: ignore[untyped-decorator]
 def require_demo(**_: object) -> RunningDemo:
     """Ends locust, with one line, when there is nothing to drive."""
+    get_hub().loop.update_now()  # else the seconds since locust began to import count as a part of --run-time
     demo = find_running_demo()
     if demo is None:
         sys.exit("no demo runs: start `frontage demo`, and give FRONTAGE_STATE_DIR here if it has one")
