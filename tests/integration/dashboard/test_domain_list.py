@@ -1,0 +1,57 @@
+"""The list of domains: its columns sort it, and a search that found nothing yet goes on."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from common.db import domain_list, domains
+from tests.integration.dashboard.conftest import Browser, Dashboard, Page
+
+NAMES = [f"shop{number}.customer.test" for number in range(6)]
+
+
+@pytest.fixture
+async def browser(dashboard: Dashboard) -> Browser:
+    """An owner of an application with six powered domains, one of which has left."""
+    organisation = await dashboard.organisation("Ours")
+    partner = await dashboard.partner(organisation)
+    async with dashboard.service.database.transaction() as connection:
+        for name in NAMES:
+            await domains.power(connection, name, partner.id, "https://o.example", None)
+        await connection.execute("update domains set departed_at = now() where domain = $1", NAMES[3])
+    return await dashboard.signed_in("eve@ours.example", organisation, "owner")
+
+
+def names(page: Page) -> list[str]:
+    return re.findall(r'class="name" href="[^"]*">([^<]+)<', page.text)
+
+
+def link(page: Page, words: str) -> str:
+    found = re.search(rf'href="([^"]+)"[^>]*>{words}', page.text)
+    assert found, page.words
+    return unescape(found[1])
+
+
+async def test_each_column_sorts_the_list_both_ways(browser: Browser) -> None:
+    first = await browser.get("/dashboard/domains")
+    for column in ("Name", "Certificate", "Added", "Status"):
+        once = await browser.get(link(first, column))
+        again = await browser.get(link(once, column))
+        assert names(again) == names(once)[::-1], column
+        assert sorted(names(once)) == NAMES
+    by_status = await browser.get(link(first, "Status"))
+    assert names(by_status)[0] == NAMES[3], "what needs attention comes first"
+
+
+async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    for walked in ("_WINDOW", "_WALKED"):
+        monkeypatch.setattr(domain_list, walked, 2)
+    monkeypatch.setattr(domain_list, "_FEWEST_CHARACTERS", 100)  # not by index
+    page = await browser.get("/dashboard/domains?text=shop5")
+    while "Search on" in page.text:
+        assert names(page) == []
+        page = await browser.get(link(page, "Search on"))
+    assert names(page) == [NAMES[5]]
