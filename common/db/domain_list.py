@@ -171,8 +171,12 @@ async def list_part(connection: Connection, wanted: Wanted) -> Part:
     part = await _walk(connection, wanted, _WINDOW)
     if part.next is None or len(part.rows) == wanted.limit:
         return part
-    found = await _find(connection, wanted) if len(wanted.text) >= _FEWEST_CHARACTERS else None
-    return found or await _walk(connection, wanted, _WALKED)
+    is_common = len(part.rows) * _WALKED >= wanted.limit * _WINDOW  # a longer walk finds enough, the index too many
+    if len(wanted.text) >= _FEWEST_CHARACTERS and not is_common:
+        found = await _find(connection, wanted)
+        if found is not None:
+            return found
+    return await _walk(connection, wanted, _WALKED)
 
 
 async def _find(connection: Connection, wanted: Wanted) -> Part | None:
