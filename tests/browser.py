@@ -1,8 +1,8 @@
 """A real browser: Debian's Chromium, driven by Playwright. `tests.__main__` installs it.
 
-`chromium` is one browser for the session, as it takes seconds to start: a test opens a context of its own in it, and
-has the mark `SESSION_LOOP`, the loop in which the browser lives. `screenshot` writes what is seen to ``tests/output/``;
-`axe` asks axe-core what is wrong for people who use the page without sight, mouse or colours.
+`chromium` is one browser for the session, as it takes seconds to start: a test opens contexts of its own in it, which
+are closed after it, and has the mark `SESSION_LOOP`, the loop in which the browser lives. `screenshot` writes what is
+seen to ``tests/output/``; `axe` asks axe-core what is wrong for people without sight, mouse or colours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SESSION_LOOP = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
+async def started_chromium() -> AsyncIterator[Browser]:
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("without Debian's chromium")
@@ -33,6 +33,13 @@ async def chromium() -> AsyncIterator[Browser]:
         browser = await playwright.chromium.launch(executable_path=path, args=list(_ARGUMENTS))
         yield browser
         await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def chromium(started_chromium: Browser) -> AsyncIterator[Browser]:
+    yield started_chromium
+    for context in started_chromium.contexts:
+        await context.close()
 
 
 async def screenshot(page: Page, name: str) -> Path:

@@ -1,5 +1,5 @@
 """The browser for these tests."""
 
-from tests.browser import chromium
+from tests.browser import chromium, started_chromium
 
-__all__ = ["chromium"]
+__all__ = ["chromium", "started_chromium"]

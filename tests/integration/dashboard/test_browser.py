@@ -23,7 +23,7 @@ from common.db.monitored_domains import Key, Labels
 from common.records import parse_record
 from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficReport
 from common.traffic import Key as TrafficKey
-from tests.browser import SESSION_LOOP, axe, chromium, screenshot  # noqa: F401 - a fixture
+from tests.browser import SESSION_LOOP, axe, chromium, screenshot, started_chromium  # noqa: F401 - fixtures
 from tests.conftest import fresh_database
 from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard, serving_dashboard
