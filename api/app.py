@@ -84,6 +84,7 @@ def build_app(
     )
     app[DRAINING] = draining
     app.on_response_prepare.extend((_add_fields, allow_origins))
+    app.on_startup.append(lambda _: services.removals.resume())
     app.on_shutdown.append(lambda _: services.flow_watch.close())
     app.on_cleanup.append(lambda _: services.close())
     _add_routes(

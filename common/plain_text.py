@@ -1,6 +1,6 @@
 """Plain text exposure: whether secrets of the API and the dashboard would cross a network unencrypted. Pure.
 
-The API speaks plain HTTP; TLS is put in front of it, and the scheme of `PUBLIC_URL` says so. On loopback nothing
+The API speaks plain HTTP; TLS is put in front of it, and the scheme of `PUBLIC_URL` shows it. On loopback nothing
 crosses a network.
 """
 

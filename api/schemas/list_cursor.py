@@ -1,5 +1,5 @@
-"""Where a part of a domain list ends, as the text that ``after`` takes. Opaque to partners; what is in it only says
-where to begin, never whose domains are listed."""
+"""Where a part of a domain list ends, as the text that ``after`` takes. Opaque to partners. It holds where the
+next part begins; whose domains are listed never depends on it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Rules
     a secret is in the answer that made it, and in no other
-    a change of secrets, and deleting, needs a token that the current client secret signed: whoever holds the previous
-        one, which a rotation is about to end, cannot keep the application by it
+    a change of secrets, and deleting, needs a token that the current client secret signed: a previous secret that
+        leaked, and that a rotation is about to end, cannot keep the application
 """
 
 from __future__ import annotations

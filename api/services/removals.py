@@ -1,6 +1,7 @@
 """Deletes applications in the background, batch by batch, as `frontage app delete` does.
 
-A deletion that ends with the process is continued from the application's page, or by the command.
+A deletion goes on until it is done: it is tried again after a failure, and an API that starts continues what ended with
+another process.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ import asyncio
 from common.db import application_removal
 from common.db.pool import Database
 from common.logs import get_logger
+from common.retry_pauses import RetryPauses
 
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
 _log = get_logger("api.removals")
 
 
 class Removals:
-    """One a process; closed by `api.wiring.Services`. Mutable state: the deletions under way, by application."""
+    """One a process; closed by `api.wiring.Services`. Mutable state: the deletions under way, by application, and the
+    task that looks for those of ended processes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._resuming: asyncio.Task[None] | None = None
+
+    async def resume(self) -> None:
+        """Begin to continue every deletion that was begun and is not done, as soon as the database can be read."""
+        self._resuming = asyncio.create_task(self._resume(), name="deletions to continue")
 
     def begin(self, application_id: str) -> None:
         """Nothing if it is under way."""
@@ -32,15 +42,33 @@ class Removals:
         return application_id in self._running
 
     async def close(self) -> None:
-        tasks = list(self._running.values())
+        tasks = [*self._running.values(), *([self._resuming] if self._resuming else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _resume(self) -> None:
+        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
+        while True:
+            try:
+                async with self._database.connection() as connection:
+                    begun = await application_removal.list_begun(connection)
+            except Exception:  # noqa: BLE001 - the task's root; it is tried again
+                _log.error("deletions to continue could not be read", exc_info=True)
+                await asyncio.sleep(pauses.next_seconds())
+            else:
+                for application_id in begun:
+                    self.begin(application_id)
+                return
+
     async def _remove(self, application_id: str) -> None:
-        try:
-            await application_removal.remove_all(self._database, application_id)
-        except Exception:  # noqa: BLE001 - the task's root; the page offers to continue
-            _log.error("deletion of an application stopped", application=application_id, exc_info=True)
-        else:
-            _log.info("application deleted", application=application_id)
+        pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
+        while True:
+            try:
+                await application_removal.remove_all(self._database, application_id)
+            except Exception:  # noqa: BLE001 - the task's root; it is tried again
+                _log.error("deletion of an application failed", application=application_id, exc_info=True)
+                await asyncio.sleep(pauses.next_seconds())
+            else:
+                _log.info("application deleted", application=application_id)
+                return

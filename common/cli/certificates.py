@@ -71,7 +71,7 @@ def renew(domain: Domain, as_json: AsJson = False) -> None:
         await orders.request_renewal(connection, name, await _owner(connection, name))
 
     run_in_database(work)
-    words = f"{name} is being renewed: `frontage certificate show {name}` says how it goes"
+    words = f"{name} is being renewed: `frontage certificate show {name}` prints its state"
     print_result({"domain": name, "renewing": True}, words, as_json=as_json)
 
 

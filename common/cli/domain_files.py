@@ -51,7 +51,7 @@ def import_domains(
     file_format: FormatChoice = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
-    """Add an application's domains from a file, and change those that are there already to what it says.
+    """Add an application's domains from a file, and change existing ones to match it.
 
     A row has product (power, secure or monitor) and domain, and the fields of the API's body for it. No DNS is asked.
     The command may be interrupted, and run again: rows that are there already are left as they are.

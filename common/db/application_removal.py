@@ -76,6 +76,12 @@ async def begin(connection: Connection, application_id: str) -> bool:
     return True
 
 
+async def list_begun(connection: Connection) -> list[str]:
+    """Ids of applications whose deletion has begun."""
+    rows = await connection.fetch("select id from applications where deleting_at is not null order by deleting_at")
+    return [row["id"] for row in rows]
+
+
 async def finish(connection: Connection, application_id: str) -> bool:
     """Delete the application itself. Returns whether it is gone: something that was added meanwhile keeps it."""
     try:

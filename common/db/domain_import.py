@@ -4,7 +4,7 @@ Owns no table. What a row means for what is there is decided here; enrolling and
 `common.db.monitored_domains`' business.
 
 Rules
-    a row says how a domain is to be: it is added, changed to that, or left as it is; what a row leaves out stays
+    a row describes a domain, which is added, changed or left as it is; a field that the row leaves out stays
     so a file can be imported again from its beginning, whatever of it is there already
     rows are written by an operator's command: no limit counts, and no DNS is asked
     a name of another application, of our own, or that is a cname target is refused

@@ -70,8 +70,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             Query(
                 "sort",
                 {"type": "string", "enum": list(get_args(MonitorSort))},
-                "The order; `-` reverses it. With `sort`, `search` or `after`, `next` says where the list goes on, and"
-                " `offset`, `from_date` and `to_date` are not taken.",
+                "The order; `-` reverses it. With `sort`, `search` or `after`, `next` is the `after` of the next part,"
+                " and `offset`, `from_date` and `to_date` are not taken.",
             ),
             SEARCH,
             AFTER,

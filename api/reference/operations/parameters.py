@@ -20,7 +20,7 @@ SEARCH: Final = Query(
     "search",
     {"type": "string", "pattern": "^[A-Za-z0-9._-]*$", "maxLength": LONGEST_SEARCH},
     "Only names that contain this. A part looks through a bounded number of names: it can hold fewer than asked for,"
-    " even none, and `next` says where to go on.",
+    " even none, while `next` is not null.",
 )
 AFTER: Final = Query("after", TEXT, "`next` of the part before, with the same `sort`.")
 SORT: Final = Query(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from unittest.mock import AsyncMock
 
-from common.db import domains, users
+import pytest
+
+from api.services.removals import Removals
+from common.db import application_removal, domains, users
 from common.db.applications import get_application, update_application
+from common.errors import DatabaseUnavailable
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.waiting import until
@@ -167,3 +172,33 @@ async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
             return await get_application(connection, partner.id) is None
 
     await until(is_gone, "the application is still there")
+
+
+async def test_a_deletion_that_ended_with_its_process_is_continued_by_the_next(service: Service) -> None:
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    async with service.database.transaction() as connection:
+        await application_removal.begin(connection, partner.id)
+    removals = Removals(service.database)  # of an API that starts
+    await removals.resume()
+
+    async def is_gone() -> bool:
+        async with service.database.connection() as connection:
+            return await get_application(connection, partner.id) is None
+
+    try:
+        await until(is_gone, "the application is still there")
+    finally:
+        await removals.close()
+
+
+async def test_a_deletion_that_fails_is_tried_again(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    partner = await service.partner()
+    failing = AsyncMock(side_effect=[DatabaseUnavailable("away"), {}])
+    monkeypatch.setattr("api.services.removals.application_removal.remove_all", failing)
+    monkeypatch.setattr("api.services.removals._FIRST_PAUSE_SECONDS", 0.0)
+    removals = Removals(service.database)
+    removals.begin(partner.id)
+    await until(lambda: not removals.is_running(partner.id), "the deletion is still under way")
+    assert failing.await_count == 2
