@@ -60,8 +60,8 @@ class Fault:
     """What goes wrong at a step, for its next `times` requests, after `spared` of them went well.
 
     `drop` breaks the connection before Pebble hears of the request, or after it has acted on it; `status` answers in
-    Pebble's place, with a problem of type `problem`, and `body` with something that is no answer; `headers` go with the
-    answer, whoever gives it.
+    Pebble's place, with a problem of type `problem`, and `body` with something that is no answer; `headers` are added
+    to any of these answers. `delay_seconds` and `released` hold the request back before all this.
     """
 
     step: Step
@@ -73,6 +73,7 @@ class Fault:
     detail: str = "the lab wants it so"
     headers: dict[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
+    released: asyncio.Event | None = None
     body: bytes = b""
 
 
@@ -110,8 +111,10 @@ class FaultyCa:
         step = _STEPS.get(request.path.split("/")[1], "other")
         body = await request.read()
         fault = self._next_fault(step)
-        if fault is not None and fault.delay_seconds:
+        if fault is not None:
             await asyncio.sleep(fault.delay_seconds)
+            if fault.released is not None:
+                await fault.released.wait()
         if fault is not None and fault.drop == "before":
             return _drop(request)
         if fault is not None and fault.status:

@@ -2,7 +2,8 @@
 
 The kernel picks a port for `bind(0)` from the range of outgoing connections: between the probe and the server's own
 bind, a connection or another process may take it. These ports lie below that range, and a counter in a locked file
-gives each port to one caller, so concurrent tests and benches do not meet.
+gives each port to one caller, so concurrent tests and benches do not meet. Programs that leave no file behind draw
+theirs from a range of their own.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-_FIRST: Final = 20_000
-_COUNT: Final = 12_000  # the range of outgoing connections begins at 32768 (ip(7), ip_local_port_range)
+# Both end before the range of outgoing connections begins, at 32768 (ip(7), ip_local_port_range).
+_RESERVED: Final = range(20_000, 28_000)
+_UNRESERVED: Final = range(28_000, 32_000)
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
@@ -29,28 +31,28 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
         counter.seek(0)
         first = int(counter.read() or 0)
         found: list[int] = []
-        for number in range(first, first + _COUNT):
+        for number in range(first, first + len(_RESERVED)):
             if len(found) == count:
                 counter.truncate(0)
                 counter.write(str(number))
                 return found
-            port = _FIRST + number % _COUNT
-            if _is_free(host, port):
+            if _is_free(host, port := _RESERVED[number % len(_RESERVED)]):
                 found.append(port)
     raise OSError(f"fewer than {count} ports are free")
 
 
 def unreserved_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """As `free_ports`, and leaves no file behind: another call may return the same ones. For programs that people run.
+    """As `free_ports`, and leaves no file behind: another call of this function may return the same ones, none of
+    `free_ports` does. For programs that people run.
 
     Raises: `OSError` when there are not so many.
     """
-    first = secrets.randbelow(_COUNT)
+    first = secrets.randbelow(len(_UNRESERVED))
     found: list[int] = []
-    for number in range(first, first + _COUNT):
+    for number in range(first, first + len(_UNRESERVED)):
         if len(found) == count:
             return found
-        if _is_free(host, port := _FIRST + number % _COUNT):
+        if _is_free(host, port := _UNRESERVED[number % len(_UNRESERVED)]):
             found.append(port)
     raise OSError(f"fewer than {count} ports are free")
 

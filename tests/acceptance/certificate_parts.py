@@ -69,7 +69,7 @@ async def seen_serial(world: World, edge: int, domain: str = DOMAIN) -> int:
 
 
 async def assert_one_valid_certificate_each(world: World, domains: list[str], *, unsent: int = 0) -> None:
-    """`unsent`: for so many orders at most nobody could tell whether Pebble heard of them; they count."""
+    """`unsent`: how many orders at most the ledger counts though Pebble may not have received them."""
     rows = await fetch(
         world,
         "select domain from certificates where released_at is null and not_after > now() and domain = any($1)"
@@ -81,8 +81,8 @@ async def assert_one_valid_certificate_each(world: World, domains: list[str], *,
         for edge in range(len(world.edges)):
             assert await serves(world, edge, domain)
     states = {row["state"]: row["n"] for row in await fetch(world, _LEDGER)}
-    counted = sum(states.values())
-    assert states.get("placed", 0) <= pebble_orders(world) <= counted <= pebble_orders(world) + unsent
+    counted, sent = sum(states.values()), pebble_orders(world)
+    assert states.get("placed", 0) <= sent <= counted <= sent + unsent, f"ledger {states}, Pebble {sent}"
 
 
 _LEDGER = "select state, count(*)::int as n from ca_ledger where kind = 'order' group by state"

@@ -32,9 +32,9 @@ async def world() -> AsyncIterator[World]:
         yield world
 
 
-async def stall(world: World, step: Any, domain: str, *, seconds: float = 3.0) -> None:
-    """Have a domain's order stand at a step: the CA hears of it only later."""
-    world.ca.fail(step, delay_seconds=seconds)
+async def stall(world: World, step: Any, domain: str, released: asyncio.Event) -> None:
+    """Have a domain's order stand at a step: the CA receives its request when `released` is set."""
+    world.ca.fail(step, released=released)
     fault = world.ca.faults[-1]
     await world.partner.secure(domain)
 
@@ -46,22 +46,26 @@ async def stall(world: World, step: Any, domain: str, *, seconds: float = 3.0) -
 
 async def test_monitors_killed_at_every_step_leave_one_certificate_each(world: World) -> None:
     domains = [f"shop.customer{number}.example" for number in range(len(STEPS))]
+    released = asyncio.Event()
     for step, domain in zip(STEPS, domains, strict=True):
-        await stall(world, step, domain)
+        await stall(world, step, domain, released)
     for monitor in world.monitors:
         await monitor.kill()
+    released.set()
     for monitor in world.monitors:
         await monitor.start()
     await until(lambda: are_live(world, domains))
     await assert_one_valid_certificate_each(world, domains)
-    assert pebble_orders(world) == len(domains) + 1  # of the order whose answer nobody lived to see, a second
+    assert pebble_orders(world) == len(domains) + 1  # a second for the order whose answer no monitor received
 
 
 async def test_postgres_killed_in_the_middle_of_orders(world: World) -> None:
     domains = [f"shop.customer{number}.example" for number in range(len(STEPS))]
+    released = asyncio.Event()
     for step, domain in zip(STEPS, domains, strict=True):
-        await stall(world, step, domain)
+        await stall(world, step, domain, released)
     await world.restart_postgres()
+    released.set()
     await until(lambda: are_live(world, domains))
     await assert_one_valid_certificate_each(world, domains)
 

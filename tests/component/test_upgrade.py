@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -230,7 +231,11 @@ async def test_new_generation_killed_before_it_serves_leaves_the_old_one_serving
     await edge.metrics_with("frontage_edge_workers_serving 2.0")
     assert await edge.workers() == before
     assert await edge.serving() == old
-    assert "by signal 9" in (await edge.admin_json("/readyz"))["failed_upgrade"]["reason"]
+
+    async def failed_upgrade() -> Any:
+        return (await edge.admin_json("/readyz"))["failed_upgrade"]  # the upgrade parent reports it to the supervisor
+
+    assert "by signal 9" in (await until(failed_upgrade))["reason"]
 
 
 async def test_killed_generation_is_replaced_and_its_queue_served(edge: EdgeProcess) -> None:
