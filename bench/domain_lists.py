@@ -1,224 +1,371 @@
-"""``python -m bench.domain_lists``: every order, filter and search of the lists of domains among a million rows.
+"""``python -m bench.domain_lists``: every list that the API and the dashboard have, in a small and in a large database.
 
-An embedded Postgres with one application that has so many powered domains, a tenth as many secured and a tenth as many
-monitored ones; ``--others`` adds rows of 1,000 other applications. Measured are the parts that ``GET /power`` and the
-dashboard read, from the beginning and from random places of the list, each with a connection of a pool, without HTTP.
-A million rows take about three minutes and 3 GB of disk (``--directory`` says where). The table is also written to
-``bench/output/domain_lists.json``.
+Two embedded servers: one with 1,000 rows of each table, one with ``--rows`` (`bench.rows`): half of them are one
+application's, the rest 20,000 others'. Read are parts and pages of the lists, from the beginning and from random
+places, in turns, one here and one there, each with a connection of a pool, without HTTP. Two figures each: the blocks
+that a part asks for (they do not depend on the machine) and the time. The goals are a p99 of 100 ms, and 1.5 × the
+small database's blocks where a list is no search.
+
+``--lists`` measures those whose name holds the text. A million rows take about ten minutes and 7 GB of disk
+(``--directory`` says where). The table is also written to ``bench/output/domain_lists.json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-import asyncpg
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import output
-from bench.figures import Figure
+from bench import output, rows
+from bench.blocks import count_blocks
 from bench.private_stage import private_environment
 from common import logs
 from common.cli.database import prepare
-from common.db import domain_list
+from common.db import applications, audit, deliveries, domain_list, domains, events, monitored_domains
 from common.db.domain_list import SORTS, STATUSES, Key, Product, Wanted
-from common.db.pool import Database, open_pool
+from common.db.pool import Connection, Database, open_pool
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
 from common.settings import load
 
-_APPLICATION = "big"
-_OTHERS = 1_000
-_CHUNK = 50_000
-_SECONDS = 900.0
+_SMALL_ROWS = 1_000
+_TABLES = ("domains", "certificates", "monitored_domains", "events", "deliveries", "audit")
 _GOAL_SECONDS = 0.1
-_TIMES = 60
+_GOAL_BLOCKS = 1.5
+_LIMIT = 50
+_COUNTED = 12
+_TIMED = 60
+_ADDED_MINUTES = 100_000
 
-_APPLICATIONS = """
-    insert into applications (id, name, cname_target, client_secret, webhook_secret)
-    select id, id, id || '.example', '', '' from (select $1 union all
-        select 'other-' || n from generate_series(0, $2::int - 1) n) each_one (id)
-"""
-# One name in fifty holds "shop", one in 200,000 of the large application and one in ten of the others "rare".
-_NAME = """case when n % 50 = 0 then 'shop-' when n % 200000 = 7 or application <> $1 and n % 10 = 3 then 'rare-'
-    else 'd' end || md5(n::text) || '.' || application || '.example'"""
-_OF_EACH = """
-    generate_series($2::int, $3::int) n
-    cross join lateral (select case when $4::int > 0 then 'other-' || n % $4::int else $1 end as application) owner
-    cross join lateral (select now() - interval '730 days' * random() as added) age
-"""
-_DOMAINS = f"""
-    insert into domains (domain, product, application_id, application_url, created_at, departed_at, active_until,
-        is_active)
-    select {_NAME}, product, application, 'https://origin.example', added, case when n % 30 = 0 then now() end,
-        case when n % 30 = 0 then '-infinity' when n % 7 = 0 then 'infinity' else now() + n % 90 * interval '1 day'
-            + interval '1 hour' end, n % 30 > 0
-    from {_OF_EACH} cross join unnest(case n % 10 when 0 then array['power', 'secure'] else array['power'] end) product
-"""
-_CERTIFICATES = f"""
-    insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after, live_at)
-    select {_NAME}, application, 'bench', '', '', now(), now() + n % 90 * interval '1 day' + interval '1 hour', now()
-    from {_OF_EACH} where n % 7 > 0
-"""
-_MONITORED = """
-    insert into monitored_domains (id, application_id, domain, date_added, dns_records, state)
-    select 'mon_' || application || n, application, 'm' || md5(n::text) || '.example', added, '[]',
-        case n % 40 when 0 then 'missing' when 1 then 'unchecked' else 'present' end
-    from generate_series($2::int, $3::int) n
-    cross join lateral (select case when $4::int > 0 then 'other-' || n % $4::int else $1 end as application) owner
-    cross join lateral (select now() - interval '730 days' * random() as added) age
-    where n % 10 = 0
-"""
+Read = Callable[["Place"], Awaitable[Key | None]]
+
+
+@dataclass(slots=True)
+class Place:
+    """Where to read: a random place of the list, or after what was read last. `rows` are the table's."""
+
+    connection: Connection
+    random: Random
+    rows: int
+    after: Key | None
+
+    def event_id(self) -> str:
+        return f"evt_{self.random.randrange(1, self.rows + 1):034x}"
+
+    def entry_id(self) -> str:
+        return f"aud_{self.random.randrange(1, self.rows + 1):034x}"
+
+    def offset(self) -> int:
+        return self.random.randrange(self.rows // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """`is_search`: that it reads more among more names is no fault, as long as it is bounded."""
+
     name: str
-    wanted: Wanted
+    read: Read
+    is_search: bool = False
+
+
+@dataclass(slots=True)
+class Cost:
+    blocks: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def p99(self) -> float:
+        ordered = sorted(self.seconds)
+        return ordered[-(-len(ordered) * 99 // 100) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    case: Case
+    small: Cost
+    large: Cost
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(self.large.blocks) / max(1, statistics.median(self.small.blocks))
+
+    @property
+    def is_met(self) -> bool:
+        return self.large.p99 <= _GOAL_SECONDS and (self.case.is_search or self.ratio <= _GOAL_BLOCKS)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.domain_lists", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=1_000_000, help="powered domains of the application (1,000,000)")
-    parser.add_argument("--others", type=int, default=0, help="powered domains of other applications (0)")
-    parser.add_argument("--directory", type=Path, help="where the database is made (TMPDIR)")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each table (1,000,000)")
+    parser.add_argument("--lists", default="", help="measure those whose name holds this text (all)")
+    parser.add_argument("--directory", type=Path, help="where the databases are made (TMPDIR)")
     arguments = parser.parse_args()
-    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 140)
     logs.configure("bench", level="warning")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            figures = runner.run(_measure(console, arguments.rows, arguments.others, arguments.directory))
+            figures = runner.run(_measure(console, arguments.rows, arguments.lists, arguments.directory))
     except FrontageError as error:
         sys.exit(f"bench.domain_lists: {error}")
     except KeyboardInterrupt:
         sys.exit(1)
-    console.print(_table(figures, arguments.rows, arguments.others))
-    written = [{"name": each.name, "median_seconds": each.median, "p99_seconds": each.p99} for each in figures]
-    path = output.write("domain_lists", {"rows": arguments.rows, "others": arguments.others, "figures": written})
-    console.print(f"written to {path}")
+    console.print(table(figures, arguments.rows))
+    written = [
+        {"name": each.case.name, "small": asdict(each.small), "large": asdict(each.large), "met": each.is_met}
+        for each in figures
+    ]
+    console.print(f"written to {output.write('domain_lists', {'rows': arguments.rows, 'figures': written})}")
 
 
-async def _measure(console: Console, count: int, others: int, directory: Path | None) -> list[Figure]:
-    with (
-        tempfile.TemporaryDirectory(prefix="frontage-domain-lists-", dir=directory, ignore_cleanup_errors=True) as name,
-        Progress(console=console, transient=True) as progress,
-    ):
-        settings = private_environment(Path(name))
-        postgres = EmbeddedPostgres(Path(name))
-        try:
-            dsn = postgres.start()
-            await prepare(load(settings))
-            numbers = progress.track(range(_chunks(count) + _chunks(others)), description="writing rows")
-            await _write(dsn, count, others, iter(numbers))
-            async with open_pool(dsn, size=2, application_name="frontage bench") as database:
-                cases = progress.track(_cases(), description="reading lists")
-                return [await _time(database, case, count) for case in cases]
-        finally:
-            postgres.stop()
+async def _measure(console: Console, count: int, text: str, directory: Path | None) -> list[Figure]:
+    counts = (_SMALL_ROWS, count)
+    with ExitStack() as servers, Progress(console=console, transient=True) as progress:
+        dsns = []
+        for each in counts:
+            name = tempfile.TemporaryDirectory(prefix="frontage-bench-", dir=directory, ignore_cleanup_errors=True)
+            state_dir = Path(servers.enter_context(name))
+            postgres = EmbeddedPostgres(state_dir)
+            servers.callback(postgres.stop)
+            dsns.append(postgres.start())
+            await prepare(load(private_environment(state_dir)))
+            numbers = progress.track(rows.chunks(each, _TABLES), description=f"writing {each:,} rows of each table")
+            await rows.fill(dsns[-1], each, iter(numbers), console.log, _TABLES)
+        return await measure(dsns, counts, [case for case in cases() if text in case.name], progress)
 
 
-# The rows ---------------------------------------------------------------------------------------------------------
+async def measure(
+    dsns: Sequence[str], counts: Sequence[int], chosen: Sequence[Case], progress: Progress
+) -> list[Figure]:
+    """Each case in both databases, in turns."""
+    async with AsyncExitStack() as stack:
+        pools = [
+            await stack.enter_async_context(open_pool(dsn, size=2, application_name="frontage bench")) for dsn in dsns
+        ]
+        tracked = progress.track(chosen, description="reading lists")
+        return [await _compare(case, pools, counts) for case in tracked]
 
 
-def _chunks(count: int) -> int:
-    return -(-count // _CHUNK)
+async def _compare(case: Case, pools: Sequence[Database], counts: Sequence[int]) -> Figure:
+    costs = (Cost(), Cost())
+    reading = [
+        _read_on(case, pool, rows_there, cost) for pool, rows_there, cost in zip(pools, counts, costs, strict=True)
+    ]
+    for _ in range(_COUNTED + _TIMED):
+        for one in reading:
+            await anext(one)
+    return Figure(case, *costs)
 
 
-async def _write(dsn: str, count: int, others: int, track: Iterator[int]) -> None:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute("set session_replication_role = replica")  # no triggers: no feed, no tallies
-        await connection.execute(_APPLICATIONS, _APPLICATION, _OTHERS)
-        for number in track:
-            of_others = _OTHERS if number >= _chunks(count) else 0
-            first = (number - (_chunks(count) if of_others else 0)) * _CHUNK
-            last = min(others if of_others else count, first + _CHUNK)
-            for statement in (_DOMAINS, _CERTIFICATES, _MONITORED):
-                await connection.execute(statement, _APPLICATION, first + 1, last, of_others, timeout=_SECONDS)
-        await connection.execute("vacuum (analyze)", timeout=_SECONDS)
-        await connection.execute("checkpoint", timeout=_SECONDS)
-    finally:
-        await connection.close()
+async def _read_on(case: Case, database: Database, count: int, cost: Cost) -> AsyncIterator[None]:
+    """Parts one after the other, each third from a random place of the list."""
+    random, following = Random(1), None
+    for number in range(_COUNTED + _TIMED):
+        async with database.transaction() as connection:
+            if number % 3 == 1:
+                following = await _any_key(connection, random)
+            place = Place(connection, random, count, following)
+            if number < _COUNTED:
+                async with count_blocks(connection, cost.blocks):
+                    following = await case.read(place)
+            else:
+                began = time.perf_counter()
+                following = await case.read(place)
+                cost.seconds.append(time.perf_counter() - began)
+        yield
+
+
+async def _any_key(connection: Connection, random: Random) -> Key | None:
+    row = await connection.fetchrow(
+        "select domain, created_at, active_until, is_active from domains where application_id = $1"
+        " and product = 'power' and domain > $2 order by domain limit 1",
+        rows.LARGE,
+        f"d{random.randrange(256):02x}",
+    )
+    if row is None:
+        return None
+    return Key(row["domain"], "power", rows.LARGE, row["created_at"], row["active_until"], row["is_active"])
 
 
 # The lists --------------------------------------------------------------------------------------------------------
 
 
-def _cases() -> list[Case]:
-    """Of one application as ``GET /power`` and the dashboard list it, and of all, as operators see them."""
-    cases = []
-    for shown, applications, product in (
-        ("GET /power", [_APPLICATION], "power"),
-        ("GET /monitor/domains", [_APPLICATION], "monitor"),
-        ("dashboard", [_APPLICATION], None),
+def cases() -> list[Case]:
+    return [*_parts(), *_of_many_applications(), *_pages(), *_logs(), *_totals()]
+
+
+def _parts() -> Iterator[Case]:
+    """Of one application as the API and the dashboard list it, and of all, as operators see them."""
+    for shown, ids, product in (
+        ("GET /power", [rows.LARGE], "power"),
+        ("GET /ssl", [rows.LARGE], "secure"),
+        ("GET /monitor/domains", [rows.LARGE], "monitor"),
+        ("dashboard", [rows.LARGE], None),
         ("operators", None, None),
+        ("operators, Secure", None, "secure"),
     ):
-        every = Wanted(applications, product=_product(product), limit=50)
+        every = Wanted(ids, product=_product(product), limit=_LIMIT)
         for sort in SORTS:
             if shown.startswith("GET") and "status" in sort:
                 continue
-            cases.append(Case(f"{shown}, by {sort}", replace(every, sort=sort)))
-            cases += [
-                Case(f"{shown}, by {sort}, {status}", replace(every, sort=sort, status=status)) for status in STATUSES
-            ]
+            for status in (None, *STATUSES):
+                name = f"{shown}, by {sort}" + (f", {status}" if status else "")
+                yield Case(name, _part(replace(every, sort=sort, status=status)))
         for text in ("example", "shop", "rare", "absent"):
-            cases.append(Case(f"{shown}, search {text}", replace(every, text=text)))
-            cases.append(Case(f"{shown}, search {text}, by -added", replace(every, text=text, sort="-added")))
-    return cases
+            for sort in ("name", "-added", "expiry", "status"):
+                name = f"{shown}, search {text}, by {sort}"
+                yield Case(name, _part(replace(every, text=text, sort=sort)), is_search=True)
+        yield Case(f"{shown}, search shop, active", _part(replace(every, text="shop", status="active")), is_search=True)
+
+
+def _of_many_applications() -> Iterator[Case]:
+    """Of a partner with many applications, in the dashboard."""
+    for most in (10, rows.PARTNERS):
+        partner = f"partner of {most:,}"
+        for sort in ("name", "-added", "expiry", "status"):
+            wanted = Wanted([], sort=sort, limit=_LIMIT)
+            yield Case(f"{partner}, by {sort}", _part_of_partner(wanted, most))
+        for text in ("shop", "rare", "absent"):
+            wanted = Wanted([], text=text, limit=_LIMIT)
+            yield Case(f"{partner}, search {text}", _part_of_partner(wanted, most), is_search=True)
+
+
+def _part(wanted: Wanted) -> Read:
+    async def read(place: Place) -> Key | None:
+        return (await domain_list.list_part(place.connection, replace(wanted, after=place.after))).next
+
+    return read
+
+
+def _part_of_partner(wanted: Wanted, most: int) -> Read:
+    async def read(place: Place) -> Key | None:
+        ids = await applications.list_visible_ids(place.connection, [rows.ORGANISATION], most=most)
+        wanted_now = replace(wanted, applications=ids, after=place.after)
+        return (await domain_list.list_part(place.connection, wanted_now)).next
+
+    return read
+
+
+def _pages() -> Iterator[Case]:
+    """By number, as the specification has them."""
+
+    def of_product(product: domains.Product, status: domains.Status | None) -> Read:
+        async def read(place: Place) -> None:
+            await domains.list_page(place.connection, rows.LARGE, product, status, offset=place.offset(), limit=_LIMIT)
+
+        return read
+
+    async def of_monitor(place: Place) -> None:
+        await monitored_domains.list_page(place.connection, rows.LARGE, offset=place.offset(), limit=_LIMIT, dates=None)
+
+    for path, product in (("GET /power", "power"), ("GET /ssl", "secure")):
+        for status in (None, "active", "inactive"):
+            name = f"{path}?page=N" + (f"&status={status}" if status else "")
+            yield Case(name, of_product(product, status))  # type: ignore[arg-type]
+    yield Case("GET /monitor/domains?offset=N", of_monitor)
+
+
+def _logs() -> Iterator[Case]:
+    """Lists that go back in time."""
+
+    def of_events(event_type: str | None, *, with_domain: bool = False) -> Read:
+        async def read(place: Place) -> None:
+            key = await _any_key(place.connection, place.random) if with_domain else None
+            await events.list_events(
+                place.connection,
+                rows.LARGE,
+                before=place.event_id(),
+                limit=_LIMIT,
+                event_type=event_type,
+                domain=key.name if key else None,
+            )
+
+        return read
+
+    def of_deliveries(status: deliveries.Status | None) -> Read:
+        async def read(place: Place) -> None:
+            await deliveries.list_deliveries(
+                place.connection, rows.LARGE, before=place.event_id(), limit=_LIMIT, status=status
+            )
+
+        return read
+
+    def of_audit(application_id: str | None, organisations: list[str] | None, by: str = "") -> Read:
+        async def read(place: Place) -> None:
+            key = await _any_key(place.connection, place.random) if by == "subject" else None
+            await audit.list_entries(
+                place.connection,
+                before=place.entry_id(),
+                limit=_LIMIT,
+                application_id=application_id,
+                organisation_ids=organisations,
+                subject=key.name if key else None,
+                request_id=place.entry_id().removeprefix("aud_")[2:] if by == "request" else None,
+            )
+
+        return read
+
+    yield Case("GET /events", of_events(None))
+    for event_type in ("domain.power", "domain.flow.completed", "webhook.test"):
+        yield Case(f"GET /events?type={event_type}", of_events(event_type))
+    yield Case("GET /events?domain=…", of_events(None, with_domain=True))
+    for delivery in (None, "delivered", "failed", "pending"):
+        suffix = f"?status={delivery}" if delivery else ""
+        yield Case(f"GET /deliveries{suffix}", of_deliveries(delivery))
+    for who, application_id, organisations in (
+        ("GET /audit", rows.LARGE, None),
+        ("audit of a partner", None, [rows.ORGANISATION]),
+        ("audit of all", None, None),
+    ):
+        for by in ("", "subject", "request"):
+            yield Case(f"{who}, by {by}" if by else who, of_audit(application_id, organisations, by))
+
+
+def _totals() -> Iterator[Case]:
+    def of(ids: Sequence[str] | None) -> Read:
+        async def read(place: Place) -> None:
+            await domain_list.count_domains(place.connection, ids)
+
+        return read
+
+    yield Case("totals of an application", of([rows.LARGE]))
+    yield Case("totals of a partner of 1,000", of([f"bench-{n}" for n in range(1, rows.PARTNERS + 1)]))
+    yield Case("totals of all", of(None))
 
 
 def _product(text: str | None) -> Product | None:
     return next((each for each in domain_list.PRODUCTS if each == text), None)
 
 
-async def _time(database: Database, case: Case, count: int) -> Figure:
-    """Parts one after the other, each third from a random place of the list."""
-    random, seconds = Random(1), list[float]()
-    following: Key | None = None
-    for number in range(_TIMES):
-        if number % 3 == 1:
-            following = await _place(database, random, count) if case.wanted.product != "monitor" else None
-        async with database.connection() as connection:
-            began = time.perf_counter()
-            part = await domain_list.list_part(connection, replace(case.wanted, after=following))
-            seconds.append(time.perf_counter() - began)
-        following = part.next
-    return Figure(case.name, f"≤ {_GOAL_SECONDS * 1000:.0f} ms", seconds)
-
-
-async def _place(database: Database, random: Random, count: int) -> Key:
-    async with database.connection() as connection:
-        prefix = f"d{random.randrange(256):02x}"
-        row = await connection.fetchrow(
-            "select domain, created_at, active_until, is_active from domains where application_id = $1"
-            " and product = 'power' and domain > $2 order by domain limit 1",
-            _APPLICATION,
-            prefix,
+def table(figures: Sequence[Figure], count: int) -> Table:
+    shown = Table(title=f"Parts of {_LIMIT} in a database of {_SMALL_ROWS:,} → {count:,} rows of each table, medians")
+    for column in ("list", "blocks", "ratio", "ms", "p99 ms", f"≤ {_GOAL_SECONDS * 1000:.0f} ms, ≤ {_GOAL_BLOCKS} ×"):
+        shown.add_column(column, justify="left" if column == "list" else "right")
+    for each in figures:
+        small, large = each.small, each.large
+        shown.add_row(
+            each.case.name,
+            f"{statistics.median(small.blocks):,.0f} → {statistics.median(large.blocks):,.0f}",
+            f"{each.ratio:.2f}",
+            f"{statistics.median(small.seconds) * 1000:.1f} → {statistics.median(large.seconds) * 1000:.1f}",
+            f"{large.p99 * 1000:.1f}",
+            "met" if each.is_met else "missed",
         )
-    assert row is not None, count
-    return Key(row["domain"], "power", _APPLICATION, row["created_at"], row["active_until"], row["is_active"])
-
-
-def _table(figures: Sequence[Figure], count: int, others: int) -> Table:
-    table = Table(title=f"Parts of 50 among {count:,} domains, {others:,} of other applications beside them")
-    for column in ("list", "median", "p99", f"goal ≤ {_GOAL_SECONDS * 1000:.0f} ms"):
-        table.add_column(column, justify="left" if column == "list" else "right")
-    for figure in figures:
-        verdict = "met" if figure.p99 <= _GOAL_SECONDS else "missed"
-        table.add_row(figure.name, f"{figure.median * 1000:.1f} ms", f"{figure.p99 * 1000:.1f} ms", verdict)
-    return table
+    return shown
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from api.errors import (
     ALREADY_POWERED,
@@ -23,6 +23,7 @@ from api.errors import (
 from api.schemas.queries import ListQuery, PartQuery
 from api.services import notices
 from api.services import ownership_hints as hints
+from api.services.name_locks import NameLocks
 from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
@@ -69,6 +70,7 @@ class Enrolment:
     own_names: OwnNames
     probe: EdgeProbe
     clock: Clock
+    name_locks: NameLocks = field(default_factory=NameLocks)
 
     @property
     def claims(self) -> DomainClaims:
@@ -155,7 +157,10 @@ class Enrolment:
             if prepare is not None:
                 await prepare()
             with contextlib.suppress(StandingChanged):
-                async with self.claims.claimed(application, name, assessment.evidence, locks_redirects) as connection:
+                async with (
+                    self.name_locks.hold(name.text),
+                    self.claims.claimed(application, name, assessment.evidence, locks_redirects) as connection,
+                ):
                     await store(connection, assessment.evidence.claim)
                 return
         raise _held(Verdict.UNKNOWN, application, name, cname_target)

@@ -6,7 +6,8 @@ costs the same anywhere in the list.
 Rules
     the caller states the applications whose rows are listed; None is every application, for operators only
     a name stands once for each product and application; the key is unique: name, product, application
-    each order has an index that begins with the application and the product, and one for each status
+    each order has an index that begins with the application and the product, and one for each status. What orders a
+    list is read from the index alone; the rows themselves are read of the names that are shown
     a search walks the next `_WINDOW` names first, since what many names contain is soon met; what few contain is then
     found in the index of name parts (`name_grams`). That index is every application's: so many of others' names can
     hold the text that it is given up after `_INDEX_SECONDS`, and `_WALKED` names are walked. A part can thus hold fewer
@@ -112,6 +113,8 @@ class _Source:
     table: str
     name: str
     product: str
+    owner: str
+    """The application, where the list is every application's: none where name and product are unique."""
     added: str
     lapses: str
     problem: str
@@ -127,6 +130,7 @@ _ENROLLED = _Source(
     table="domains",
     name="domain",
     product="product",
+    owner="null::text",
     added="created_at",
     lapses="active_until",
     problem="is_active = false",
@@ -139,6 +143,7 @@ _MONITORED = _Source(
     table="monitored_domains",
     name="monitored_name(domain, subdomain)",
     product="'monitor'",
+    owner="application_id",
     added="date_added",
     lapses="'infinity'::timestamptz",
     problem="state = 'missing'",
@@ -150,15 +155,17 @@ _MONITORED = _Source(
 _LEADS = {"added": "added_at", "expiry": "lapses_at", "status": "is_well"}
 
 _DETAILS = """
-    select found.*, applications.name as application_name,
+    select found.*, a.id as application_id, a.name as application_name,
+        coalesce(d.created_at, m.date_added) as added_at, coalesce(d.active_until, 'infinity') as lapses_at,
         case when found.product = 'monitor' then m.state
             when d.active_until > now() then 'active' else 'inactive' end as status,
         c.not_after, d.departed_at is not null as moved_away
-    from found join applications on applications.id = found.application_id
+    from found
     left join domains d on d.domain = found.name and d.product = found.product
     left join certificates c on found.product <> 'monitor' and c.domain = found.name and c.released_at is null
-    left join monitored_domains m on found.product = 'monitor' and m.application_id = found.application_id
+    left join monitored_domains m on found.product = 'monitor' and m.application_id = found.owner_id
         and monitored_name(m.domain, m.subdomain) = found.name
+    join applications a on a.id = coalesce(d.application_id, m.application_id)
 """
 
 
@@ -233,7 +240,7 @@ class _Query:
         self._lead = _LEADS.get(wanted.sort.removeprefix("-"))
         self._descending = wanted.sort.startswith("-")
         self._direction = " desc" if self._descending else ""
-        columns = [*([self._lead] if self._lead else []), "name", "product", "application_id"]
+        columns = [*(["lead"] if self._lead else []), "name", "product", "owner_id"]
         self.order = ", ".join(f"{column}{self._direction}" for column in columns)
 
     def branches(self, limit: int, *, by_text: bool) -> str:
@@ -258,9 +265,10 @@ class _Query:
             if after is None:
                 continue
             well = "null::boolean" if is_well is None else str(is_well).lower()
+            owner = source.owner if self._wanted.applications is None else "application_id"
             columns = (
-                f"{source.name} as name, {source.product} as product, application_id, {source.added} as added_at,"
-                f" {source.lapses} as lapses_at, {well} as is_well"
+                f"{_sql(branch.lead)} as lead, {source.name} as name, {source.product} as product,"
+                f" {owner} as owner_id, {well} as is_well"
             )
             conditions = [*([status] if status else []), *after, *(self._of_text(source) if by_text else [])]
             selects += self._of_applications(branch, columns, conditions, limit)
@@ -332,8 +340,9 @@ class _Query:
         if after is None:
             return []
         sign = "<" if self._descending else ">"
-        columns = [source.name, source.product, "application_id"]
-        values: list[Any] = [after.name, after.product, after.application_id]
+        columns, values = [source.name, source.product], list[Any]((after.name, after.product))
+        if source is _MONITORED:
+            columns, values = [*columns, "application_id"], [*values, after.application_id]
         if self._lead is not None:
             reached = getattr(after, self._lead)
             if isinstance(branch.lead, str):
@@ -356,6 +365,18 @@ class _Branch:
 
     source: _Source
     lead: str | bool | datetime | None
+
+
+def _sql(lead: str | bool | datetime | None) -> str:
+    match lead:
+        case str():
+            return lead
+        case bool():
+            return str(lead).lower()
+        case None:
+            return "null"
+    assert lead == NEVER
+    return "'infinity'::timestamptz"
 
 
 def _select(branch: _Branch, columns: str, conditions: Sequence[str], order: str, limit: int) -> str:
@@ -399,21 +420,42 @@ class Totals:
     missing: int
 
 
-async def count_domains(connection: Connection, applications: Sequence[str] | None) -> Totals:
-    """By the tallies that the tables keep; names whose records are missing are counted up to 10,000."""
-    row = await connection.fetchrow(
-        """
-        select
-            coalesce((select sum(domains) from domain_tallies where span = (domain_spans())[1] and is_active
-                and ($1::text[] is null or application_id = any($1))), 0)::bigint as active,
-            coalesce((select sum(domains) from domain_tallies where span = (domain_spans())[1] and not is_active
-                and ($1::text[] is null or application_id = any($1))), 0)::bigint as inactive,
-            coalesce((select sum(domains) from monitored_tallies where span = 'day'
-                and ($1::text[] is null or application_id = any($1))), 0)::bigint as monitored,
-            (select count(*) from (select from monitored_domains where state = 'missing'
-                and ($1::text[] is null or application_id = any($1)) limit 10000) m) as missing
-        """,
-        list(applications) if applications is not None else None,
+_MOST_COUNTED = 100_000
+_MOST_PROBLEMS = 10_000
+
+# Both products are named, so that the tallies' key finds the longest span of each application.
+_COUNT_OWN = """
+    with enrolled as materialized (
+        select is_active, sum(domains)::bigint as domains from domain_tallies
+        where application_id = any($1) and product in ('power', 'secure') and span = (domain_spans())[1]
+        group by is_active
     )
+    select coalesce((select domains from enrolled where is_active), 0) as active,
+        coalesce((select domains from enrolled where not is_active), 0) as inactive,
+        (select coalesce(sum(domains), 0)::bigint from monitored_tallies
+            where application_id = any($1) and span = 'day') as monitored,
+        (select count(*) from (select from monitored_domains where application_id = any($1) and state = 'missing'
+            limit $2) m) as missing
+"""
+_ALL_OF = """
+    (select case when count(*) < $1 then count(*) else greatest(count(*), (select reltuples::bigint from pg_class
+        where oid = '{table}'::regclass)) end from (select from {table} limit $1) counted)"""
+_COUNT_ALL = f"""
+    with problems as materialized (
+        select (select count(*) from (select from domains where is_active = false limit $2) d) as inactive,
+            (select count(*) from (select from monitored_domains where state = 'missing' limit $2) m) as missing
+    )
+    select {_ALL_OF.format(table="domains")} - inactive as active, inactive,
+        {_ALL_OF.format(table="monitored_domains")} as monitored, missing from problems
+"""
+
+
+async def count_domains(connection: Connection, applications: Sequence[str] | None) -> Totals:
+    """Of some applications by the tallies that the tables keep; of all by counting, up to `_MOST_COUNTED`, beyond which
+    Postgres' estimate stands. Missing names are counted up to `_MOST_PROBLEMS`; of all, so are inactive ones."""
+    if applications is None:
+        row = await connection.fetchrow(_COUNT_ALL, _MOST_COUNTED, _MOST_PROBLEMS)
+    else:
+        row = await connection.fetchrow(_COUNT_OWN, list(applications), _MOST_PROBLEMS)
     assert row is not None, "a select without a table has one row"
     return Totals(**row)

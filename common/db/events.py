@@ -135,8 +135,11 @@ async def list_events(
     domain: str | None = None,
 ) -> list[Event]:
     """The application's, newest first; those older than the event `before`."""
-    key = {"events.application_id": application_id} | ({"domain": domain} if domain else {})
-    page = find_page(key, "events.id", before=before, limit=limit, filters={"type": event_type})
+    narrower = {"domain": domain} if domain else {"type": event_type} if event_type else {}
+    filters = {"type": event_type if domain else None}
+    page = find_page(
+        {"events.application_id": application_id} | narrower, "events.id", before=before, limit=limit, filters=filters
+    )
     rows = await connection.fetch(
         f"""
         select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery

@@ -2,7 +2,8 @@
 
 The key of the list and of its index are the same columns. They are compared as one row, because of a plain equality
 the planner concludes that the ids alone will do, and walks past everybody else's rows to reach old ones (seen: 60 ms
-in place of 0.3 among 200,000).
+in place of 0.3 among 200,000). From a row the planner does not conclude that its columns are not null, by which some of
+the indexes are partial: that is a condition of its own.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def find_page(
     row = ", ".join(columns)
     ours = ", ".join(f"${place}" for place in range(1, len(key) + 1))
     conditions = [f"({row}) < ({ours}, ${len(key) + 1})", f"({row}) > ({ours}, '')"]
+    conditions += [f"{column} is not null" for column in key]
     values = [*key.values(), before or _AFTER_ALL]
     for column, value in filters.items():
         if value is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 
 from bench.lab.zone import Behaviour
 from common.db.certificates import Certificate, store
+from common.db.pool import Connection
+from common.domain_claims import DomainClaims
 from tests.integration.api.conftest import Service
 
 DOMAIN = "shop.customer.test"
@@ -107,6 +111,33 @@ async def test_of_many_posts_at_once_one_succeeds(service: Service) -> None:
         (502, ALREADY): 19
     }
     assert (await partner.get()).body["total"] == 1
+
+
+async def test_of_many_posts_of_a_name_one_at_a_time_asks_for_its_lock(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others hold no connection of the pool while they wait."""
+    partner = await service.partner()
+    service.point(DOMAIN)
+    inside = most = 0
+    claimed = DomainClaims.claimed
+
+    @asynccontextmanager
+    async def counted(*arguments: Any) -> AsyncIterator[Connection]:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        try:
+            async with claimed(*arguments) as connection:
+                yield connection
+        finally:
+            inside -= 1
+
+    monkeypatch.setattr(DomainClaims, "claimed", counted)
+    answers = await asyncio.gather(*(partner.post(DOMAIN) for _ in range(5)))
+
+    assert sorted(answer.status for answer in answers) == [200, 502, 502, 502, 502]
+    assert most == 1
 
 
 async def test_another_applications_domain_is_out_of_reach(service: Service) -> None:

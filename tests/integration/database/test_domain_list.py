@@ -154,10 +154,11 @@ async def test_status_and_product_narrow_the_list(filled: Database) -> None:
     assert len(secure) == NAMES
 
 
-async def test_totals_are_those_of_the_list(filled: Database) -> None:
+@pytest.mark.parametrize("applications", [None, ["a"], ["a", "b"]], ids=str)
+async def test_totals_are_those_of_the_list(filled: Database, applications: list[str] | None) -> None:
     async with filled.connection() as connection:
-        totals = await domain_list.count_domains(connection, ["a"])
-    rows = await walk(filled, Wanted(["a"], limit=1000))
+        totals = await domain_list.count_domains(connection, applications)
+    rows = await walk(filled, Wanted(applications, limit=1000))
     assert totals.active + totals.inactive == sum(row.product != "monitor" for row in rows)
     assert totals.monitored == sum(row.product == "monitor" for row in rows)
     assert totals.missing == sum(row.status == "missing" for row in rows)

@@ -182,6 +182,31 @@ async def test_a_released_certificate_says_nothing_of_the_domain(database: Datab
         assert await connection.fetchval(row) != before
 
 
+async def test_a_certificate_erased_after_its_domain_makes_no_statement_on_domains(database: Database) -> None:
+    """Which would count its domains anew; of a name that is enrolled, there is one."""
+    async with database.connection() as connection:
+        await add_application(connection, APPLICATION)
+        await connection.execute(
+            "insert into domains (domain, product, application_id) select name, 'power', 'app'"
+            " from unnest(array['kept.test', 'gone.test', 'released.test']) name"
+        )
+        await connection.execute(
+            "insert into certificates (domain, application_id, issuer, chain, private_key, not_before, not_after)"
+            " select domain, 'app', '', '', '', now(), now() + interval '1 day' from domains"
+        )
+        await connection.execute("delete from domains where domain <> 'kept.test'")
+        await connection.execute(
+            "create sequence statements; create function note() returns trigger language plpgsql as"
+            " $$ begin perform nextval('statements'); return null; end $$;"
+            " create trigger note after update on domains for each statement execute function note()"
+        )
+        await connection.execute("delete from certificates where domain = 'gone.test'")
+        await connection.execute("update certificates set released_at = now() where domain = 'released.test'")
+        assert not await connection.fetchval("select is_called from statements")
+        await connection.execute("delete from certificates where domain = 'kept.test'")
+        assert await connection.fetchrow("select last_value, is_called from statements") == (1, True)
+
+
 async def test_a_list_waits_for_no_other_transaction(database: Database) -> None:
     async with database.connection() as connection, database.transaction() as other:
         await add_application(connection, APPLICATION)
