@@ -50,7 +50,7 @@ from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
 from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
 from edge.proxy.exchange import COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
-from edge.proxy.remembered_request import MAX_REMEMBERED_BYTES, RememberedRequest
+from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
 from edge.routing.respond import Forward, Reply, respond
@@ -97,9 +97,9 @@ class ClientConnection(asyncio.Protocol):
         "_input",
         "_is_full",
         "_listening",
+        "_memory",
         "_place",
         "_reader",
-        "_remembered",
         "_request_id",
         "_server_name",
         "_transport",
@@ -123,7 +123,7 @@ class ClientConnection(asyncio.Protocol):
         self._server_name = ""
         self._place: str | None = None
         self._reader = RequestReader(worker.limits)
-        self._remembered: RememberedRequest | None = None
+        self._memory: RequestMemory = cast("RequestMemory", None)
         self._input = OPEN
         self._is_full = False  # the transport has enough to send
         self._unsent_bytes = sys.maxsize  # when last looked at
@@ -148,6 +148,8 @@ class ClientConnection(asyncio.Protocol):
         peername = transport.get_extra_info("peername")
         self._client = Client(address_of(peername), secure=secure, trusted_proxies=worker.trusted_proxies)
         self._server_name = (transport.get_extra_info("server_name") or "") if secure else ""
+        recent = worker.recent_fields[secure, self._client.is_trusted]
+        self._memory = RequestMemory(recent, self._client, self._server_name)
         self.set_deadline(worker.head_seconds)
         self._place = worker.connection_limits.admit(peername)
         if self._place is None:
@@ -156,14 +158,11 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         state = self.state
         if state is READING:
-            worker, reader, remembered = self._worker, self._reader, self._remembered
-            if (
-                remembered is not None
-                and remembered.generation == worker.routes.generation
-                and not (reader.buffer or self._is_full)
-                and (remembered.raw == data or remembered.take_similar(data, worker.limits))
+            worker, reader, memory = self._worker, self._reader, self._memory
+            if not (reader.buffer or self._is_full) and (
+                (memory.raw == data and memory.generation == worker.routes.generation) or memory.recall(data)
             ):
-                self._begin(remembered)
+                self._begin(memory)
                 return
             if not reader.buffer and data[:1] != b"\r":  # empty lines do not begin a request
                 self.set_deadline(worker.head_seconds)
@@ -177,13 +176,14 @@ class ClientConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._input = ENDED
-        exchange = self.exchange
-        if exchange is None:
+        worker, exchange = self._worker, self.exchange
+        if exchange is None and not (self.state is READING and self._is_full and self._reader.buffer):
             self.state = CLOSED
             self._transport.close()
             return False
-        worker = self._worker
         worker.paused.add(self)  # a transport does not read, nor notice RST, after the end of its input
+        if exchange is None:  # requests wait until the client has read the responses before them
+            return True
         if not exchange.status and exchange.head.minor == 1:
             worker.loop.call_later(PROBE_AFTER_SECONDS, self._probe_client, exchange)
         self._end_request(exchange)
@@ -266,17 +266,12 @@ class ClientConnection(asyncio.Protocol):
 
     def _serve(self) -> None:
         """Act on the heads that the reader holds, until an exchange begins or no complete head is left."""
-        reader, worker = self._reader, self._worker
+        reader, worker, memory = self._reader, self._worker, self._memory
         is_new = reader.buffer[:1] == b"\r"  # empty lines had no deadline of a head
         while self.state is READING and reader.buffer and not self._is_full:
-            remembered = self._remembered
-            if (
-                remembered is not None
-                and remembered.generation == worker.routes.generation
-                and reader.take_same(remembered.raw)
-            ):
+            if memory.generation == worker.routes.generation and reader.take_same(memory.raw):
                 is_new = True
-                self._begin(remembered)
+                self._begin(memory)
                 continue
             try:
                 complete = reader.next_head()
@@ -294,8 +289,8 @@ class ClientConnection(asyncio.Protocol):
                     if reader.buffer:
                         self._continue(reader.take_rest())
                     continue
-                if not head.upgrade and len(raw) <= MAX_REMEMBERED_BYTES:
-                    self._remembered = RememberedRequest(raw, worker.routes.generation, outcome, self._remembered)
+                if not head.upgrade:
+                    memory.remember(raw, outcome)
                 self._begin(outcome)
             elif type(outcome) is Reply:
                 self._reply(outcome, head)
@@ -322,7 +317,7 @@ class ClientConnection(asyncio.Protocol):
         if self.state is READING and self._reader.buffer and not self._is_full:
             self.set_deadline(self._worker.head_seconds)
 
-    def _begin(self, forward: Forward | RememberedRequest, make: type[Exchange] = Exchange) -> None:
+    def _begin(self, forward: Forward | RequestMemory, make: type[Exchange] = Exchange) -> None:
         worker = self._worker
         head, route, upstream_head = forward.head, forward.route, forward.upstream_head
         if route.signing is not None:

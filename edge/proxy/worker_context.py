@@ -26,6 +26,7 @@ from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange, ExchangeContext
+from edge.proxy.request_memory import RecentFields
 from edge.proxy.upload_store import UploadStore
 from edge.proxy.worker_limits import TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
@@ -89,6 +90,11 @@ class WorkerContext:
         self.lookup = Lookup(
             self.routes.find, self.is_awaiting_certificate, self.challenge_answer, partial(probe_answer, keyring)
         )
+        self.recent_fields = {
+            (secure, trusted): RecentFields(self.routes, self.limits)
+            for secure in (False, True)
+            for trusted in (False, True)
+        }
         self._swept_generation = 0
         self.counters = ExchangeCounters()
         self.connections: set[Connection] = set()

@@ -11,8 +11,9 @@ from typing import Final
 from edge.http.error_responses import CLIMBING_PATH, Refused
 from edge.routing.route import Route
 
-# No two dots in a row, and nothing that may hide one: one pass, unlike a search for either.
-_is_plain: Final = re.compile(rb"[^%\\.]*+(?:\.[^%\\.]++)*+").fullmatch
+_PERCENT: Final = ord("%")
+_BACKSLASH: Final = ord("\\")
+_DOT: Final = ord(".")
 _ENCODED_DOT: Final = re.compile(rb"%2e", re.IGNORECASE)
 _HIDDEN_SLASH: Final = re.compile(rb"%2f|%5c|\\", re.IGNORECASE)  # a slash to some servers
 
@@ -22,7 +23,9 @@ def rewrite(route: Route, target: bytes) -> bytes:
 
     Raises: `Refused` when ``..``, however it is written, climbs above the root.
     """
-    if _is_plain(target) is None and _climbs(target.partition(b"?")[0]):
+    # Two dots in a row, or what may hide one. By number: `b"%" in target` costs ten times as much.
+    may_climb = _PERCENT in target or _BACKSLASH in target or (_DOT in target and target.find(b"..") >= 0)
+    if may_climb and _climbs(target.partition(b"?")[0]):
         raise Refused(CLIMBING_PATH)
     if not route.base_path or target == b"*":
         return target

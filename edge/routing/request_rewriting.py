@@ -19,18 +19,18 @@ _METHODS_WITH_A_BODY: Final = (b"POST", b"PUT", b"PATCH")  # RFC 9110 §8.6: sta
 
 
 class Surroundings:
-    """What stands before and behind the forwarded fields; the same for all requests that differ in those alone."""
+    """What stands before and behind the forwarded fields; the same for all requests that differ in those alone, and for
+    all clients."""
 
     __slots__ = ("after", "before")
 
-    def __init__(self, route: Route, head: RequestHead, client_fields: bytes) -> None:
-        """`client_fields` are `edge.http.forwarded.Client`'s."""
+    def __init__(self, route: Route, head: RequestHead) -> None:
         self.before: Final = b" HTTP/1.1\r\nHost: " + (route.origin_host or _customer_host(head))
-        self.after: Final = _own_fields(route, head, client_fields)
+        self.after: Final = _own_fields(route, head)
 
-    def compose(self, head: RequestHead, target: bytes) -> bytes:
-        """The whole head, for `target` at the origin."""
-        return b"".join((head.method, b" ", target, self.before, head.kept, self.after))
+    def compose(self, head: RequestHead, target: bytes, client_fields: bytes) -> bytes:
+        """The whole head, for `target` at the origin. `client_fields` are `edge.http.forwarded.Client`'s."""
+        return b"".join((head.method, b" ", target, self.before, head.kept, client_fields, self.after))
 
 
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
@@ -40,10 +40,9 @@ def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes
     return b"%bX-Service-Signature: %b\r\n\r\n" % (composed[:-2], value)
 
 
-def _own_fields(route: Route, head: RequestHead, client_fields: bytes) -> bytes:
+def _own_fields(route: Route, head: RequestHead) -> bytes:
     """Up to the empty line that ends the head."""
     parts = [
-        client_fields,
         b"\r\nX-Forwarded-Host: ",
         head.host_as_received,
         b"\r\nx-service-forwarded-host: ",

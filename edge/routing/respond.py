@@ -26,7 +26,6 @@ from edge.http.error_responses import (
 from edge.http.forwarded import Client
 from edge.http.request import RequestHead
 from edge.http.request_ids import without_id
-from edge.routing import paths
 from edge.routing.challenge import is_challenge
 from edge.routing.decide import PROBE_PREFIX, WELL_KNOWN, Ports, Redirect, decide
 from edge.routing.request_rewriting import Surroundings
@@ -86,20 +85,6 @@ def respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cli
         return error.response
 
 
-def compose_similar(route: Route, surroundings: Surroundings, head: RequestHead) -> bytes | None:
-    """The upstream head for a head that differs in target and forwarded fields only from one that was forwarded.
-
-    None: ask `respond`. What was decided about the route holds, but below ``/.well-known/``: there the edge may answer,
-    and a challenge passes where others are redirected.
-    """
-    if head.target.startswith(WELL_KNOWN):
-        return None
-    try:
-        return surroundings.compose(head, paths.rewrite(route, head.target))
-    except Refused:
-        return None
-
-
 def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
     """Raises: `Refused`."""
     if head.target.startswith(WELL_KNOWN) and (body := _own_resource(head, lookup, listening)) is not None:
@@ -126,9 +111,9 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
         head = further
     if listening.assigns_request_ids and not client.is_trusted:
         head = without_id(head)
-    fields = client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
-    surroundings = Surroundings(route, head, fields)
-    return Forward(head, route, surroundings, surroundings.compose(head, decision))
+    surroundings = Surroundings(route, head)
+    client_fields = client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
+    return Forward(head, route, surroundings, surroundings.compose(head, decision, client_fields))
 
 
 def _is_too_large(body: int, *limits: int | None) -> bool:

@@ -279,7 +279,7 @@ class Link:
     def converse(self, pieces: Sequence[bytes | None]) -> bytes:
         """Let the client send `pieces`; returns all that came back so far."""
         self.client.inbox.extend(pieces)
-        while self._move():
+        while self.step():
             pass
         return bytes(self.client.sent)
 
@@ -306,7 +306,7 @@ class Link:
         self.upstreams.append(Upstream(pipe, self._machines()))
         return connection
 
-    def _move(self) -> bool:
+    def step(self) -> bool:
         """One step of everybody; those who are stuck read only when nothing else moves."""
         moved = self.loop.run() | self.client.deliver()
         for upstream in self.upstreams:

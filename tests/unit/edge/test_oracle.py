@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.proxy.client_connection import ClientConnection
+from edge.proxy.request_memory import RequestMemory
 from tests.unit.edge import messages, oracle
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link
@@ -130,12 +131,10 @@ def test_the_same_fields_behind_another_line_are_another_request(link: Link) -> 
 def test_a_large_head_is_not_remembered(link: Link) -> None:
     large = b"/" + b"a" * 4096
     assert ask(link, [b"/a", large, large, b"/a"], secure=True) == [b"200"] * 4
-    remembered = cast("ClientConnection", link.client.protocol)._remembered
-    assert remembered is not None
-    assert len(remembered.raw) < 100
+    assert len(memory(link).raw) < 100
     link.end()
     assert ask(link, [large, large], secure=True) == [b"200"] * 2
-    assert cast("ClientConnection", link.client.protocol)._remembered is None
+    assert not memory(link).raw
     link.end()
 
 
@@ -145,15 +144,17 @@ def test_many_requests_that_differ_in_a_cookie_are_forwarded_each_with_its_own(l
     link.begin(lambda: AskingOrigin(0))
     for number, cookie in enumerate(cookies):
         link.converse([b"GET /%d HTTP/1.1\r\nCookie: %b\r\nHost: power.example.com\r\n\r\n" % (number, cookie)])
-    remembered = cast("ClientConnection", link.client.protocol)._remembered
-    assert remembered is not None
-    assert remembered._template is not None
+    assert memory(link)._template is not None
     sent = bytes(link.upstreams[0].pipe.sent)
     assert [head.partition(b"\r\n")[0] for head in re.findall(rb"Cookie: ([^\r]*\r\n)", sent)] == cookies
     forged = b"GET / HTTP/1.1\r\nCookie: x\r\nX-Service-Auth: y\r\nHost: power.example.com\r\n\r\n"
     link.converse([forged])
     assert b"X-Service-Auth" not in bytes(link.upstreams[0].pipe.sent)
     link.end()
+
+
+def memory(link: Link) -> RequestMemory:
+    return cast("ClientConnection", link.client.protocol)._memory
 
 
 def test_on_the_plain_port_a_challenge_may_pass_and_what_follows_is_sent_to_https(link: Link) -> None:
@@ -169,6 +170,25 @@ def ask(link: Link, targets: list[bytes], *, secure: bool) -> list[bytes]:
     for target in targets:
         came = link.converse([b"GET %b HTTP/1.1\r\nHost: power.example.com\r\n\r\n" % target])
     return re.findall(rb"HTTP/1.1 (\d+)", came)
+
+
+class Terse:
+    """An origin that answers each head at once."""
+
+    def receive(self, data: bytes) -> list[bytes | type[BaseException] | None]:
+        return [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"] * data.count(b"\r\n\r\n")
+
+
+def test_requests_sent_before_the_end_of_input_are_served_to_a_client_that_reads_slowly(link: Link) -> None:
+    link.begin(Terse, client_capacity=20)
+    link.client.inbox.append(get(b"shop.example.com") * 3)
+    while b"200 OK" not in link.client.sent:
+        link.step()
+    link.client.inbox.append(None)
+    assert link.client.deliver(), "the end of the client's input comes while the first response is unread"
+    assert link.converse([]).count(b"200 OK") == 3
+    assert link.client.is_closing()
+    link.end()
 
 
 def test_a_refusal_under_way_to_a_client_that_left_is_forgotten(tmp_path_factory: pytest.TempPathFactory) -> None:
