@@ -33,6 +33,7 @@ from common.secrets import Keyring
 
 LEEWAY_SECONDS = 5
 LONGEST_SECONDS = 24 * 60 * 60
+_MOST_USER_CHARACTERS = 1024
 _LAST_TIME = 253_402_300_799  # the end of the year 9999: what is later is no date, and may not even be a float
 
 _OPTIONS: Any = {"verify_signature": True, "verify_exp": False, "verify_nbf": False, "verify_iat": False,
@@ -169,14 +170,15 @@ def _unauthorized(fault: TokenFault) -> Refused:
 
 
 def _access(application: Application, claims: Mapping[str, Any], *, by_current_secret: bool) -> Access:
-    """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is."""
+    """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is. A user's
+    id that cannot be kept is none."""
     domain, user_id = claims.get("domain"), claims.get("userId")
     scope = claims.get("scope")
     return Access(
         application,
         None if scope is None else str(scope),
         None if scope is None or domain is None else str(domain),
-        user_id if isinstance(user_id, str) else None,
+        user_id if isinstance(user_id, str) and _is_storable(user_id) else None,
         by_current_secret,
     )
 
@@ -199,6 +201,10 @@ def _claimed_application_id(token: str) -> str | None:
     except _UNREADABLE:
         return None
     return claimed if isinstance(claimed, str) and is_id(claimed) else None
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and len(text) <= _MOST_USER_CHARACTERS
 
 
 def _is_time(value: object) -> TypeGuard[float]:

@@ -6,7 +6,7 @@ What follows from the answer is the caller's: the API refuses, a flow of the con
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from common.db import certificates, domains, ownership
@@ -17,8 +17,8 @@ from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligib
 from common.errors import FrontageError
 from common.logs import get_logger
 from common.names import DomainName
-from common.ownership import Claim, Evidence, OwnNames, Standing, Verdict, judge
-from common.ownership_evidence import Party, find_evidence, has_txt_record
+from common.ownership import Claim, Evidence, OwnNames, Standing, Target, Verdict, is_proof, judge
+from common.ownership_evidence import find_evidence, has_txt_record, party_of
 
 _log = get_logger("common.domain_claims")
 
@@ -78,14 +78,31 @@ class DomainClaims:
             standing = await ownership.find_standing(connection, name, application.id)
             is_held = standing.holder not in (None, application.id)
             holder = await get_application(connection, standing.holder or "") if is_held else None
-        if self._judge(application, name, standing, Evidence(None)) is Verdict.RESERVED:
+        if name.text in self.own_names or standing.is_own_target:
             return Assessment(Verdict.RESERVED, Evidence(None))
         opened = self.resolver.open_pass(application.id) if within is None else contextlib.nullcontext(within)
         async with opened as questions:
             if holder is not None:
                 return await self._assess_held(questions, application, name, cname_target, standing, holder)
             findings = findings or await self.look(name, cname_target, within=questions)
+            findings = await self._rank(application, name, cname_target, standing, findings)
             return await self._assess_free(questions, application, name, standing, findings)
+
+    async def _rank(
+        self, application: Application, name: DomainName, cname_target: str, standing: Standing, findings: Findings
+    ) -> Findings:
+        """Without the claim by CNAME, where another application's cname target on the way outranks the claimant's."""
+        between = {*findings.way} - {cname_target} - self.service_targets.targets
+        if findings.claim is not Claim.CNAME or not (between or standing.is_target):
+            return findings
+        way = (name.text, *findings.way)
+        if is_proof(way, party_of(application, cname_target), await self._find_targets(way)):
+            return findings
+        return replace(findings, claim=None, bypasses_target=True)
+
+    async def _find_targets(self, names: Collection[str]) -> Sequence[Target]:
+        async with self.database.connection() as connection:
+            return await ownership.find_targets(connection, names)
 
     async def _assess_free(
         self, questions: Pass, application: Application, name: DomainName, standing: Standing, findings: Findings
@@ -106,8 +123,15 @@ class DomainClaims:
         standing: Standing,
         holder: Application,
     ) -> Assessment:
-        claimant = Party.of(application, cname_target)
-        evidence = await find_evidence(questions, name, claimant, Party.of(holder))
+        evidence = await find_evidence(
+            questions,
+            name,
+            party_of(application, cname_target),
+            party_of(holder),
+            standing.held_since,
+            self.service_targets.targets,
+            self._find_targets,
+        )
         verdict = self._judge(application, name, standing, evidence)
         if verdict is not Verdict.MOVE:
             return Assessment(verdict, evidence)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from common.dns import Answer, Chain, Outcome, Pass
@@ -49,12 +49,13 @@ class ServiceTargets:
 class Findings:
     """`claim`: how the domain leads to the application; none where it does not. `unresolved`: why nothing can be said
     of the domain. `step_one` is RECORDS once the partner's part is done. `bypasses_target`: the domain's CNAMEs lead to
-    us, but not through the application's cname target."""
+    us, but not through the application's cname target. `way`: the names that its CNAMEs lead through, where they do."""
 
     claim: Claim | None
     unresolved: Outcome | None
     step_one: Outcome
     bypasses_target: bool = False
+    way: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_pointed(self) -> bool:
@@ -98,7 +99,8 @@ async def _check_subdomain(
     )
     if chain.end is Outcome.RECORDS:
         is_through = chain.names[-1] == cname_target
-        return Findings(Claim.CNAME if is_through else None, None, step_one.end, bypasses_target=not is_through)
+        way = (*chain.names, *step_one.names) if is_through else chain.names
+        return Findings(Claim.CNAME if is_through else None, None, step_one.end, not is_through, way)
     if not chain.end.is_known or (chain.end is Outcome.NO_NAME and not chain.names):
         return Findings(None, chain.end, step_one.end)
     # The name exists, and no CNAME leads to us.

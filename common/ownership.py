@@ -7,8 +7,11 @@ Claims
               the domain leads, not whose it is
 
 Rules
-    our own names, and every cname target, are never enrolled
+    our own names, and every cname target, are never enrolled; but a name that another application gave as its cname
+        target is no less its customer's, whose CNAME proves it
     a proof takes a free name
+    where CNAMEs lead through the cname targets of several applications, they prove the name for the one whose target
+        was set first: giving a name of another's as one's own target takes nothing from it
     an address takes a free name from no other application: only the last holder may come back by it, or, for a root
     that no other application held for `REMEMBERED_DAYS`, any application
     a held name moves to a claimant with a proof, once the DNS no longer leads to its holder by a proof
@@ -19,7 +22,9 @@ The DNS is asked by `common.eligibility`, the rows are `common.db.ownership`'s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -61,14 +66,36 @@ class Verdict(StrEnum):
 class Standing:
     """What the database knows of a name.
 
-    `former_holders` are applications that held it within `REMEMBERED_DAYS`, the last one first. `is_target`: it is an
-    application's cname target. `is_above_foreign_target`: another application's cname target stands beneath it.
+    `held_since`: since when `holder` holds it. `former_holders` are applications that held it within
+    `REMEMBERED_DAYS`, the last one first. `is_target`: it is an application's cname target, and `is_own_target`: the
+    claimant's. `is_above_foreign_target`: another application's cname target stands beneath it.
     """
 
     holder: str | None = None
     former_holders: tuple[str, ...] = ()
     is_target: bool = False
+    is_own_target: bool = False
     is_above_foreign_target: bool = False
+    held_since: datetime | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """An application, and the cname targets that prove a domain to be its own. Names are in canonical form."""
+
+    application_id: str
+    cname_targets: frozenset[str]
+    organisation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cname target, and the application whose it is since `set_at`."""
+
+    name: str
+    application_id: str
+    organisation_id: str | None
+    set_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +129,8 @@ class OwnNames:
 def judge(name: DomainName, claimant: str, standing: Standing, evidence: Evidence, own: OwnNames) -> Verdict:
     """Whether `claimant` may enrol `name`. That the name leads to us is a question of its own (`common.eligibility`):
     without a claim the verdict on a free name is UNPROVEN."""
-    if name.text in own or standing.is_target:
+    is_customers = evidence.claim is Claim.CNAME and not standing.is_own_target
+    if name.text in own or (standing.is_target and not is_customers):
         return Verdict.RESERVED
     if standing.holder == claimant:
         return Verdict.ENROL
@@ -127,6 +155,25 @@ def _may_take_by_address(name: DomainName, claimant: str, standing: Standing, ow
     if standing.former_holders:
         return standing.former_holders[0] == claimant
     return name.is_root and not standing.is_above_foreign_target and not own.has_beneath(name.text)
+
+
+def is_proof(way: Collection[str], claimant: Party, targets: Sequence[Target]) -> bool:
+    """Whether CNAMEs that lead through the names `way` prove a domain for `claimant`.
+
+    `targets` are the cname targets among these names, the one that was set first first. Those of the claimant's
+    organisation do not count against it.
+    """
+    if claimant.cname_targets.isdisjoint(way):
+        return False
+    rivals = (target for target in targets if not _is_of(target, claimant))
+    first_rival = next(rivals, None)
+    own = next((target for target in targets if target.application_id == claimant.application_id), None)
+    return first_rival is None or (own is not None and own.set_at < first_rival.set_at)
+
+
+def _is_of(target: Target, party: Party) -> bool:
+    is_same_organisation = target.organisation_id is not None and target.organisation_id == party.organisation_id
+    return target.application_id == party.application_id or is_same_organisation
 
 
 def txt_record(domain: str, application_id: str) -> tuple[str, str]:

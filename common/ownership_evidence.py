@@ -3,31 +3,29 @@
 Rules
     a name is taken from its holder only by answers of the zones' own servers, asked now
     servers of a zone that answer differently, or cannot be asked, prove nothing
-    the first cname target that the CNAMEs lead through is the one that counts
+    a holder's cname target keeps the name, unless the holder set it after it had enrolled the name, and after the
+        claimant had set the one that the CNAMEs lead through too
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from typing import TypeAlias
 
 from common.db.applications import Application
-from common.dns import Outcome, Pass
+from common.dns import Pass
 from common.names import DomainName
-from common.ownership import Claim, Evidence, txt_record
+from common.ownership import Claim, Evidence, Party, Target, is_proof, txt_record
+
+FindTargets: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Target]]]
+"""The cname targets among the names, the one that was set first first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Party:
-    """An application, and the cname targets that prove a domain to be its own. Names are in canonical form."""
-
-    application_id: str
-    cname_targets: frozenset[str]
-
-    @classmethod
-    def of(cls, application: Application, *cname_targets: str) -> Party:
-        """With all of its targets, where none are given."""
-        targets = cname_targets or (application.cname_target, application.secure_cname_target)
-        return cls(application.id, frozenset(filter(None, targets)))
+def party_of(application: Application, *cname_targets: str) -> Party:
+    """With all of its targets, where none are given."""
+    targets = cname_targets or (application.cname_target, application.secure_cname_target)
+    return Party(application.id, frozenset(filter(None, targets)), application.organisation_id)
 
 
 async def has_txt_record(questions: Pass, name: DomainName, application_id: str) -> bool:
@@ -36,16 +34,30 @@ async def has_txt_record(questions: Pass, name: DomainName, application_id: str)
     return value in (await questions.ask_confirmed(host, "TXT")).values
 
 
-async def find_evidence(questions: Pass, name: DomainName, claimant: Party, holder: Party) -> Evidence:
+async def find_evidence(
+    questions: Pass,
+    name: DomainName,
+    claimant: Party,
+    holder: Party,
+    held_since: datetime | None,
+    service_targets: Collection[str],
+    find_targets: FindTargets,
+) -> Evidence:
     """What the zones' own servers say for `claimant`, about a domain that `holder` holds."""
     ask = questions.authoritative
-    goals = claimant.cname_targets | holder.cname_targets
-    chain = await ask.follow(name.text, goals - {name.text})
-    reached = chain.names[-1] if chain.end is Outcome.RECORDS and chain.names else None
+    chain = await ask.follow(name.text, service_targets)
+    targets = await find_targets(chain.names)
     record = await ask.ask(txt_record(name.text, claimant.application_id)[0], "TXT")
     named = {party: txt_record(name.text, party.application_id)[1] in record.values for party in (claimant, holder)}
-    claim = Claim.CNAME if reached in claimant.cname_targets else Claim.TXT if named[claimant] else None
-    if reached in holder.cname_targets or named[holder]:
+    is_proven = is_proof(chain.names, claimant, targets)
+    claim = Claim.CNAME if is_proven else Claim.TXT if named[claimant] else None
+    if _leads_to(holder, held_since, chain.names, targets) or named[holder]:
         return Evidence(claim, holder.application_id, leads_to_holder=True)
     is_settled = chain.end.is_known and record.outcome.is_known and not (chain.is_disputed or record.is_disputed)
     return Evidence(claim, holder.application_id, leads_to_holder=False if is_settled else None)
+
+
+def _leads_to(holder: Party, held_since: datetime | None, way: Collection[str], targets: Sequence[Target]) -> bool:
+    own = [target for target in targets if target.application_id == holder.application_id]
+    was_led = any(held_since is None or target.set_at <= held_since for target in own)
+    return was_led or is_proof(way, holder, targets)

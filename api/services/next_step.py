@@ -18,7 +18,7 @@ from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_un
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.origin_faults import OriginFault
-from common.ownership import Verdict
+from common.ownership import Claim, Verdict
 
 State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
@@ -49,7 +49,9 @@ def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
             return NextStep(state, f"{words[0].upper()}{words[1:]}.")
     findings = diagnosis.dns.findings
     if ownership.verdict is Verdict.UNPROVEN and findings.leads_here and not findings.lacks_step_one:
-        proof = hints.prove(name, ownership.application_id, ownership.cname_target)
+        is_outranked = findings.claim is Claim.CNAME  # by a target that another application set before
+        record = f"create {hints.txt(name, ownership.application_id)}"
+        proof = record if is_outranked else hints.prove(name, ownership.application_id, ownership.cname_target)
         words = f"{proof[0].upper()}{proof[1:]}: {name} leads here, and nothing shows whose it is."
         return NextStep("action needed", words)
     return None

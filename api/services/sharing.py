@@ -84,8 +84,10 @@ class SharingService:
 
     async def revoke(self, application: Application, share_id: str) -> None:
         """Raises: `Refused`."""
-        async with self.database.transaction() as connection:
-            was_ours = await shares.revoke(connection, application.id, share_id)
+        was_ours = False
+        if _ID.fullmatch(share_id):
+            async with self.database.transaction() as connection:
+                was_ours = await shares.revoke(connection, application.id, share_id)
         if not was_ours:
             raise Refused(NOT_FOUND, code="link_not_found", hint="no such link, or it has expired")
 

@@ -70,7 +70,7 @@ async def begin(connection: Connection, application_id: str) -> bool:
     if row is None:
         return False
     targets = [target for target in row.values() if target]
-    await ownership.remember(connection, targets, application_id)
+    await ownership.release_targets(connection, targets, application_id)
     before = {"cname_targets": targets}
     await audit.record(connection, "application.delete", application_id, application_id=application_id, before=before)
     return True

@@ -3,8 +3,9 @@
 Rules
     A cname target leads to one application, whichever of the two columns it stands in. The unique constraints
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
-    A cname target is no enrolled domain, and no name that another application held lately (`common.db.ownership`): the
-    domains that still lead to it would change hands with it.
+    A cname target is no enrolled domain, and no name that another application held lately, or had as a target
+    (`common.db.ownership`): the domains that still lead to it would change hands with it. A target counts from when it
+    was set (`common.ownership`).
     During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
     signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
     ``next_service_auth`` is made before edges send it, so that origins can accept it first; finishing the rotation puts
@@ -236,7 +237,7 @@ async def update_application(
         connection, application_id, changes.get("cname_target"), changes.get("secure_cname_target")
     )
     await _remember_targets(connection, application_id, changes)
-    assignments = ", ".join(f"{column} = ${place}" for place, column in enumerate(changes, start=2))
+    assignments = ", ".join(_assignment(column, place) for place, column in enumerate(changes, start=2))
     row = await connection.fetchrow(
         f"update applications set {assignments} where id = $1 returning {_COLUMNS}",
         application_id,
@@ -369,9 +370,18 @@ async def _refuse_unusable_targets(connection: Connection[Record], application_i
     )
     if held:
         raise CnameTargetTaken(
-            f"{held} was another application's less than {REMEMBERED_DAYS} days ago, and domains may still lead to it:"
-            f" `frontage domain release {held}` frees it"
+            f"{held} was another application's, and domains may still lead to it: `frontage domain release {held}`"
+            " frees it"
         )
+
+
+def _assignment(column: str, place: int) -> str:
+    """A cname target that changes is the application's from now on."""
+    assigned = f"{column} = ${place}"
+    if column not in ("cname_target", "secure_cname_target"):
+        return assigned
+    since = f"case when {column} is distinct from ${place} then now() else {column}_set_at end"
+    return f"{assigned}, {column}_set_at = {since}"
 
 
 async def _remember_targets(connection: Connection[Record], application_id: str, changes: ApplicationChanges) -> None:
@@ -384,7 +394,7 @@ async def _remember_targets(connection: Connection[Record], application_id: str,
     )
     if row is not None:
         after = set((dict(row) | changes).values())
-        await ownership.remember(
+        await ownership.remember_targets(
             connection, [target for target in row.values() if target and target not in after], application_id
         )
 

@@ -14,6 +14,7 @@ Rules
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ ABANDONED_SECONDS = 24 * 60 * 60.0
 """A flow without a change for so long, before anything was written, is closed."""
 MOST_OPEN = 5000
 """Of an application."""
+
+_ID = re.compile(r"flw_[0-9a-f]{32}")
 
 _TABLE = ClaimTable("connect_flows", key="id")
 
@@ -173,14 +176,14 @@ def new_job_id() -> str:
 
 async def find(connection: Connection, flow_id: str, application_id: str) -> Flow | None:
     """The application's flow; None if there is none."""
-    row = await connection.fetchrow(
-        f"select {_COLUMNS} from connect_flows where id = $1 and application_id = $2", flow_id, application_id
-    )
-    return None if row is None else _flow(row)
+    flow = await find_any(connection, flow_id)
+    return None if flow is None or flow.application_id != application_id else flow
 
 
 async def find_any(connection: Connection, flow_id: str) -> Flow | None:
     """A flow whose application is not known from the request: one that a Domain Connect provider sends back."""
+    if not _ID.fullmatch(flow_id):
+        return None
     row = await connection.fetchrow(f"select {_COLUMNS} from connect_flows where id = $1", flow_id)
     return None if row is None else _flow(row)
 

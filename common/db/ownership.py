@@ -1,13 +1,15 @@
 """Who holds a name, who held it, and how it changes hands.
 
-Owns the SQL of ``former_holders``. The decision is `common.ownership`'s; a held name's own rows are
-`common.db.domains`'.
+Owns the SQL of ``former_holders``, and of whose cname targets names are. The decision is `common.ownership`'s; a held
+name's own rows are `common.db.domains`'.
 
 Rules
     a name changes hands under `certificates.lock_domain`, as everything about its certificate does
     names move one at a time: a move writes tallies of both applications, so two opposite ones would deadlock
     a holder that gives up a name, or loses it, is remembered for `REMEMBERED_DAYS`, also after its application is gone
     nothing of a holder's passes on: settings and order are deleted, its certificate is released
+    a former cname target is remembered as long as its application is there, and `REMEMBERED_DAYS` after, since domains
+        may still lead to it; not as a name that was held, for any name can be given as a target
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -22,7 +24,10 @@ from typing import Literal, TypeAlias
 from common.db import audit, certificates, locks, outcomes
 from common.db.session import Connection
 from common.names import DomainName
-from common.ownership import REMEMBERED_DAYS, Standing
+from common.ownership import REMEMBERED_DAYS, Standing, Target
+
+MOST_FORMER_TARGETS = 10
+"""That are remembered of an application, so that it cannot keep others from any number of names."""
 
 EndReason: TypeAlias = Literal["moved", "released"]
 """Why a holder has lost a name: its DNS, or an operator, gave it to another application; an operator freed it."""
@@ -40,11 +45,14 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
     row = await connection.fetchrow(
         """
         select (select application_id from domains where domain = $1 limit 1) as holder,
+            (select min(created_at) from domains where domain = $1) as held_since,
             array(select application_id from former_holders
-                where domain = $1 and released_at > now() - make_interval(days => $3)
+                where domain = $1 and target_until is null and released_at > now() - make_interval(days => $3)
                 order by released_at desc) as former_holders,
             exists (select from applications where cname_target = $1)
                 or exists (select from applications where secure_cname_target = $1) as is_target,
+            exists (select from applications where id = $2 and $1 in (cname_target, secure_cname_target))
+                as is_own_target,
             $4 and (exists (select from applications where id <> $2
                     and reverse(cname_target) collate "C" > reverse($1) || '.'
                     and reverse(cname_target) collate "C" < reverse($1) || '/')
@@ -58,14 +66,27 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
         name.is_root,
     )
     assert row is not None, "a select without a table has one row"
-    return Standing(row["holder"], tuple(row["former_holders"]), row["is_target"], row["is_above_foreign_target"])
+    return Standing(**{**row, "former_holders": tuple(row["former_holders"])})
+
+
+async def find_targets(connection: Connection, names: Collection[str]) -> list[Target]:
+    """The cname targets among `names`, the one that was set first first."""
+    rows = await connection.fetch(
+        "select cname_target as name, id as application_id, organisation_id,"
+        "  coalesce(cname_target_set_at, created_at) as set_at from applications where cname_target = any($1)"
+        " union all select secure_cname_target, id, organisation_id, coalesce(secure_cname_target_set_at, created_at)"
+        " from applications where secure_cname_target = any($1) order by set_at",
+        names,
+    )
+    return [Target(**row) for row in rows]
 
 
 async def former_holders(connection: Connection, domain: str) -> list[FormerHolder]:
-    """Those that are remembered, the last one first."""
+    """Those that are remembered, the last one first; not those that had the name as a cname target."""
     rows = await connection.fetch(
         "select application_id, released_at, released_at + make_interval(days => $2) as remembered_until"
-        " from former_holders where domain = $1 and released_at > now() - make_interval(days => $2)"
+        " from former_holders where domain = $1 and target_until is null"
+        " and released_at > now() - make_interval(days => $2)"
         " order by released_at desc",
         domain,
         REMEMBERED_DAYS,
@@ -78,8 +99,37 @@ async def remember(connection: Connection, domains: Collection[str], application
     await connection.execute(
         "insert into former_holders (domain, application_id, released_at) select name, $2, clock_timestamp()"
         " from unnest($1::text[]) name on conflict (domain, application_id) do update"
-        " set released_at = excluded.released_at",
+        " set released_at = excluded.released_at, target_until = null",
         domains,
+        application_id,
+    )
+
+
+async def remember_targets(connection: Connection, targets: Collection[str], application_id: str) -> None:
+    """Note that these names were cname targets of the application until now; the oldest beyond `MOST_FORMER_TARGETS`
+    are forgotten."""
+    await connection.execute(
+        "insert into former_holders (domain, application_id, released_at, target_until)"
+        " select name, $2, 'infinity', clock_timestamp() from unnest($1::text[]) name"
+        " on conflict (domain, application_id) do update set target_until = excluded.target_until"
+        " where former_holders.target_until is not null",
+        targets,
+        application_id,
+    )
+    await connection.execute(
+        "delete from former_holders where application_id = $1 and domain = any(array(select domain from former_holders"
+        " where application_id = $1 and target_until is not null order by target_until desc offset $2))",
+        application_id,
+        MOST_FORMER_TARGETS,
+    )
+
+
+async def release_targets(connection: Connection, targets: Collection[str], application_id: str) -> None:
+    """The application is being deleted: `targets` and its former ones are remembered for `REMEMBERED_DAYS`."""
+    await remember_targets(connection, targets, application_id)
+    await connection.execute(
+        "update former_holders set released_at = clock_timestamp()"
+        " where application_id = $1 and target_until is not null",
         application_id,
     )
 

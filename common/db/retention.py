@@ -17,6 +17,7 @@ from typing import NamedTuple
 from common.db import audit, ca_ledger, connect_flows, edge_nodes, feed, idempotent_requests, locks, monitor_nodes
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
+from common.db.ownership import MOST_FORMER_TARGETS
 from common.db.revocations import KEPT_DAYS as REVOCATION_DAYS
 from common.db.session import Connection
 from common.ownership import REMEMBERED_DAYS
@@ -152,7 +153,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         f"within {2 * SEQUENCE_DAYS} days",
         "events": f"erased after {EVENT_DAYS} days",
         "feed_shards": "64 rows",
-        "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up",
+        "former_holders": f"erased {REMEMBERED_DAYS} days after the name was given up; beside them, at most"
+        f" {MOST_FORMER_TARGETS} former cname targets of each application",
         "lock_slots": f"{sum(locks.SLOTS.values())} rows",
         "mass_guard": "one row",
         "memberships": "one row for each organisation of a user",

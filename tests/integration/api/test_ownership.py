@@ -114,7 +114,8 @@ async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> 
     partner, other = await two(service)
     for number in range(5):
         name = f"shop-{number}.customer.test"
-        service.point(name)
+        service.zone.add(name, "A", SERVER)
+        name_by_txt(service, name, partner)
 
         async def set_target(name: str = name) -> bool:
             try:
@@ -126,6 +127,78 @@ async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> 
 
         is_target, answer = await asyncio.gather(set_target(), partner.post(name))
         assert (is_target, answer.status) in ((True, 502), (False, 200))
+
+
+# Names of others as one's own cname target -----------------------------------------------------------------------
+
+
+async def name_target(attacker: Partner, target: str) -> None:
+    assert (await attacker.call("PUT", "/application", json={"cnameTarget": target})).status == 200
+
+
+async def next_step(partner: Partner) -> str:
+    words: str = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body["next_step"]
+    return words
+
+
+@pytest.mark.parametrize("target", ["cust-7.partner.test", "lb.partner.test"])
+async def test_a_target_on_the_way_to_another_partners_takes_no_name(service: Service, target: str) -> None:
+    """Before and behind the partner's own on the way to us: free names, and names that are held."""
+    victim, attacker = await two(service)
+    service.zone.add(SHOP, "CNAME", "cust-7.partner.test")
+    service.zone.add("cust-7.partner.test", "CNAME", "target-1.partner.test")
+    service.zone.replace("target-1.partner.test", "CNAME", "lb.partner.test")
+    service.zone.add("lb.partner.test", "CNAME", POWER_TARGET)
+    await name_target(attacker, target)
+
+    assert (await attacker.get(domain=SHOP)).body["eligible"] is False
+    assert refusal(await attacker.post(SHOP))[:2] == (502, REVIEW)
+    assert f"Create the TXT record _frontage.{SHOP}" in await next_step(attacker)
+    assert (await victim.post(SHOP)).status == 200
+    assert refusal(await attacker.post(SHOP)) == (502, ALREADY, "held")
+    assert await holder(service) == {victim.id}
+
+
+async def test_a_holder_keeps_no_name_by_a_target_on_the_way_to_another(service: Service) -> None:
+    claimant, attacker = await two(service)
+    service.point(SHOP, 2)
+    assert (await attacker.post(SHOP)).status == 200
+    service.zone.replace(SHOP, "CNAME", "cust-7.partner.test")
+    service.zone.add("cust-7.partner.test", "CNAME", "target-1.partner.test")
+    await name_target(attacker, "cust-7.partner.test")
+    assert (await claimant.post(SHOP)).status == 200
+    assert await holder(service) == {claimant.id}
+
+
+async def test_a_provider_takes_no_name_from_an_application_that_leads_through_its_target(service: Service) -> None:
+    provider, reseller = await two(service)
+    service.zone.replace("target-2.partner.test", "CNAME", "target-1.partner.test")
+    service.point(SHOP, 2)
+    name_by_txt(service, SHOP, reseller)
+    assert (await reseller.post(SHOP)).status == 200
+    service.zone.remove(f"_frontage.{SHOP}", "TXT")
+    assert refusal(await provider.post(SHOP)) == (502, ALREADY, "leads_to_holder")
+
+
+async def test_a_name_that_another_gives_as_its_target_is_enrolled_all_the_same(service: Service) -> None:
+    victim, attacker = await two(service)
+    service.point(SHOP)
+    await name_target(attacker, SHOP)
+    assert (await victim.get(domain=SHOP)).body["eligible"] is True
+    assert (await victim.post(SHOP)).status == 200
+    assert refusal(await attacker.post(SHOP))[:2] == (502, NOT_VALID)
+    assert await holder(service) == {victim.id}
+
+
+async def test_a_name_that_was_given_as_a_target_was_not_held(service: Service, origin: str) -> None:
+    """Otherwise an address would do for the next, and no longer for others."""
+    victim, attacker = await two(service)
+    for name in (SHOP, ROOT):
+        service.zone.add(name, "A", SERVER)
+        await name_target(attacker, name)
+    await name_target(attacker, "target-2.partner.test")
+    assert refusal(await attacker.post(SHOP)) == (502, REVIEW, "txt_record_needed")
+    assert (await Ssl(victim, origin).post(ROOT)).status == 200
 
 
 # Names that only lead here ---------------------------------------------------------------------------------------

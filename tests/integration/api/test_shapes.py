@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 
 import orjson
 import pytest
+from yarl import URL
 
+from api.reference.operations import OPERATIONS
 from common.exposition import render
 from tests.integration.api.conftest import Service
 from tests.waiting import SECONDS
@@ -67,6 +70,23 @@ async def test_the_last_of_doubled_keys_counts(service: Service) -> None:
     assert (await partner.call("POST", data=body, headers=headers)).status == 200
 
     assert (await partner.get()).body["items"][0]["domain"] == DOMAIN
+
+
+async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Service) -> None:
+    """A NUL in a path's parameter or in a claim of a token, which Postgres keeps in no text."""
+    partner = await service.partner()
+    for operation in OPERATIONS:
+        path = re.sub(r"\{\w+\}", "%00", operation.path)
+        if path != operation.path:
+            body = {"json": operation.example or {}} if operation.body else {}
+            target = URL(f"{service.url}{path}", encoded=True)
+            async with service.session.request(operation.method, target, headers=partner.headers, **body) as answer:
+                assert answer.status in (400, 404, 409), (operation.id, answer.status)
+    token = partner.token(scope="connect", userId="\0")
+    headers = {"applicationId": partner.id, "Authorization": f"Bearer {token}"}
+    record = {"type": "TXT", "host": "@", "value": "x", "ttl": 300}
+    flow = await partner.call("POST", "/connect/flows", json={"dnsRecords": [record]}, headers=headers)
+    assert flow.status == 201
 
 
 async def test_http_keeps_its_own_statuses(service: Service) -> None:

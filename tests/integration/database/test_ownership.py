@@ -49,6 +49,13 @@ async def standing(database: Database, domain: str = SHOP, claimant: str = "a") 
         return await ownership.find_standing(connection, parse_domain(domain), claimant)
 
 
+async def name_targets(database: Database, application_id: str, *targets: str) -> None:
+    """One after the other."""
+    for target in targets:
+        async with database.transaction() as connection:
+            await applications.update_application(connection, application_id, cname_target=target)
+
+
 async def fetch(database: Database, statement: str) -> list[tuple[Any, ...]]:
     async with database.connection() as connection:
         return [tuple(row) for row in await connection.fetch(statement)]
@@ -208,7 +215,32 @@ async def test_a_target_is_no_domain_and_no_target_that_another_application_had(
         await applications.update_application(connection, "a", cname_target="a.partner.test")  # its own, before
         assert await ownership.forget(connection, "lost.customer.test") == 1
     await create(two, "c", "lost.customer.test")
-    assert (await standing(two, "new.partner.test", "b")).former_holders == ("a",)
+
+
+async def test_a_former_target_is_remembered_while_its_application_is_there(two: Database) -> None:
+    """Not as a name that was held: by that, naming it would open it to an address."""
+    await name_targets(two, "a", "new.partner.test")
+    await age(two, 40)
+    assert (await standing(two, "a.partner.test", "b")).former_holders == ()
+    with pytest.raises(CnameTargetTaken):
+        await create(two, "c", "a.partner.test")
+
+    async with two.transaction() as connection:
+        assert await application_removal.begin(connection, "a")
+    await application_removal.remove_all(two, "a")
+    await age(two, 29)
+    for target in ("a.partner.test", "new.partner.test"):
+        with pytest.raises(CnameTargetTaken):
+            await create(two, "c", target)
+    await age(two, 2)
+    await create(two, "c", "a.partner.test")
+
+
+async def test_an_application_keeps_others_from_ten_former_targets_at_most(two: Database) -> None:
+    await name_targets(two, "a", *(f"{number}.partner.test" for number in range(12)))
+    await create(two, "c", "0.partner.test")
+    with pytest.raises(CnameTargetTaken):
+        await create(two, "d", "1.partner.test")
 
 
 async def test_deleting_an_application_takes_all_that_it_has_and_nothing_else(two: Database) -> None:
@@ -251,7 +283,8 @@ async def test_deleting_an_application_takes_all_that_it_has_and_nothing_else(tw
     assert await fetch(two, "select domain from domains") == [("other.customer.test",)]
     assert await fetch(two, "select id from monitored_domains") == [("b",)]
     assert (await standing(two, "shop-7.customer.test", "b")).former_holders == ("a",)
-    assert (await standing(two, "a.partner.test", "b")).former_holders == ("a",)
+    with pytest.raises(CnameTargetTaken):
+        await create(two, "c", "a.partner.test")
     live = "select kind, key from changes where not deleted order by kind, key"
     assert await fetch(two, live) == [
         ("application", "b"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from common.names import parse_domain
-from common.ownership import Claim, Evidence, OwnNames, Standing, Verdict, judge, txt_record
+from common.ownership import Claim, Evidence, OwnNames, Party, Standing, Target, Verdict, is_proof, judge, txt_record
 from common.settings import load
 
 OWN = OwnNames(frozenset({"power.frontage.test", "secure.frontage.test", "api.frontage.test"}))
@@ -52,7 +54,28 @@ def test_our_own_names_and_cname_targets_are_never_enrolled() -> None:
         for claim in Claim:
             assert verdict(name, FREE, claim) is Verdict.RESERVED
             assert verdict(name, Standing(holder="a"), claim) is Verdict.RESERVED
-    assert verdict("apps.partner.test", Standing(is_target=True), Claim.CNAME) is Verdict.RESERVED
+    own = Standing(is_target=True, is_own_target=True)
+    assert verdict("apps.partner.test", own, Claim.CNAME) is Verdict.RESERVED
+    for claim in (Claim.TXT, Claim.ADDRESS, None):
+        assert verdict("apps.partner.test", Standing(is_target=True), claim) is Verdict.RESERVED
+
+
+def test_giving_a_customers_name_as_a_target_keeps_it_from_no_partner() -> None:
+    assert verdict(SHOP, Standing(is_target=True), Claim.CNAME) is Verdict.ENROL
+
+
+def test_of_the_targets_on_the_way_the_one_set_first_proves_the_name() -> None:
+    way = ("cust-7.a.test", "a.test", "lb.a.test", "power.test")
+    first, later, last = (datetime(2026, month, 1, tzinfo=UTC) for month in (1, 2, 3))
+    target = Target("a.test", "a", "org", later)
+    for rival in (Target("cust-7.a.test", "b", None, last), Target("lb.a.test", "b", None, last)):
+        assert is_proof(way, Party("a", frozenset({"a.test"}), "org"), [target, rival])
+        assert not is_proof(way, Party("b", frozenset({rival.name})), [target, rival])
+    older = Target("lb.a.test", "b", None, first)
+    assert not is_proof(way, Party("a", frozenset({"a.test"}), "org"), [older, target])
+    sibling = Target("lb.a.test", "c", "org", first)
+    assert is_proof(way, Party("a", frozenset({"a.test"}), "org"), [sibling, target])
+    assert not is_proof(("lb.a.test",), Party("a", frozenset({"a.test"}), "org"), [])
 
 
 def test_a_name_without_a_claim_is_nobodys_to_take() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -9,14 +11,16 @@ import pytest
 from common.dns import Answer, Chain, Outcome, Pass
 from common.dns.questions import follow_chain
 from common.names import parse_domain
-from common.ownership import Claim, Evidence
-from common.ownership_evidence import Party, find_evidence
+from common.ownership import Claim, Evidence, Party, Target
+from common.ownership_evidence import find_evidence
 from common.records import RecordType
 
 SHOP = parse_domain("shop.customer.test")
 CNAME: tuple[str, RecordType] = (SHOP.text, "CNAME")
 TXT: tuple[str, RecordType] = ("_frontage.shop.customer.test", "TXT")
 A, B = Party("a", frozenset({"a.test"})), Party("b", frozenset({"b.test", "b-ssl.test"}))
+HELD_SINCE = datetime(2026, 6, 1, tzinfo=UTC)
+SET_AT = {"a.test": datetime(2026, 2, 1, tzinfo=UTC), "b.test": datetime(2026, 3, 1, tzinfo=UTC)}
 
 
 class Zones:
@@ -33,21 +37,43 @@ class Zones:
         return await follow_chain(self.ask, name, goals)
 
 
-async def evidence(answers: dict[tuple[str, RecordType], Answer]) -> Evidence:
-    return await find_evidence(cast("Pass", Zones(answers)), SHOP, A, B)
+async def evidence(answers: dict[tuple[str, RecordType], Answer], **set_at: datetime) -> Evidence:
+    """`set_at`: when the target of the application was set, where it matters."""
+    since = SET_AT | {f"{application_id}.test": at for application_id, at in set_at.items()}
+
+    async def find_targets(names: Collection[str]) -> Sequence[Target]:
+        owners = {name: party.application_id for party in (A, B) for name in party.cname_targets}
+        targets = [Target(name, owners[name], None, since.get(name, HELD_SINCE)) for name in names if name in owners]
+        return sorted(targets, key=lambda each: each.set_at)
+
+    return await find_evidence(
+        cast("Pass", Zones(answers)), SHOP, A, B, HELD_SINCE, frozenset({"power.test"}), find_targets
+    )
 
 
 def values(*texts: str, is_disputed: bool = False) -> Answer:
     return Answer(Outcome.RECORDS, texts, is_disputed)
 
 
-async def test_the_first_target_that_the_cnames_lead_through_counts() -> None:
+async def test_a_name_leads_to_its_holder_as_long_as_the_cnames_lead_through_its_target() -> None:
     assert await evidence({CNAME: values("a.test")}) == Evidence(Claim.CNAME, "b", leads_to_holder=False)
     assert await evidence({CNAME: values("b-ssl.test")}) == Evidence(None, "b", leads_to_holder=True)
     through = {CNAME: values("b.test"), ("b.test", "CNAME"): values("a.test")}
-    assert await evidence(through) == Evidence(None, "b", leads_to_holder=True)
+    assert await evidence(through) == Evidence(Claim.CNAME, "b", leads_to_holder=True)
     alias = {CNAME: values("alias.test"), ("alias.test", "CNAME"): values("a.test")}
     assert (await evidence(alias)).claim is Claim.CNAME
+
+
+async def test_a_target_that_the_holder_sets_on_a_claimants_way_keeps_no_name() -> None:
+    through = {
+        CNAME: values("b.test"),
+        ("b.test", "CNAME"): values("a.test"),
+        ("a.test", "CNAME"): values("power.test"),
+    }
+    later = datetime(2026, 7, 1, tzinfo=UTC)
+    assert await evidence(through, b=later) == Evidence(Claim.CNAME, "b", leads_to_holder=False)
+    assert (await evidence(through, b=later, a=datetime(2026, 8, 1, tzinfo=UTC))).leads_to_holder is True
+    assert (await evidence({CNAME: values("b.test")}, b=later)).leads_to_holder is True  # moved to a new target of b
 
 
 async def test_txt_records_name_applications() -> None:
