@@ -80,7 +80,7 @@ async def _measure(console: Console, domain_count: int, change_count: int) -> li
         starts = [await _time_to_demo() for _ in progress.track(range(_DEMO_STARTS), description="starting the demo")]
         async with private_stage() as stage:
             numbers = progress.track(range(domain_count), description="powering domains")
-            powered = [await _time_to_https(stage, f"shop-{number}.{CUSTOMER}") for number in numbers]
+            powered = [await time_to_https(stage, f"shop-{number}.{CUSTOMER}") for number in numbers]
             async with _changing(stage, f"shop-0.{CUSTOMER}") as changing:
                 numbers = progress.track(range(change_count), description=f"changes, {changing.worker_count} workers")
                 changed = [await changing.time_to_every_worker(number) for number in numbers]
@@ -91,7 +91,8 @@ async def _measure(console: Console, domain_count: int, change_count: int) -> li
     ]
 
 
-async def _time_to_https(stage: Stage, domain: str) -> float:
+async def time_to_https(stage: Stage, domain: str) -> float:
+    """Seconds from sending POST /power to the first valid HTTPS response."""
     visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
     async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
         await partner.sign_in(stage.client_secret)

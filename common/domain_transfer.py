@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from common.db import certificates, domains, ownership
 from common.db.applications import Application
+from common.db.domains import NewDomain
 from common.db.session import Connection
 from common.errors import FrontageError
 from common.names import DomainName
@@ -38,6 +39,6 @@ async def transfer(
     if url is None:
         raise NoOrigin(f"application {application.id} has no origin of its own")
     await ownership.take_away(connection, name.text, former, "moved")
-    for product in sorted(each.product for each in held):
-        await domains.enrol_by_hand(connection, name.text, product, application.id, url)
+    new = [NewDomain(name.text, product, url) for product in sorted(each.product for each in held)]
+    await domains.enrol_by_hand(connection, application.id, new)
     return former

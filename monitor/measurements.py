@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from common.claims import Runner
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
-from common.db.status import Status, count_unrenewed, read_status
+from common.db.status import Status, Unrenewed, read_status
 from common.errors import DatabaseUnavailable
 from common.machine_metrics import measure_machine
 from common.metrics import Family, Labels
@@ -69,18 +69,17 @@ class Measurements:
         try:
             async with self._database.connection() as connection:
                 status = await read_status(connection, Limits.of(self._settings))
-                unrenewed = await count_unrenewed(connection)
         except DatabaseUnavailable:
             return [_reachable(is_reachable=False)]
-        return [_reachable(is_reachable=True), *_of_status(status), _unrenewed(unrenewed)]
+        return [_reachable(is_reachable=True), *_of_status(status), _unrenewed(status.unrenewed)]
 
 
 def _reachable(*, is_reachable: bool) -> Family:
     return Family.of("frontage_database_reachable", "Whether Postgres answers a monitor.", "gauge", is_reachable)
 
 
-def _unrenewed(counts: Mapping[int, int]) -> Family:
-    samples: dict[Labels, list[float]] = {(str(days),): [count] for days, count in counts.items()}
+def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
+    samples: dict[Labels, list[float]] = {(str(each.within_days),): [each.count] for each in counts}
     return Family(
         "frontage_certificates_unrenewed",
         "Certificates of domains led here that end within so many days.",

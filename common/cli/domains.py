@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from common.db.domains import Domain
     from common.db.orders import OrderState
     from common.db.ownership import FormerHolder
+    from common.db.pool import Database
     from common.db.session import Connection
     from common.names import DomainName
     from common.secrets import Keyring
 
 app = typer.Typer(help="Domains: which application holds them, released and moved by hand.", no_args_is_help=True)
 
+_RECHECKED_AT_ONCE = 50
 _READ_AT_ONCE = 1000
 _LARGEST_PAGE = 10_000
 
@@ -138,11 +140,25 @@ def transfer(
 
 
 @app.command()
-def recheck(domain: DomainArgument, as_json: AsJson = False) -> None:
+def recheck(
+    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN")] = None,
+    application: Annotated[
+        str | None, typer.Option("--application", metavar="ID", help="All its names whose DNS led elsewhere.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
-    from common.cli.database import run_in_database
+    from common.cli.database import run_in_database, run_with_database
     from common.db import orders
 
+    if (domain is None) == (application is None):
+        raise OperatorError("give a domain, or --application ID for all names of one whose DNS led elsewhere")
+    if application is not None:
+        count = run_with_database(lambda database: _recheck_all(database, application))
+        words = f"monitors check the DNS of {count:,} names now: those that lead here by now get their certificates"
+        print_result({"applicationId": application, "rechecking": count}, words, as_json=as_json)
+        return
+    assert domain is not None, "one of both is given"
     name = _name(domain)
 
     async def work(connection: Connection, _: Keyring) -> bool:
@@ -195,6 +211,27 @@ async def _list(
         if len(page) < _READ_AT_ONCE:
             return wanted
         after = page[-1]
+
+
+async def _recheck_all(database: Database, application_id: str) -> int:
+    """Some names at a time, each time in a short transaction. Returns how many are checked."""
+    from common.db import applications, domains, locks, orders
+
+    async with database.connection() as connection:
+        if await applications.get_application(connection, application_id) is None:
+            raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+    after, count = "", 0
+    while True:
+        async with database.transaction() as connection:
+            names = await domains.list_names(
+                connection, after=after, most=_RECHECKED_AT_ONCE, application_id=application_id
+            )
+            if names:
+                await locks.hold(connection, "domain", *names)
+                count += await orders.request_rechecks(connection, names, application_id)
+        if len(names) < _RECHECKED_AT_ONCE:
+            return count
+        after = names[-1]
 
 
 async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:

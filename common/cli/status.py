@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from common.cli.printing import AsJson, print_json
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from common.db.session import Connection
     from common.db.status import Edge, Status
     from common.secrets import Keyring
+    from common.settings import Settings
+
+_ASKED_WITHIN = timedelta(seconds=5)
+"""Reading the state takes no longer."""
 
 
 def status(as_json: AsJson = False) -> None:
@@ -29,14 +34,39 @@ def status(as_json: AsJson = False) -> None:
         return await read_status(connection, Limits.of(load(os.environ)))
 
     found = run_in_database(work)
-    exposure = find_exposure(load(os.environ))
-    problems = [*([f"{exposure}."] if exposure else []), *found.problems]
+    settings = load(os.environ)
+    exposure = find_exposure(settings)
+    own = _examine_machine(settings, found.at)
+    problems = [*([f"{exposure}."] if exposure else []), *found.problems, *own.problems]
+    notices = [*found.notices, *own.notices]
     if as_json:
-        print_json({"problems": problems, "notices": found.notices} | _shown(asdict(found)))
+        print_json({"problems": problems, "notices": notices} | _shown(asdict(found)))
         return
     from rich.console import Console
 
-    _print(Console(soft_wrap=True, highlight=False), found, problems)
+    _print(Console(soft_wrap=True, highlight=False), found, problems, notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    problems: list[str]
+    notices: list[str]
+
+
+def _examine_machine(settings: Settings, at: datetime) -> _Machine:
+    """The disk and the clock of this machine, as `frontage doctor` judges them. `at`: what Postgres' clock shows."""
+    from common.cli.doctor.clock import Evidence, check_clock
+    from common.cli.doctor.findings import State
+    from common.cli.doctor.machine import check_disk
+    from common.clock import SystemClock
+
+    evidence = Evidence("Postgres", at - _ASKED_WITHIN, at + _ASKED_WITHIN)
+    findings = [check_disk(settings.state_dir, "disk"), check_clock(SystemClock(), [evidence])]
+    shown = {
+        state: [f"This machine: {each.subject}: {each.text}." for each in findings if each.state is state]
+        for state in State
+    }
+    return _Machine(shown[State.BROKEN], shown[State.NOTE])
 
 
 def _shown(value: Any) -> Any:
@@ -61,12 +91,12 @@ def _described(edge: Edge) -> str:
     return ", ".join(parts)
 
 
-def _print(console: Console, found: Status, problems: Sequence[str]) -> None:
+def _print(console: Console, found: Status, problems: Sequence[str], notices: Sequence[str]) -> None:
     for words in problems:
         console.print(f"✗ {words}", style="red", markup=False)
     if not problems:
         console.print("✓ all is well", style="green", markup=False)
-    for words in found.notices:
+    for words in notices:
         console.print(f"! {words}", style="yellow", markup=False)
     sections = {
         "edges": [

@@ -78,6 +78,26 @@ async def record(
     )
 
 
+async def record_many(
+    connection: Connection, action: str, after: Mapping[str, Mapping[str, Any]], *, application_id: str
+) -> None:
+    """One action on several subjects of an application: what each of them is after it."""
+    actor = current_actor()
+    if actor is None or not after:
+        return
+    await connection.execute(
+        "insert into audit (way, actor, request_id, organisation_id, application_id, action, subject, after)"
+        " select $1, $2, $3, (select organisation_id from applications where id = $4), $4, $5, subject, after"
+        " from jsonb_to_recordset($6) as changes (subject text, after jsonb)",
+        actor.way,
+        actor.name,
+        actor.request_id,
+        application_id,
+        action,
+        [{"subject": subject, "after": _bounded(each)} for subject, each in after.items()],
+    )
+
+
 @asynccontextmanager
 async def recorded(
     connection: Connection, action: str, subject: str, look: Look, *, application_id: str

@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -75,6 +76,17 @@ async def find_in_service(connection: Connection, domain: str, application_id: s
         application_id,
     )
     return state
+
+
+async def find_known(connection: Connection, domains: Collection[str]) -> set[str]:
+    """Those of the names that have an order, or a certificate of any application, in service or not."""
+    rows = await connection.fetch(
+        "select wanted.domain as name from unnest($1::text[]) as wanted (domain)"
+        " where exists (select from orders o where o.domain = wanted.domain)"
+        " or exists (select from certificates c where c.domain = wanted.domain)",
+        list(domains),
+    )
+    return {row["name"] for row in rows}
 
 
 async def adopt(connection: Connection, domain: str, application_id: str) -> bool:

@@ -19,11 +19,11 @@ from typing import Any, Literal, TypeAlias
 from common import records as dns
 from common.db import domains, locks, monitored_domains, ownership
 from common.db.applications import Application
+from common.db.domains import NewDomain
 from common.db.monitored_domains import Key, Labels
 from common.db.pool import Database
 from common.db.session import Connection
 from common.domain_files import Enrolment, InvalidRow, Row, Watch
-from common.names import parse_domain
 from common.ownership import OwnNames
 from common.record_sets import distinct
 
@@ -48,11 +48,14 @@ async def write(
     if not todo:
         return outcomes
     async with database.transaction() as connection:
+        batch = _Batch(connection, application, own, is_dry=is_dry)
+        left = [rows[place] for place in todo]
         if not is_dry:
-            await _lock(connection, [rows[place] for place in todo])
-        found = await _find(connection, application.id, [rows[place] for place in todo])
+            await _lock(connection, left)
+        await batch.look(left)
         for place in todo:
-            outcomes[place] = await _apply(connection, application, rows[place], found, own, is_dry=is_dry)
+            outcomes[place] = await batch.apply(rows[place])
+        await batch.flush()
     return outcomes
 
 
@@ -64,52 +67,78 @@ async def _lock(connection: Connection, rows: Sequence[Row]) -> None:
         await locks.hold(connection, "domain", *(row.domain for row in enrolments))
 
 
-async def _apply(
-    connection: Connection, application: Application, row: Row, found: _State, own: OwnNames, *, is_dry: bool
-) -> Outcome | InvalidRow:
-    outcome = _compare(found.get(_key(row)), row)
-    if outcome == "unchanged":
+class _Batch:
+    """Rows written in one transaction, under their locks. New domains are gathered, and written in one statement."""
+
+    def __init__(self, connection: Connection, application: Application, own: OwnNames, *, is_dry: bool) -> None:
+        self._connection = connection
+        self._application = application
+        self._own = own
+        self._is_dry = is_dry
+        self._found: _State = {}
+        self._holders: dict[str, str] = {}
+        self._targets: set[str] = set()
+        self._new: list[Enrolment] = []
+
+    async def look(self, rows: Sequence[Row]) -> None:
+        self._found = await _find(self._connection, self._application.id, rows)
+        names = [row.domain for row in rows if isinstance(row, Enrolment)]
+        if names:
+            self._holders, self._targets = await ownership.find_taken(self._connection, names)
+
+    async def apply(self, row: Row) -> Outcome | InvalidRow:
+        outcome = _compare(self._found.get(_key(row)), row)
+        if outcome == "unchanged":
+            return outcome
+        try:
+            if isinstance(row, Enrolment):
+                await self._check(row, is_new=outcome == "added")
+                await self._enrol(row, is_new=outcome == "added")
+            elif not self._is_dry:
+                key = Key(self._application.id, row.domain, row.subdomain)
+                labels = Labels(row.user_id, row.job_id, row.user_email)
+                await monitored_domains.add(self._connection, key, row.records, labels)
+        except InvalidRow as error:
+            return error
+        self._found[_key(row)] = _merged(self._found.get(_key(row)), row)  # what a later row of the batch finds
         return outcome
-    try:
-        if isinstance(row, Enrolment):
-            await _check(connection, application, row, own, is_new=outcome == "added")
-            if not is_dry:
-                await _enrol(connection, application.id, row, is_new=outcome == "added")
-        elif not is_dry:
-            key = Key(application.id, row.domain, row.subdomain)
-            labels = Labels(row.user_id, row.job_id, row.user_email)
-            await monitored_domains.add(connection, key, row.records, labels)
-    except InvalidRow as error:
-        return error
-    found[_key(row)] = _merged(found.get(_key(row)), row)  # what a later row of the batch finds
-    return outcome
 
+    async def flush(self) -> None:
+        """Write the new domains gathered so far."""
+        new = [
+            NewDomain(row.domain, row.product, row.application_url, row.root_path_access, row.redirect_to)
+            for row in self._new
+        ]
+        self._new.clear()
+        if new:
+            await domains.enrol_by_hand(self._connection, self._application.id, new)
 
-async def _check(
-    connection: Connection, application: Application, row: Enrolment, own: OwnNames, *, is_new: bool
-) -> None:
-    """Raises: `InvalidRow`."""
-    name = parse_domain(row.domain)
-    if is_new:
-        standing = await ownership.find_standing(connection, name, application.id)
-        if name.text in own or standing.is_target:
-            raise InvalidRow("domain: a name of the service or a cname target, which is no customer's domain")
-        if standing.holder not in (None, application.id):
-            raise InvalidRow("domain: another application holds it (`frontage domain transfer` moves it)")
-        if row.product == "secure" and row.application_url is None and application.application_url is None:
-            raise InvalidRow("applicationUrl: missing, and the application has none")
-    if row.redirect_to and await domains.closes_loop(connection, row.domain, row.redirect_to):
-        raise InvalidRow("redirectTo: would send visitors round in a circle")
+    async def _check(self, row: Enrolment, *, is_new: bool) -> None:
+        """Raises: `InvalidRow`."""
+        if is_new:
+            if row.domain in self._own or row.domain in self._targets:
+                raise InvalidRow("domain: a name of the service or a cname target, which is no customer's domain")
+            if self._holders.get(row.domain, self._application.id) != self._application.id:
+                raise InvalidRow("domain: another application holds it (`frontage domain transfer` moves it)")
+            if row.product == "secure" and row.application_url is None and self._application.application_url is None:
+                raise InvalidRow("applicationUrl: missing, and the application has none")
+        if row.redirect_to:
+            await self.flush()
+            if await domains.closes_loop(self._connection, row.domain, row.redirect_to):
+                raise InvalidRow("redirectTo: would send visitors round in a circle")
 
-
-async def _enrol(connection: Connection, application_id: str, row: Enrolment, *, is_new: bool) -> None:
-    url, paths = row.application_url, row.root_path_access
-    if is_new:
-        await domains.enrol_by_hand(connection, row.domain, row.product, application_id, url, paths, row.redirect_to)
-    elif row.product == "power":
-        await domains.update_power(connection, row.domain, application_id, url, paths)
-    else:
-        await domains.update_secure(connection, row.domain, application_id, url, row.redirect_to)
+    async def _enrol(self, row: Enrolment, *, is_new: bool) -> None:
+        if self._is_dry:
+            return
+        if is_new:
+            self._new.append(row)
+            return
+        await self.flush()
+        url, application_id = row.application_url, self._application.id
+        if row.product == "power":
+            await domains.update_power(self._connection, row.domain, application_id, url, row.root_path_access)
+        else:
+            await domains.update_secure(self._connection, row.domain, application_id, url, row.redirect_to)
 
 
 # What is there ----------------------------------------------------------------------------------------------------

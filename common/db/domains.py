@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -370,34 +370,47 @@ async def remove_all(connection: Connection[Record], names: Collection[str], app
     await ownership.remember(connection, names, application_id)
 
 
-async def enrol_by_hand(
-    connection: Connection[Record],
-    domain: str,
-    product: Product,
-    application_id: str,
-    application_url: str | None,
-    root_path_access: Sequence[str] | None = None,
-    redirect_to: str | None = None,
-) -> None:
-    """Enrol `domain`, which no other application holds now, by an operator's command, under `certificates.lock_domain`:
-    no limit counts."""
+@dataclass(frozen=True, slots=True)
+class NewDomain:
+    """A domain as an operator enrols it."""
+
+    domain: str
+    product: Product
+    application_url: str | None
+    root_path_access: Sequence[str] | None = None
+    redirect_to: str | None = None
+
+    @property
+    def audited(self) -> dict[str, Any]:
+        after: dict[str, Any] = {"application_url": self.application_url, "claim": "operator"}
+        if self.root_path_access is not None:
+            after |= {"root_path_access": list(self.root_path_access)}
+        if self.redirect_to is not None:
+            after |= {"redirect_to": self.redirect_to}
+        return after
+
+
+async def enrol_by_hand(connection: Connection[Record], application_id: str, new: Sequence[NewDomain]) -> None:
+    """Enrol names that no other application holds now, by an operator's command, under `certificates.lock_domain` of
+    each: no limit counts, and no DNS was asked."""
     await connection.execute(
         "insert into domains (domain, product, application_id, application_url, root_path_access, redirect_to, claim)"
-        " values ($1, $2, $3, $4, $5, $6, 'operator')",
-        domain,
-        product,
+        " select domain, product, $2, application_url, root_path_access, redirect_to, 'operator'"
+        " from jsonb_to_recordset($1) as new"
+        " (domain text, product text, application_url text, root_path_access text[], redirect_to text)",
+        [asdict(each) for each in new],
         application_id,
-        application_url,
-        root_path_access,
-        redirect_to,
     )
-    await _see_to_certificate(connection, domain, application_id, product)
-    after: dict[str, Any] = {"application_url": application_url, "claim": "operator"}
-    if root_path_access is not None:
-        after |= {"root_path_access": root_path_access}
-    if redirect_to is not None:
-        after |= {"redirect_to": redirect_to}
-    await audit.record(connection, f"{product}.enrol", domain, application_id=application_id, after=after)
+    known = await certificates.find_known(connection, [each.domain for each in new])
+    unknown = {each.domain for each in new} - known
+    if unknown:
+        await orders.request_unproven(connection, sorted(unknown), application_id, hold_seconds=HOLD_SECONDS)
+    for each in new:
+        if each.domain in known:
+            await _see_to_certificate(connection, each.domain, application_id, each.product, is_proven=False)
+    for product in ("power", "secure"):
+        changes = {each.domain: each.audited for each in new if each.product == product}
+        await audit.record_many(connection, f"{product}.enrol", changes, application_id=application_id)
 
 
 async def list_page(
@@ -481,10 +494,10 @@ async def _count_enrolment(connection: Connection[Record], domain: str, product:
 
 
 async def _see_to_certificate(
-    connection: Connection[Record], domain: str, application_id: str, product: Product
+    connection: Connection[Record], domain: str, application_id: str, product: Product, *, is_proven: bool = True
 ) -> None:
     """Order it; where it is live already, that is news for this product alone."""
-    if await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS):
+    if await orders.request_order(connection, domain, application_id, hold_seconds=HOLD_SECONDS, is_proven=is_proven):
         await outcomes.record_success(connection, domain, application_id, products=(product,))
 
 

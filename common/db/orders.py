@@ -42,6 +42,9 @@ RENEWALS_A_DAY = 5
 FIRST_LOOK_SECONDS = 3600.0
 """How soon after it went live a certificate's issuer is first asked when to renew it."""
 
+DNS_MOVED_AWAY = "the domain's DNS does not lead to us: point it here, and its certificate is looked after"
+"""The `last_error` of such an order."""
+
 _RECHECKED = (
     "rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
     " recheck_requested_at = null"
@@ -121,9 +124,11 @@ class OrderState:
     placed_issuer: str | None
 
 
-async def request_order(connection: Connection, domain: str, application_id: str, *, hold_seconds: float) -> bool:
+async def request_order(
+    connection: Connection, domain: str, application_id: str, *, hold_seconds: float, is_proven: bool = True
+) -> bool:
     """Lead to a live certificate, in the transaction that enrols the domain and holds its lock. Returns whether there
-    is one already.
+    is one already. `is_proven`: the DNS was asked just now; else a monitor checks it first, as a recheck.
 
     A certificate in service is left alone; a kept one of the same application is adopted (its order only
     waits until the edges serve it); else one is ordered, and edges hold handshakes for `hold_seconds`.
@@ -140,13 +145,15 @@ async def request_order(connection: Connection, domain: str, application_id: str
         application_id,
     )
     await connection.execute(
-        "insert into orders (domain, application_id, state, hold_until, due_at)"
-        " values ($1, $2, $3, now() + make_interval(secs => $4), now())"
+        "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at)"
+        " values ($1, $2, $3, now() + make_interval(secs => $4), now(),"
+        " case when $5 then null else clock_timestamp() end)"
         " on conflict (domain) do update set hold_until = excluded.hold_until, due_at = excluded.due_at",
         domain,
         application_id,
         state,
         hold_seconds,
+        is_proven,
     )
     return False
 
@@ -214,6 +221,22 @@ async def _run_again(connection: Connection, domain: str, kind: Kind) -> None:
     )
 
 
+async def request_unproven(
+    connection: Connection, domains: Collection[str], application_id: str, *, hold_seconds: float
+) -> None:
+    """Lead to live certificates of names that have no order, and no certificate of this application, in the
+    transaction that enrols them and holds their locks. No DNS was asked about them: a monitor checks it first, as a
+    recheck, so that no CA is asked for a name that leads elsewhere."""
+    await connection.execute(
+        "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at)"
+        " select name, $2, 'running', now() + make_interval(secs => $3), now(), clock_timestamp()"
+        " from unnest($1::text[]) name",
+        list(domains),
+        application_id,
+        hold_seconds,
+    )
+
+
 async def describe(connection: Connection, domain: str) -> OrderState | None:
     row = await connection.fetchrow(
         "select state, kind, attempts, last_error, due_at, renew_at, phases, requested_at, finished_at,"
@@ -223,6 +246,24 @@ async def describe(connection: Connection, domain: str) -> OrderState | None:
         domain,
     )
     return None if row is None else OrderState(**row)
+
+
+async def request_rechecks(connection: Connection, domains: Collection[str], application_id: str) -> int:
+    """Have a monitor check the DNS of those of the names that were seen to lead elsewhere, under their locks.
+    Returns how many they are."""
+    rows = await connection.fetch(
+        f"""
+        update orders set recheck_requested_at = clock_timestamp(),
+            due_at = case when {IS_FREE} then least(due_at, clock_timestamp()) else due_at end,
+            attempts = case when {IS_FREE} then 0 else attempts end
+        where domain = any($1) and application_id = $2
+            and exists (select from domains d where d.domain = orders.domain and departed_at is not null)
+        returning domain
+        """,
+        list(domains),
+        application_id,
+    )
+    return len(rows)
 
 
 async def request_recheck(
@@ -504,9 +545,10 @@ async def record_look(connection: Connection, order: Order, renew_at: datetime, 
     )
 
 
-async def record_dns_moved_away(connection: Connection, order: Order, *, look_again_seconds: float, words: str) -> None:
+async def record_dns_moved_away(connection: Connection, order: Order, *, look_again_seconds: float) -> None:
     """The domain's DNS leads elsewhere: nothing is ordered for it until it is back. Its certificate serves on. The
-    owner is notified once. A recheck requested since the order was claimed is due at once. Raises: `FenceLost`.
+    owner is notified once, but not of a name that an operator enrolled before it led here: its DNS is yet to be moved.
+    A recheck requested since the order was claimed is due at once. Raises: `FenceLost`.
     """
     await certificates.lock_domain(connection, order.domain)
     await _TABLE.write(
@@ -518,16 +560,17 @@ async def record_dns_moved_away(connection: Connection, order: Order, *, look_ag
         " recheck_requested_at = case when recheck_requested_at > $6 then recheck_requested_at end,"
         " rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
         " state = case when $5 then 'issued' else 'failed' end",
-        words,
+        DNS_MOVED_AWAY,
         look_again_seconds,
         order.in_service is not None and order.in_service.is_live,
         order.claimed_at,
     )
-    moved_away = await connection.execute(
-        "update domains set departed_at = now() where domain = $1 and departed_at is null", order.domain
+    moved_away = await connection.fetch(
+        "update domains set departed_at = now() where domain = $1 and departed_at is null returning claim", order.domain
     )
-    if moved_away != "UPDATE 0":
-        await _tell_failed(connection, order, words)
+    is_yet_to_come = order.in_service is None and all(row["claim"] == "operator" for row in moved_away)
+    if moved_away and not is_yet_to_come:
+        await _tell_failed(connection, order, DNS_MOVED_AWAY)
 
 
 async def record_dns_returned(connection: Connection, order: Order) -> None:

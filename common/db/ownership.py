@@ -81,6 +81,21 @@ async def find_targets(connection: Connection, names: Collection[str]) -> list[T
     return [Target(**row) for row in rows]
 
 
+async def find_taken(connection: Connection, names: Collection[str]) -> tuple[dict[str, str], set[str]]:
+    """The holders of those of the names that are held, and which of the names are cname targets; it stays so under
+    `certificates.lock_domain`."""
+    rows = await connection.fetch(
+        "select wanted.domain as name,"
+        " (select application_id from domains d where d.domain = wanted.domain limit 1) as holder,"
+        " exists (select from applications where cname_target = wanted.domain)"
+        " or exists (select from applications where secure_cname_target = wanted.domain) as is_target"
+        " from unnest($1::text[]) as wanted (domain)",
+        list(names),
+    )
+    holders = {row["name"]: row["holder"] for row in rows if row["holder"] is not None}
+    return holders, {row["name"] for row in rows if row["is_target"]}
+
+
 async def former_holders(connection: Connection, domain: str) -> list[FormerHolder]:
     """Those that are remembered, the last one first; not those that had the name as a cname target."""
     rows = await connection.fetch(

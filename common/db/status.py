@@ -12,15 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes
+from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes, orders
 from common.db.ca_ledger import Limits
 from common.db.edge_nodes import EdgeNode
 from common.db.monitor_health import Health
 from common.db.monitor_nodes import MonitorNode
 from common.db.session import Connection
+from common.installation_problems import UNRENEWED_DAYS, find_problems
 
 MOST_COUNTED = 100_000
 _REASONS = 10
+_MOST_FAILING = 10_000
+_PARTICULAR = r"(?:[\w*-]+\.)+[\w-]+|https?://\S+|\d+"
+"""Names, addresses and numbers: what differs from domain to domain in the words of one failure."""
 _MOST_STANDINGS = 3
 _MOST_LABELS = 5
 
@@ -35,7 +39,7 @@ _QUEUES = {
 _SPANS = ((None, 0), (0, 1), (1, 3), (3, 7), (7, 14), (14, 30), (30, 60), (60, None))
 """Days left of a certificate: from, and up to."""
 
-_NEGLECTED_DAYS = (0, 1, 3, 7)
+_NEGLECTED_DAYS = (0, 1, UNRENEWED_DAYS, 7)
 _MOST_NEGLECTED = 10_000
 
 
@@ -73,6 +77,15 @@ class Expiry:
 
 
 @dataclass(frozen=True, slots=True)
+class Unrenewed:
+    """Certificates that end within so many days, of domains whose DNS still leads here. `count` stops at
+    `_MOST_NEGLECTED`."""
+
+    within_days: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How much of a CA's limit is used. `subject`: the name it is about, empty for the account."""
 
@@ -86,7 +99,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class FailingOrders:
-    """Orders whose last attempt failed for one reason."""
+    """Orders whose last attempt failed for one reason: `reason` is that of one of them. Counts stop near 20,000."""
 
     reason: str
     count: int
@@ -103,6 +116,7 @@ class Status:
     alarms_held: int
     queues: Sequence[Queue]
     certificates: Sequence[Expiry]
+    unrenewed: Sequence[Unrenewed]
     ledger: Sequence[Standing]
     failing_orders: Sequence[FailingOrders]
     endpoints_failing: int
@@ -111,38 +125,7 @@ class Status:
     @property
     def problems(self) -> list[str]:
         """What an operator should look at now, in sentences."""
-        found = []
-        alive = [edge for edge in self.edges if edge.is_alive]
-        if not alive:
-            found.append("No edge runs: no domain is served.")
-        found += [
-            f"Edge {edge.node.label} on {edge.node.host or 'an unknown host'} is {edge.node.condition.state}:"
-            f" {edge.node.condition.reason or 'no reason given'}."
-            for edge in alive
-            if edge.node.condition.state != "serving"
-        ]
-        found += [
-            f"Upgrade of edge {edge.node.label} on {edge.node.host or 'an unknown host'} failed at"
-            f" {failed.at:%Y-%m-%d %H:%M} UTC, and the version before serves on: {failed.reason}."
-            for edge in alive
-            if (failed := edge.node.description.failed_upgrade) is not None
-        ]
-        monitors = [monitor for monitor in self.monitors if monitor.is_alive]
-        if not monitors:
-            found.append("No monitor runs: no certificate is issued, no record is checked, no webhook is sent.")
-        found += [
-            f"Monitor on {monitor.host} has stopped: {', '.join(monitor.stopped)}."
-            for monitor in monitors
-            if monitor.stopped
-        ]
-        if not self.checks.is_healthy and monitors:
-            found.append(f"DNS checks are not well: {self.checks.reason or 'no reason given'}.")
-        if self.alarms_held:
-            found.append(f"Alarms of {self.alarms_held} domains are held: `frontage alarms release` sends them.")
-        expired = next(span.count for span in self.certificates if span.from_days is None)
-        if expired:
-            found.append(f"{expired} certificates in service have expired.")
-        return found
+        return [problem.text for problem in find_problems(self)]
 
     @property
     def notices(self) -> list[str]:
@@ -162,19 +145,20 @@ def _some(labels: Sequence[str]) -> str:
     return ", ".join(sorted(labels)[:_MOST_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
-async def count_unrenewed(connection: Connection) -> dict[int, int]:
-    """By days: the certificates that end within so many days, of domains whose DNS still leads here. Counts stop at
-    `_MOST_NEGLECTED`."""
-    return {
-        days: await connection.fetchval(
-            "select count(*) from (select from certificates c where c.released_at is null"
-            " and c.not_after <= now() + make_interval(days => $1) and exists"
-            " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
+async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
+    return [
+        Unrenewed(
             days,
-            _MOST_NEGLECTED,
+            await connection.fetchval(
+                "select count(*) from (select from certificates c where c.released_at is null"
+                " and c.not_after <= now() + make_interval(days => $1) and exists"
+                " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
+                days,
+                _MOST_NEGLECTED,
+            ),
         )
         for days in _NEGLECTED_DAYS
-    }
+    ]
 
 
 async def read_status(connection: Connection, limits: Limits) -> Status:
@@ -196,6 +180,7 @@ async def read_status(connection: Connection, limits: Limits) -> Status:
         alarms_held=backlog.held,
         queues=[await _measure_queue(connection, name, due) for name, due in _QUEUES.items()],
         certificates=[await _count_expiring(connection, start, end) for start, end in _SPANS],
+        unrenewed=await _count_unrenewed(connection),
         ledger=await _standings(connection, limits),
         failing_orders=await _failing_orders(connection),
         endpoints_failing=row["failing"],
@@ -233,11 +218,17 @@ async def _standings(connection: Connection, limits: Limits) -> list[Standing]:
 
 
 async def _failing_orders(connection: Connection) -> list[FailingOrders]:
+    """Not those of domains whose DNS leads elsewhere, which is their owners' affair."""
     rows = await connection.fetch(
-        "select last_error as reason, count(*) as count, min(domain) as example"
-        " from (select domain, last_error from orders where last_error is not null limit $1) failing"
-        " group by last_error order by count desc, last_error limit $2",
-        MOST_COUNTED,
+        f"""
+        select min(last_error) as reason, count(*) as count, min(domain) as example from (
+            (select domain, last_error from orders where last_error < $1 limit $2)
+            union all (select domain, last_error from orders where last_error > $1 limit $2)
+        ) failing
+        group by regexp_replace(last_error, '{_PARTICULAR}', '…', 'g') order by count desc, reason limit $3
+        """,
+        orders.DNS_MOVED_AWAY,
+        _MOST_FAILING,
         _REASONS,
     )
     return [FailingOrders(**row) for row in rows]

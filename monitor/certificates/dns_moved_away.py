@@ -20,8 +20,6 @@ from common.ownership_evidence import has_txt_record
 LeadsToUs: TypeAlias = Callable[[str, str], Awaitable[bool | None]]
 """Of a domain and its application's id; None when that is unknown."""
 
-DNS_MOVED_AWAY = "the domain's DNS no longer leads to us: point it back, and its certificate is looked after again"
-
 
 @dataclass(frozen=True, slots=True)
 class DomainDnsCheck:

@@ -35,7 +35,7 @@ from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring, key_id_of
 from monitor.certificates import renewal
-from monitor.certificates.dns_moved_away import DNS_MOVED_AWAY, LeadsToUs
+from monitor.certificates.dns_moved_away import LeadsToUs
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
@@ -222,11 +222,7 @@ class Issuance:
         again = backoff_seconds(
             order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, longest=_LAST_LOOK_AGAIN_SECONDS
         )
-        await self._write(
-            lambda connection: orders.record_dns_moved_away(
-                connection, order, look_again_seconds=again, words=DNS_MOVED_AWAY
-            )
-        )
+        await self._write(lambda connection: orders.record_dns_moved_away(connection, order, look_again_seconds=again))
         self._on_event()
         _log.info("the domain's DNS has moved away", domain=order.domain, looked_again_in_seconds=round(again))
         return True

@@ -103,3 +103,16 @@ async def check_webhooks(database: Database) -> list[Finding]:
         remedy = f"once that is put right, `frontage app set {application_id} --webhook-url URL` begins anew"
         findings.append(note("webhooks", f"{application_id}'s {state} ({endpoint.last_error})", remedy))
     return findings
+
+
+async def check_work(settings: Settings, database: Database) -> list[Finding]:
+    """What `frontage status` shows beside the nodes, of which `check_nodes` knows more."""
+    from common.db.ca_ledger import Limits
+    from common.db.status import read_status
+    from common.installation_problems import NODES, find_problems
+
+    async with database.connection() as connection:
+        status = await read_status(connection, Limits.of(settings))
+    problems = [problem for problem in find_problems(status) if problem.subject not in NODES]
+    found = [(broken if each.is_critical else note)(each.subject, each.seen, each.remedy) for each in problems]
+    return found or [ok("work", "nothing is overdue, and certificates are renewed")]

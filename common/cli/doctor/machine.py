@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FULL_BYTES = 100 * 1024**2
 _LOW_BYTES = 1024**3
+_LOW_RATIO, _LOW_RATIO_BYTES = 0.1, 10 * 1024**3
+"""A tenth of a small disk is little; the rule FrontageDiskFull has the same bounds."""
 
 
 def is_up(settings: Settings) -> bool:
@@ -43,17 +45,21 @@ def check_disk(path: Path, subject: str) -> Finding:
     while not path.exists():
         path = path.parent
     found = os.statvfs(path)
-    return judge_space(subject, path, found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
+    free, size = (blocks * found.f_frsize for blocks in (found.f_bavail, found.f_blocks))
+    return judge_space(subject, path, free, found.f_favail if found.f_files else None, size_bytes=size)
 
 
-def judge_space(subject: str, path: Path, free_bytes: int, free_inodes: int | None) -> Finding:
-    """`free_inodes`: None where the file system does not count them."""
+def judge_space(
+    subject: str, path: Path, free_bytes: int, free_inodes: int | None, *, size_bytes: int | None = None
+) -> Finding:
+    """`free_inodes`, `size_bytes`: None where they are not known."""
     if free_inodes == 0:
         return broken(subject, f"{path} has room for no further file", "remove files, or enlarge the file system")
     seen = f"{path} has {free_bytes / 1024**2:,.0f} MiB free"
     if free_bytes < _FULL_BYTES:
         return broken(subject, seen, "free space, or enlarge the disk, before the edge and Postgres stop writing")
-    if free_bytes < _LOW_BYTES:
+    is_nearly_full = size_bytes is not None and free_bytes < min(_LOW_RATIO * size_bytes, _LOW_RATIO_BYTES)
+    if free_bytes < _LOW_BYTES or is_nearly_full:
         return note(subject, seen, "free space, or enlarge the disk")
     return ok(subject, seen)
 

@@ -11,6 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from common.installation_problems import (
+    MOST_FAILING_ENDPOINTS,
+    MOST_FAILING_ORDERS,
+    OVERDUE_SECONDS,
+    UNRENEWED_DAYS,
+    USED_RATIO,
+)
+
 Severity = Literal["critical", "warning"]
 
 
@@ -122,7 +130,7 @@ ALERTS: Final = (
     Alert(
         "FrontageWorkOverdue",
         "warning",
-        "max by (work) (frontage_due_oldest_seconds) > 300",
+        f"max by (work) (frontage_due_oldest_seconds) > {OVERDUE_SECONDS}",
         "5m",
         "Work has been due for more than five minutes: the monitors do not keep up, or it is not done at all.",
         "Run `frontage status`; start more monitors, or see their logs.",
@@ -131,7 +139,7 @@ ALERTS: Final = (
     Alert(
         "FrontageCertificatesEnd",
         "critical",
-        'max(frontage_certificates_unrenewed{within_days="3"}) > 0',
+        f'max(frontage_certificates_unrenewed{{within_days="{UNRENEWED_DAYS}"}}) > 0',
         "6h",
         "Certificates of domains whose DNS leads here end within three days, and are not renewed.",
         "`frontage status` groups the orders that fail; `frontage certificate show DOMAIN` has the last error of one.",
@@ -140,7 +148,7 @@ ALERTS: Final = (
     Alert(
         "FrontageCaLimitShort",
         "warning",
-        "max by (issuer, limit) (frontage_ca_limit_used_ratio) > 0.9",
+        f"max by (issuer, limit) (frontage_ca_limit_used_ratio) > {USED_RATIO}",
         "10m",
         "A limit of the certificate authority is nearly used up: orders will wait.",
         "`frontage certificate limits` prints when there is room again; ask the authority for more, or add another.",
@@ -149,7 +157,7 @@ ALERTS: Final = (
     Alert(
         "FrontageOrdersFail",
         "warning",
-        "max by (reason) (frontage_orders_failing) > 10",
+        f"max by (reason) (frontage_orders_failing) > {MOST_FAILING_ORDERS}",
         "30m",
         "Many certificate orders fail for one reason.",
         "Read the reason; `frontage certificate show DOMAIN` has the whole of it for one of them.",
@@ -158,7 +166,7 @@ ALERTS: Final = (
     Alert(
         "FrontageDeliveriesFail",
         "warning",
-        'max(frontage_webhook_endpoints{state="failing"}) > 5',
+        f'max(frontage_webhook_endpoints{{state="failing"}}) > {MOST_FAILING_ENDPOINTS}',
         "30m",
         "Several webhook endpoints do not take deliveries.",
         "One endpoint is its application's fault, several may be ours: see whether monitors reach the internet.",
@@ -232,7 +240,8 @@ ALERTS: Final = (
     Alert(
         "FrontageDiskFull",
         "critical",
-        "frontage_disk_free_bytes / frontage_disk_size_bytes < 0.1",
+        "frontage_disk_free_bytes < 1024^3"
+        " or (frontage_disk_free_bytes < 10 * 1024^3 and frontage_disk_free_bytes < 0.1 * frontage_disk_size_bytes)",
         "5m",
         "The disk of a state directory is nearly full: an edge would stop following the database.",
         "Free space, or enlarge it.",

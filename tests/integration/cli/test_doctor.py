@@ -17,7 +17,7 @@ from aiohttp import web
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.cli.doctor import clock, machine, names, nodes
-from common.cli.doctor.database import check_keys, check_space
+from common.cli.doctor.database import check_keys, check_space, check_work
 from common.cli.doctor.findings import Finding, State
 from common.clock import SystemClock
 from common.db import edge_nodes, feed, monitor_nodes
@@ -109,6 +109,30 @@ def test_disks_are_judged_by_what_is_free(tmp_path: Path) -> None:
         for free, inodes in ((50, 9), (500, 9), (5000, 9), (5000, 0), (5000, None))
     ]
     assert states == [State.BROKEN, State.NOTE, State.OK, State.BROKEN, State.OK]
+
+
+def test_a_tenth_of_a_small_disk_is_little(tmp_path: Path) -> None:
+    free = 2 * 1024**3
+    for size, state in ((15 * 1024**3, State.OK), (30 * 1024**3, State.NOTE)):
+        assert machine.judge_space("disk", tmp_path, free, None, size_bytes=size).state is state
+    assert machine.judge_space("disk", tmp_path, 11 * 1024**3, None, size_bytes=1024**4).state is State.OK
+
+
+async def test_overdue_work_is_no_ok(database: Database, tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    assert [each.state for each in await check_work(settings, database)] == [State.OK]
+    async with database.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " values ('a', 'a', 'a.example', '', '')"
+        )
+        await connection.execute(
+            "insert into orders (domain, application_id, state, hold_until, due_at)"
+            " values ('shop.example', 'a', 'running', now(), now() - interval '10 minutes')"
+        )
+    [overdue] = await check_work(settings, database)
+    assert (overdue.subject, overdue.state) == ("work", State.NOTE)
+    assert "1 certificate orders are due, the first for 10 minutes" in overdue.seen
 
 
 async def test_a_database_that_can_write_is_well(database: Database) -> None:

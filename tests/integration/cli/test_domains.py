@@ -12,6 +12,7 @@ import pytest
 
 from common.db import applications, certificates, domains, ownership
 from common.db.applications import NewApplication
+from common.db.domains import NewDomain
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.cli import frontage
@@ -122,9 +123,25 @@ async def test_a_release_prints_which_application_has_lost_the_name(database: Da
             while not await watching.fetchval("select exists (select from pg_locks where not granted)"):
                 await asyncio.sleep(0.01)
         await ownership.take_away(connection, SHOP, "a", "moved")
-        await domains.enrol_by_hand(connection, SHOP, "power", "b", "https://origin.test")
+        await domains.enrol_by_hand(connection, "b", [NewDomain(SHOP, "power", "https://origin.test")])
     printed, _ = await process.communicate()
     assert printed.decode().startswith(f"{SHOP} is free: application b has lost it")
+
+
+async def test_all_names_of_an_application_that_led_elsewhere_are_checked_again(
+    database: Database, env: dict[str, str]
+) -> None:
+    names = [f"d{n}.customer.test" for n in range(120)]
+    await power(database, "a", *names)
+    async with database.transaction() as connection:
+        await connection.execute("update domains set departed_at = now() where domain <> $1", names[0])
+
+    assert as_json(env, "domain", "recheck", "--application", "a") == {"applicationId": "a", "rechecking": 119}
+    async with database.connection() as connection:
+        asked = "select count(*) from orders where recheck_requested_at is not null and due_at <= now()"
+        assert await connection.fetchval(asked) == 119
+    assert "there is no application x" in refused(env, "domain", "recheck", "--application", "x")
+    assert "give a domain, or --application" in refused(env, "domain", "recheck")
 
 
 async def test_a_name_is_transferred_without_its_settings(database: Database, env: dict[str, str]) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from common.db import certificates, events, orders
+from common.db import certificates, domains, events, orders
 from common.db.ca_ledger import Limits
+from common.db.domains import NewDomain
 from common.db.pool import Database
 from common.secrets import Keyring
-from monitor.certificates.dns_moved_away import DNS_MOVED_AWAY
 from monitor.certificates.issuer import RenewalWindow
 from tests.waiting import until
 
@@ -204,7 +204,7 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
         assert await status_of(shop) == ["inactive", "inactive"]
         assert await parts.certificates_of(shop) == [old]  # it serves on
         order = await order_of(shop)
-        assert (order["state"], order["last_error"]) == ("issued", DNS_MOVED_AWAY)
+        assert (order["state"], order["last_error"]) == ("issued", orders.DNS_MOVED_AWAY)
         assert order["due_at"] < datetime.now(UTC) + timedelta(hours=12)
 
         dns.leads_to_us = None  # an outage is no evidence
@@ -480,3 +480,40 @@ async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain
     assert await renewed(shop) == len(issuer.placed) == (48 if counts_renewals else 301)  # of 100, new ones' too
     assert len(await parts.fetch(shop, "select 1 from certificates where released_at is null")) == 301
     assert await parts.fetch(shop, "select 1 from orders where state <> 'issued'") == []
+
+
+# Enrolled by an operator -----------------------------------------------------------------------------------
+
+
+async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    leads_here = False
+
+    async def dns(_domain: str, _application_id: str) -> bool:
+        return leads_here
+
+    async def is_put_off() -> bool:
+        return (await order_of(shop))["state"] == "failed"
+
+    async with shop.transaction() as connection:
+        await certificates.lock_domain(connection, DOMAIN)
+        await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://o.test")])
+    assert not (await orders_due(shop, orders.AWAITED))
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=orders.RECHECKS)):
+        await until(is_put_off)
+        assert issuer.placed == []
+        assert await statuses_sent(shop) == []  # its DNS is yet to be moved
+        leads_here = True
+        async with shop.transaction() as connection:
+            await certificates.lock_domain(connection, DOMAIN)
+            assert await orders.request_rechecks(connection, [DOMAIN, "other.example"], APPLICATION) == 1
+        await parts.until_live(shop)
+    assert issuer.placed == [DOMAIN]
+    assert await statuses_sent(shop) == [("power", "success")]
+
+
+async def orders_due(database: Database, lane: orders.Lane) -> list[orders.Due]:
+    async with database.connection() as connection:
+        due, _ = await lane.find_due(connection, most=10)
+    return due

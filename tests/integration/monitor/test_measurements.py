@@ -7,8 +7,11 @@ from pathlib import Path
 from random import Random
 
 from common.clock import SystemClock
+from common.db import orders
+from common.db.ca_ledger import Limits
 from common.db.pool import Database, open_pool
 from common.db.session import Patience
+from common.db.status import read_status
 from common.exposition import render
 from common.settings import Settings
 from monitor.lease import Lease
@@ -51,6 +54,27 @@ async def test_certificates_that_end_unrenewed_and_failing_orders_are_counted(
     assert 'frontage_certificates_unrenewed{within_days="3"} 2.0' in lines
     assert 'frontage_orders_failing{reason="the CA refused … (…)"} 3.0' in lines
     assert not any("customer.example" in line for line in lines)
+
+
+async def test_orders_that_fail_for_one_reason_are_counted_whatever_they_name(
+    database: Database, dsn: str, tmp_path: Path
+) -> None:
+    """Each failure names its domain, so that each has words of its own."""
+    await parts.add_application(database)
+    for number in range(12):
+        await parts.power(database, f"d{number}.customer.example")
+    await parts.power(database, "moved.customer.example")
+    async with database.transaction() as connection:
+        await connection.execute("update orders set last_error = 'the CA refused ' || domain")
+        await connection.execute(
+            "update orders set last_error = $1 where domain like 'moved.%'", orders.DNS_MOVED_AWAY
+        )  # its owner's affair
+        status = await read_status(connection, Limits())
+    lines = await shown(database, dsn, tmp_path)
+    assert [line for line in lines if line.startswith("frontage_orders_failing{")] == [
+        'frontage_orders_failing{reason="the CA refused …"} 12.0'
+    ]
+    assert "12 certificate orders fail" in " ".join(status.problems)
 
 
 async def test_without_postgres_only_what_the_monitor_knows_itself_is_shown(tmp_path: Path) -> None:

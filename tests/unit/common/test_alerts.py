@@ -56,7 +56,10 @@ SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
     },
     "FrontagePoolExhausted": {"frontage_pool_waiting": ("1", "0")},
     "FrontageLoopLags": {"frontage_loop_lag_seconds": ("1.5", "0.1")},
-    "FrontageDiskFull": {"frontage_disk_free_bytes": ("9", "11"), "frontage_disk_size_bytes": ("100", "100")},
+    "FrontageDiskFull": {
+        "frontage_disk_free_bytes": ("2000000000", "2000000000"),
+        "frontage_disk_size_bytes": ("30000000000", "10000000000"),
+    },
     "FrontageClockWrong": {"frontage_clock_timestamp_seconds": ("10+60", "1+60")},
 }
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")

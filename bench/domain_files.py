@@ -1,0 +1,233 @@
+"""``python -m bench.domain_files``: a file of a million domains is imported and exported, beside another application.
+
+Everything of `frontage up` runs (an embedded Postgres with fsync on, API, monitor, edge, the lab). A dry run, an import
+that is killed when a third is done and run again, an export, and an import of what was exported; two rows of the file
+are bad. Beside the import another application enrols domains: from POST /power to the first valid HTTPS response, alone
+and beside it, goal 2 × alone; and its webhooks, from the event to the delivery. The names of the file lead elsewhere,
+so no certificate may be ordered for them.
+The table is also written to ``bench/output/domain_files.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import output
+from bench.application import make_application
+from bench.figures import Figure, time_to_https
+from bench.memory import peak_resident_bytes
+from bench.private_stage import private_environment
+from common.cli.stage import CUSTOMER, Stage, set_up
+from common.db.address import resolve_dsn
+from common.db.pool import Database, open_pool
+from common.errors import FrontageError
+from common.secrets import load_keyring
+
+_ALONE_TIMES = 60
+_PAUSE_SECONDS = 0.2
+_POLL_SECONDS = 0.2
+_BAD_ROW = "power,no..name.example,https://origin.example/\n"
+
+
+@dataclass(slots=True)
+class Run:
+    """A command: how long it ran, the most memory it held, what it printed."""
+
+    name: str
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    printed: str = ""
+
+
+@dataclass(slots=True)
+class Result:
+    runs: list[Run] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.domain_files", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--domains", type=int, default=1_000_000, help="of the file (1,000,000)")
+    parser.add_argument("--directory", type=Path, default=Path("/var/tmp"), help="a directory on a disk (/var/tmp)")
+    arguments = parser.parse_args()
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+    try:
+        result = asyncio.run(_measure(console, arguments.domains, arguments.directory))
+    except FrontageError as error:
+        sys.exit(f"bench.domain_files: {error}")
+    except KeyboardInterrupt:
+        sys.exit(1)
+    console.print(_table(result, arguments.domains))
+    console.print(f"written to {output.write('domain_files', _as_json(result, arguments.domains))}")
+
+
+async def _measure(console: Console, count: int, directory: Path) -> Result:
+    with tempfile.TemporaryDirectory(prefix="frontage-bench-", dir=directory, ignore_cleanup_errors=True) as name:
+        os.chmod(name, 0o755)  # Postgres is another user when we are root
+        state_dir = Path(name) / "state"
+        environ = private_environment(state_dir)
+        source, exported = Path(name) / "domains.csv", Path(name) / "exported.csv"
+        _write(source, count)
+        async with set_up(environ, state_dir) as stage:
+            dsn = resolve_dsn(stage.settings)
+            environ["FRONTAGE_DATABASE_URL"] = dsn
+            async with open_pool(dsn, size=2, application_name="frontage bench") as database:
+                keyring = load_keyring(stage.settings.key_file)
+                large, _ = await make_application(database, keyring, name="Large", cname_target="large.localhost")
+                commands = _Commands(environ, database, large, console)
+                return await _all(commands, stage, source, exported, count)
+
+
+async def _all(commands: _Commands, stage: Stage, source: Path, exported: Path, count: int) -> Result:
+    result = Result()
+    target, as_large = str(source), ("--application", commands.application_id)
+    result.runs.append(await commands.run("export, no domains", "export", str(exported), *as_large))
+    alone = await _enrol(stage, "alone", lambda times: times >= _ALONE_TIMES)
+    result.runs.append(await commands.run("dry run", "import", target, *as_large, "--dry-run", "--json"))
+    async with _enrolling(stage) as beside:
+        first = await commands.run("import, killed", "import", target, *as_large, kill_at=count // 3)
+        there = await commands.count_domains()
+        again = await commands.run("import, the rest", "import", target, *as_large, "--json")
+    result.runs += [first, again]
+    result.runs.append(await commands.run("export", "export", str(exported), *as_large))
+    result.runs.append(await commands.run("import again", "import", str(exported), *as_large, "--json"))
+    result.figures = [
+        Figure("another's POST to HTTPS, alone", "", alone),
+        Figure("another's POST to HTTPS, beside the import", "≤ 2 × alone", beside),
+        Figure("another's event to delivery", "", await commands.delivery_seconds(stage.application_id)),
+    ]
+    result.counts = {
+        "domains when killed": there,
+        "domains": await commands.count_domains(),
+        "rows exported": sum(1 for _ in exported.open()) - 1,
+        "certificates of names that lead elsewhere": await commands.count("certificates"),
+    }
+    return result
+
+
+def _write(path: Path, count: int) -> None:
+    with path.open("w") as file:
+        file.write("product,domain,applicationUrl\n")
+        for number in range(count):
+            if number in (count // 4, count // 2):
+                file.write(_BAD_ROW)
+            file.write(f"power,shop.customer-{number}.example,https://origin.example/{number % 7}\n")
+
+
+class _Commands:
+    """Runs the command line on the stage, as an operator does."""
+
+    def __init__(self, environ: Mapping[str, str], database: Database, application_id: str, console: Console) -> None:
+        self.application_id = application_id
+        self._environ = environ
+        self._database = database
+        self._console = console
+
+    async def run(self, name: str, *arguments: str, kill_at: int | None = None) -> Run:
+        """Until it ends, or until so many domains are there: then it is killed with -9."""
+        run, begun_at = Run(name), time.perf_counter()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "common.cli", *arguments),
+            env=self._environ,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        reading = asyncio.create_task(process.communicate(), name="bench: output")
+        while not reading.done():
+            run.peak_bytes = max(run.peak_bytes, peak_resident_bytes(process.pid))
+            if kill_at is not None and await self.count_domains() >= kill_at:
+                process.kill()
+            await asyncio.wait({reading}, timeout=_POLL_SECONDS)
+        printed, complaints = (text.decode(errors="replace") for text in await reading)
+        run.seconds, run.printed = time.perf_counter() - begun_at, (printed or complaints).strip()[-2000:]
+        self._console.log(f"{name}: {run.seconds:.1f} s, {run.peak_bytes / 1e6:.0f} MB, {run.printed[-300:]}")
+        return run
+
+    async def count_domains(self) -> int:
+        return await self.count("domains")
+
+    async def count(self, table: str) -> int:
+        async with self._database.connection() as connection:
+            found: int = await connection.fetchval(
+                f"select count(*) from {table} where application_id = $1",
+                self.application_id,
+            )
+        return found
+
+    async def delivery_seconds(self, application_id: str) -> list[float]:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(
+                "select extract(epoch from settled_at - created_at)::float8 as seconds from deliveries"
+                " where application_id = $1 and status = 'delivered'",
+                application_id,
+            )
+        return [row["seconds"] for row in rows]
+
+
+async def _enrol(stage: Stage, prefix: str, is_over: Callable[[int], bool]) -> list[float]:
+    """Seconds of each POST until its first HTTPS response."""
+    seconds: list[float] = []
+    while not is_over(len(seconds)):
+        seconds.append(await time_to_https(stage, f"{prefix}-{len(seconds)}.{CUSTOMER}"))
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return seconds
+
+
+@contextlib.asynccontextmanager
+async def _enrolling(stage: Stage) -> AsyncIterator[list[float]]:
+    """Go on with it until the block is left; what was measured by then."""
+    stop, measured = asyncio.Event(), list[float]()
+    task = asyncio.create_task(_enrol(stage, "beside", lambda _: stop.is_set()), name="bench: enrolments")
+    try:
+        yield measured
+    finally:
+        stop.set()
+        measured += await task
+
+
+def _table(result: Result, count: int) -> Table:
+    table = Table(title=f"A file of {count:,} domains")
+    for column in ("", "times", "median", "p99", "memory", "goal"):
+        table.add_column(column, justify="left" if not column else "right")
+    for run in result.runs:
+        table.add_row(run.name, "1", f"{run.seconds:,.1f} s", "", f"{run.peak_bytes / 1e6:,.0f} MB", "")
+    for figure in result.figures:
+        median, p99 = (f"{seconds * 1000:,.0f} ms" for seconds in (figure.median, figure.p99))
+        table.add_row(figure.name, f"{len(figure.seconds):,}", median, p99, "", figure.goal)
+    for name, number in result.counts.items():
+        table.add_row(name, f"{number:,}", "", "", "", "")
+    return table
+
+
+def _as_json(result: Result, count: int) -> dict[str, Any]:
+    return {
+        "domains": count,
+        "runs": [
+            {"name": run.name, "seconds": run.seconds, "peak_bytes": run.peak_bytes, "printed": run.printed}
+            for run in result.runs
+        ],
+        "figures": [
+            {"name": each.name, "median_seconds": each.median, "p99_seconds": each.p99} for each in result.figures
+        ],
+        "counts": result.counts,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What needs an operator's hand, decided from the state of the installation. Pure.
+
+`frontage status`, the operators' page and `frontage doctor` show these problems, and the alerts of
+`common.cli.metrics.alerts` fire at the same bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from common.db.status import Status
+
+OVERDUE_SECONDS: Final = 300
+"""Work that has been due for longer is overdue."""
+UNRENEWED_DAYS: Final = 3
+"""Certificates are renewed long before so few days are left."""
+USED_RATIO: Final = 0.9
+"""A limit of a CA is nearly used up above this part of it."""
+MOST_FAILING_ORDERS: Final = 10
+"""More orders that fail for one reason are no affair of single domains."""
+MOST_FAILING_ENDPOINTS: Final = 5
+
+NODES: Final = ("edges", "monitors")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`seen` and `remedy` are the parts of a sentence; `is_critical` as the severity of an alert."""
+
+    subject: str
+    seen: str
+    remedy: str
+    is_critical: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.seen}: {self.remedy}."
+
+
+def find_problems(status: Status) -> list[Problem]:
+    return [
+        *_edges(status),
+        *_monitors(status),
+        *_certificates(status),
+        *_orders(status),
+        *_work(status),
+        *_checks(status),
+    ]
+
+
+def _edges(status: Status) -> Iterator[Problem]:
+    alive = [edge for edge in status.edges if edge.is_alive]
+    if not alive:
+        yield Problem("edges", "No edge runs", "no domain is served", is_critical=True)
+    for edge in status.edges:
+        where = f"{edge.node.label} on {edge.node.host or 'an unknown host'}"
+        condition, failed = edge.node.condition, edge.node.description.failed_upgrade
+        if not edge.is_alive:
+            seen = f"Edge {where} has not been heard of since {edge.node.lease_until:%Y-%m-%d %H:%M:%S} UTC"
+            yield Problem("edges", seen, "see its machine and its log; a removed one is forgotten after a day")
+        elif condition.state != "serving":
+            reason = condition.reason or "no reason given"
+            yield Problem("edges", f"Edge {where} is {condition.state}", reason, is_critical=True)
+        if edge.is_alive and failed is not None:
+            seen = f"Upgrade of edge {where} failed at {failed.at:%Y-%m-%d %H:%M} UTC, and the version before serves on"
+            yield Problem("edges", seen, failed.reason)
+
+
+def _monitors(status: Status) -> Iterator[Problem]:
+    alive = [monitor for monitor in status.monitors if monitor.is_alive]
+    if not alive:
+        remedy = "no certificate is issued, no record is checked, no webhook is sent"
+        yield Problem("monitors", "No monitor runs", remedy, is_critical=True)
+    for monitor in alive:
+        if monitor.stopped:
+            stopped = ", ".join(monitor.stopped)
+            yield Problem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
+
+
+def _certificates(status: Status) -> Iterator[Problem]:
+    expired = next(span.count for span in status.certificates if span.from_days is None)
+    remedy = "`frontage certificate show DOMAIN` has the last error of one"
+    if expired:
+        yield Problem("certificates", f"{expired} certificates in service have expired", remedy, is_critical=True)
+    within = {each.within_days: each.count for each in status.unrenewed}
+    if unrenewed := within[UNRENEWED_DAYS] - within[0]:
+        seen = f"{unrenewed} certificates end within {UNRENEWED_DAYS} days and are not renewed"
+        yield Problem("certificates", seen, remedy, is_critical=True)
+
+
+def _orders(status: Status) -> Iterator[Problem]:
+    for failing in status.failing_orders:
+        if failing.count > MOST_FAILING_ORDERS:
+            seen = f"{failing.count} certificate orders fail, such as that of {failing.example}"
+            yield Problem("certificate orders", seen, failing.reason)
+    for used in status.ledger:
+        if used.used > USED_RATIO * used.most:
+            about = f" for {used.subject}" if used.subject else ""
+            seen = f"{used.used} of {used.most} {used.limit.replace('_', ' ')} at {used.issuer}{about} are used"
+            yield Problem("limits of the CA", seen, "`frontage certificate limits` prints when there is room again")
+
+
+def _work(status: Status) -> Iterator[Problem]:
+    for queue in status.queues:
+        if queue.oldest_seconds is not None and queue.oldest_seconds > OVERDUE_SECONDS:
+            seen = f"{queue.count} {queue.name} are due, the first for {queue.oldest_seconds / 60:,.0f} minutes"
+            yield Problem("work", seen, "start more monitors, or see their logs")
+    if status.endpoints_failing > MOST_FAILING_ENDPOINTS:
+        seen = f"{status.endpoints_failing} webhook endpoints do not take deliveries"
+        yield Problem("webhooks", seen, "see whether monitors reach the internet")
+
+
+def _checks(status: Status) -> Iterator[Problem]:
+    if not status.checks.is_healthy and any(monitor.is_alive for monitor in status.monitors):
+        yield Problem("DNS checks", "DNS checks are not well", status.checks.reason or "no reason given")
+    if status.alarms_held:
+        seen = f"Alarms of {status.alarms_held} domains are held"
+        yield Problem("alarms", seen, "`frontage alarms release` sends them")

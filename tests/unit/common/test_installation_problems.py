@@ -1,0 +1,67 @@
+"""What needs an operator's hand is no "all is well" in `frontage status`, nor "ok" in `frontage doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from common.db.edge_nodes import Condition, EdgeDescription, EdgeNode, FailedUpgrade
+from common.db.monitor_health import Health
+from common.db.monitor_nodes import MonitorNode
+from common.db.status import Edge, Expiry, FailingOrders, Queue, Standing, Status, Unrenewed
+from common.installation_problems import find_problems
+
+NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+NODE = EdgeNode("e" * 32, "edge.example", 7, Condition(), NOW)
+MONITOR = MonitorNode("m" * 32, "monitor.example", "internal", (), NOW, NOW, is_alive=True)
+UPGRADE = EdgeDescription(failed_upgrade=FailedUpgrade(NOW, "no such module"))
+WELL = Status(
+    at=NOW,
+    feed_version=7,
+    edges=[Edge(NODE, True, 0)],
+    monitors=[MONITOR],
+    checks=Health(is_healthy=True, reason=None, executed_at=NOW),
+    alarms_held=0,
+    queues=[Queue("DNS checks", 900, 299.0)],
+    certificates=[Expiry(None, 0, 0), Expiry(1, 3, 4)],
+    unrenewed=[Unrenewed(0, 0), Unrenewed(3, 0), Unrenewed(7, 9)],
+    ledger=[Standing("ca", "orders_per_account", "", 270, 300, NOW)],
+    failing_orders=[FailingOrders("refused", 10, "one.example")],
+    endpoints_failing=5,
+    endpoints_disabled=3,
+)
+
+
+def test_an_installation_that_is_well_has_no_problem() -> None:
+    assert find_problems(WELL) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "changes"),
+    [
+        ("edges", {"edges": []}),
+        ("edges", {"edges": [Edge(NODE, True, 0), Edge(replace(NODE, node_id="f" * 32), False, 0)]}),
+        ("edges", {"edges": [Edge(replace(NODE, condition=Condition("stuck", "the disk is full")), True, 0)]}),
+        ("edges", {"edges": [Edge(replace(NODE, description=UPGRADE), True, 0)]}),
+        ("monitors", {"monitors": []}),
+        ("monitors", {"monitors": [replace(MONITOR, stopped=("deliveries",))]}),
+        ("certificates", {"certificates": [Expiry(None, 0, 1)]}),
+        ("certificates", {"unrenewed": [Unrenewed(0, 0), Unrenewed(3, 1)]}),
+        ("certificate orders", {"failing_orders": [FailingOrders("refused", 11, "one.example")]}),
+        ("limits of the CA", {"ledger": [Standing("ca", "orders_per_account", "", 271, 300, NOW)]}),
+        ("work", {"queues": [Queue("webhook endpoints", 3, 301.0)]}),
+        ("webhooks", {"endpoints_failing": 6}),
+        ("DNS checks", {"checks": Health(is_healthy=False, reason="no name server answers", executed_at=NOW)}),
+        ("alarms", {"alarms_held": 2}),
+    ],
+)
+def test_each_condition_is_one_problem_with_a_sentence(subject: str, changes: dict[str, Any]) -> None:
+    status = replace(WELL, **changes)
+    [problem] = find_problems(status)
+    assert problem.subject == subject
+    assert problem.seen
+    assert problem.remedy
+    assert status.problems == [problem.text]
