@@ -23,6 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -51,8 +52,9 @@ class Asset:
     gzipped: bytes | None
 
 
+@cache
 def load_assets(archive: Path = ARCHIVE) -> Mapping[str, Asset]:
-    """By path below ``/sdk/``. `archive`: the scripts of released versions."""
+    """By path below ``/sdk/``; read and packed once a process. `archive`: the scripts of released versions."""
     script = join(HERE / ENTRY).encode()
     return {
         **{
