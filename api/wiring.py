@@ -126,7 +126,7 @@ class Services:
                 sharing,
                 clock,
                 looker,
-                Settlement(database, clock),
+                Settlement(database, clock, tuple(map(str, settings.service_servers))),
                 DynamicUpdate(resolver, policy),
                 ProviderApis(settings),
             ),

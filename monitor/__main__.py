@@ -228,7 +228,7 @@ def _flows(
         database,
         clock,
         Looker(resolver, database, settings),
-        Settlement(database, clock),
+        Settlement(database, clock, tuple(map(str, settings.service_servers))),
         checks.record_checker,
         FlowEnrolment(database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),
         ConcurrencyShares(),

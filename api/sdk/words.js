@@ -92,6 +92,8 @@ export const ENGLISH = Object.freeze({
   token_title: "Connect with {provider}",
   token_make: "Open {page}, where {provider} makes tokens.",
   token_make_plain: "Make an API token at {provider}.",
+  token_own_server:
+    "Use the API key of your own {provider} server. It stands in the server's configuration ({page}) and reaches every zone of the server.",
   token_least: "The least that it must allow: {right}.",
   token_paste: "Paste it here.",
   token_forgotten: "It is used for these changes only, and is neither stored nor logged. You can delete it afterwards.",

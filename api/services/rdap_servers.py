@@ -10,10 +10,11 @@ from common.errors import DatabaseUnavailable
 from common.settings import IANA_RDAP_BOOTSTRAP
 
 _KEPT_SECONDS = 600.0
+_MISSING_SECONDS = 5.0  # as long as no monitor has fetched the list
 
 
 class RdapServers:
-    """One a process. Mutable state: the list, and when it was last looked for."""
+    """One a process. Mutable state: the list, and when to look for it again."""
 
     def __init__(self, database: Database, source: str | None, clock: Clock) -> None:
         """`source`: the URL it is fetched from; None where RDAP is off."""
@@ -21,14 +22,14 @@ class RdapServers:
         self._source = source
         self._clock = clock
         self._list = packaged_bootstrap() if source == IANA_RDAP_BOOTSTRAP else NO_SERVERS
-        self._looked_at: float | None = None
+        self._look_at = clock.monotonic()
 
     async def find(self) -> Bootstrap:
         """The list that was there before, where Postgres cannot be asked."""
         now = self._clock.monotonic()
-        if self._source is None or (self._looked_at is not None and now - self._looked_at < _KEPT_SECONDS):
+        if self._source is None or now < self._look_at:
             return self._list
-        self._looked_at = now
+        self._look_at = now + _MISSING_SECONDS
         try:
             async with self._database.connection() as connection:
                 content = await rdap_bootstrap.find(connection, self._source)
@@ -36,4 +37,5 @@ class RdapServers:
             return self._list
         if content is not None:
             self._list = parse_bootstrap(content, fewest=fewest_domains(self._source))
+            self._look_at = now + _KEPT_SECONDS
         return self._list

@@ -1,4 +1,4 @@
-"""The lab as one object: origin, zone and its desk, sink, the partner's site and DNS providers.
+"""The lab as one object: origin, zone and its desk, sink, the partner's site, DNS providers and a registry.
 
 `PROVIDER_ZONE` is hosted by a Domain Connect provider, which writes into the lab's zone. `POWERDNS_ZONE` is hosted by
 PowerDNS, where it is installed.
@@ -18,6 +18,7 @@ from bench.lab.origin import Origin
 from bench.lab.partner import PartnerSite
 from bench.lab.ports import unreserved_ports
 from bench.lab.powerdns import PowerDns, find_powerdns
+from bench.lab.rdap import RdapServer
 from bench.lab.server import NameServer
 from bench.lab.sink import WebhookSink
 from bench.lab.updates import UpdateKey
@@ -27,6 +28,8 @@ from common.settings import HostPort
 
 PROVIDER_ZONE: Final = "lab-domains.localhost"
 POWERDNS_ZONE: Final = "powerdns.localhost"
+REGISTRY: Final = "localhost"
+"""The top-level domain whose registrations the RDAP server has."""
 _IN_USE: Final = "192.0.2.1"
 """Where `POWERDNS_ZONE` leads before it is connected."""
 
@@ -42,6 +45,7 @@ class Lab:
     """Signs updates of the zone."""
     provider: DomainConnectProvider
     powerdns: PowerDns | None
+    rdap: RdapServer
 
     @property
     def zone(self) -> Zone:
@@ -59,6 +63,7 @@ class Lab:
             "key": f"{self.key.name}:{self.key.secret}",
             "provider": f"http://{self.provider.authority}",
             "powerdns": f"{self.powerdns.key}@{self.powerdns.api_url}" if self.powerdns else "",
+            "rdap": f"{self.rdap.url}dns.json",
         }
 
     @classmethod
@@ -82,6 +87,7 @@ class Lab:
                 key,
                 provider,
                 powerdns,
+                await stack.enter_async_context(RdapServer.serve(REGISTRY)),
             )
 
 

@@ -95,6 +95,7 @@ async def _check(walk: Walk, *, has_powerdns: bool) -> None:
     await walk.check_status()
     await walk.move()
     await walk.remove()
+    await walk.check_domains()
     await walk.open_modal()
     await walk.plan()
     await walk.apply()

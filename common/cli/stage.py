@@ -28,6 +28,7 @@ ELSEWHERE = "elsewhere.localhost"  # a customer's zone that leads to another ser
 ELSEWHERE_ADDRESS = "192.0.2.1"
 PROVIDER_ZONE = "lab-domains.localhost"  # hosted by the lab's Domain Connect provider
 POWERDNS_ZONE = "powerdns.localhost"  # hosted by the lab's PowerDNS
+EXPIRED = "expired.localhost"  # a domain whose registration has expired
 PROVIDER_ID = "frontage.localhost"  # ours, at Domain Connect providers
 APPLICATION_NAME = "Demo"
 USER = "demo@frontage.localhost"
@@ -40,7 +41,8 @@ _LAB_STOP_SECONDS = 5
 class LabAddresses:
     """`origin`, `sink`, `zone` (where the DNS zone is changed), `partner` (the partner's own site) and `provider` (a
     Domain Connect provider) are base URLs, `dns` is host:port. `key`, as ``name:secret``, signs updates of the zone
-    (RFC 2136). `powerdns`, as ``key@url``, opens PowerDNS' API; it is empty where PowerDNS is not installed."""
+    (RFC 2136). `powerdns`, as ``key@url``, opens PowerDNS' API; it is empty where PowerDNS is not installed. `rdap` is
+    the URL of the registry's bootstrap file (RFC 9224)."""
 
     origin: str
     dns: str
@@ -50,6 +52,7 @@ class LabAddresses:
     key: str
     provider: str
     powerdns: str
+    rdap: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
     from common.processes import ChildFailed
 
     environ = {**environ, **_own_ports(environ)}
-    settings = load(_environment(environ, state_dir, dns="127.0.0.1:53"))
+    settings = load(_environment(environ, state_dir, dns="127.0.0.1:53", rdap="off"))
     require_database(settings)
     argv = [sys.executable, "-P", "-m", "bench.lab", *_records(settings)]
     with state_dir_held(settings), _standard_error_in(state_dir / LOG_NAME), _running(argv) as process:
@@ -117,7 +120,7 @@ async def set_up(environ: Mapping[str, str], state_dir: Path) -> AsyncIterator[S
         try:
             async with database(settings) as postgres:  # the lab starts at the same time
                 lab = await _addresses(process)
-                child_environ = _environment(environ, state_dir, dns=lab.dns)
+                child_environ = _environment(environ, state_dir, dns=lab.dns, rdap=lab.rdap)
                 settings = load(child_environ)
                 application_id, client_secret = await _ensure_application(settings, f"{lab.sink}/webhooks")
                 await _open_partner_site(lab, settings.base_url, application_id, client_secret)
@@ -143,9 +146,10 @@ def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
     return {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}
 
 
-def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str) -> dict[str, str]:
+def _environment(environ: Mapping[str, str], state_dir: Path, *, dns: str, rdap: str) -> dict[str, str]:
     stage = {
         "DNS_SERVERS": dns,
+        "RDAP_BOOTSTRAP": rdap,
         "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         "SERVICE_SERVERS": "127.0.0.1",
         "DOMAIN_CONNECT_PROVIDER_ID": PROVIDER_ID,
@@ -162,9 +166,13 @@ def _records(settings: Settings) -> Iterator[str]:
         f"{settings.power_target} A {settings.service_servers[0]}",
         f"shop.{ELSEWHERE} A {ELSEWHERE_ADDRESS}",
         f"shop.{PROVIDER_ZONE} A {ELSEWHERE_ADDRESS}",
+        f"shop.{EXPIRED} A {ELSEWHERE_ADDRESS}",
     ):
         yield "--record"
         yield record
+    for domain in (CUSTOMER, ELSEWHERE, PROVIDER_ZONE, POWERDNS_ZONE):
+        yield f"--registered={domain}"
+    yield f"--expired={EXPIRED}"
 
 
 @contextlib.contextmanager

@@ -22,7 +22,15 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from common.cli.stage import ELSEWHERE, ELSEWHERE_ADDRESS, POWERDNS_ZONE, PROVIDER_ZONE, LabAddresses
+from common.cli.stage import (
+    CUSTOMER,
+    ELSEWHERE,
+    ELSEWHERE_ADDRESS,
+    EXPIRED,
+    POWERDNS_ZONE,
+    PROVIDER_ZONE,
+    LabAddresses,
+)
 from common.errors import OperatorError
 
 _REQUEST_SECONDS = 10.0
@@ -30,6 +38,7 @@ _SEEN_SECONDS = 10.0
 _FLOW_SECONDS = 60.0
 _FLOW_ENDS = frozenset({"unchecked", "halted", "timed_out", "closed"})
 _POLL_SECONDS = 0.01
+_CHECK_SECONDS = 0.2
 P = ParamSpec("P")
 
 _FORGED = "203.0.113.9"  # an address the visitor pretends to come from
@@ -93,6 +102,9 @@ class Partner:
 
     async def _change(self, method: str, body: dict[str, Any]) -> str:
         return str((await self._ask(method, "/power", body))["message"])
+
+    async def check_domain(self, domain: str) -> dict[str, Any]:
+        return await self._ask("POST", "/checkdomain", {"domain": domain})
 
     async def open_modal(self, site: str, domain: str, product: str, application_url: str) -> Flow:
         """What the modal on the page at `site` does until there is a flow for `domain` in Power or Secure."""
@@ -373,6 +385,20 @@ class Walk:
                 return message
             await asyncio.sleep(_POLL_SECONDS)
         raise WalkFailed(f"{self._domain} is still served {_SEEN_SECONDS:.0f} seconds after DELETE /power")
+
+    @_step("domain check")
+    async def check_domains(self) -> str:
+        """The API learns within seconds where the registry is."""
+        deadline = time.monotonic() + _SEEN_SECONDS
+        while True:
+            expired = await self._partner.check_domain(EXPIRED)
+            if expired["expired"] or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(_CHECK_SECONDS)
+        current = await self._partner.check_domain(CUSTOMER)
+        seen = [(found["registered"], found["expired"]) for found in (current, expired)]
+        _expect("registered and expired", seen, [(True, False), (True, True)])
+        return f"{CUSTOMER} registered, {EXPIRED} expired"
 
     @_step("connect modal")
     async def open_modal(self) -> str:

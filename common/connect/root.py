@@ -6,7 +6,8 @@ Rules
     unless the provider takes a CNAME there, and answers with the addresses of its target (flattening): it stays, as it
         follows our servers when their addresses change
     any other CNAME at the root blocks the plan; nothing is removed for its sake
-    of our servers' addresses, a root gets as many as its provider takes
+    of our servers' addresses, a root gets as many as its provider takes, which the table of providers states, or else
+        the zone shows: a root that has one of our addresses, and no others, leads to us
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from common.connect.plan import Entry, Values
 from common.connect.requested import Requested
 from common.dns import Answer, Outcome
 from common.domain_check.providers import Capabilities
@@ -47,6 +49,41 @@ def _without_cname(
         return [each]
     addresses = [address for address in service_servers if ":" not in address]
     return [replace(each, record=replace(each.record, type="A", value=address)) for address in addresses] or [each]
+
+
+def find_spare(
+    requested: Sequence[Requested], apex: str, is_present: Sequence[bool], service_servers: Sequence[str]
+) -> frozenset[int]:
+    """By position: addresses of ours that a root lacks while it has another of their family."""
+    ours = {
+        number: each.record.type
+        for number, each in enumerate(requested)
+        if each.purpose.product is not None and _is_ours_at_root(each, apex, service_servers)
+    }
+    there = {kind for number, kind in ours.items() if is_present[number]}
+    return frozenset(number for number, kind in ours.items() if kind in there and not is_present[number])
+
+
+def _is_ours_at_root(each: Requested, apex: str, service_servers: Sequence[str]) -> bool:
+    record = each.record
+    is_address = record.type in ADDRESS_TYPES and normal_value(record.type, record.value) in service_servers
+    return is_address and each.name(apex) == apex
+
+
+def accept_fewer_addresses(
+    journal: Iterable[Entry], now: Values, apex: str, service_servers: Sequence[str]
+) -> tuple[Entry, ...]:
+    """The journal, read back, of a write that the provider took but for some addresses of ours at the root: that root
+    counts as written, with the addresses that it has."""
+
+    def accept(entry: Entry) -> Entry:
+        change, there = entry.change, now.get(entry.change.key, frozenset())
+        is_root = change.name == apex and change.type in ADDRESS_TYPES
+        if not is_root or not there or not there <= frozenset(service_servers).intersection(change.after):
+            return entry
+        return replace(entry, change=replace(change, after=tuple(sorted(there))), status="written")
+
+    return tuple(map(accept, journal))
 
 
 def find_root_cname(requested: Iterable[Requested], apex: str) -> Requested | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.connect import flow_events
 from common.connect.plan import Entry, Values, settle_journal, settle_undo
+from common.connect.root import accept_fewer_addresses
 from common.connect.states import Move, State, after
 from common.connect.ways.problems import WayFailed
 from common.db import connect_flows, monitored_domains
@@ -53,12 +54,16 @@ class Settlement:
 
     database: Database
     clock: Clock
+    service_servers: tuple[str, ...]
+    """Addresses of ours, as `ipaddress` writes them."""
 
     async def settle(self, flow: Flow, now: Values, problem: WayFailed | None) -> Flow:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
         is_undo = flow.state is State.UNDOING
         journal = tuple(map(Entry.from_json, flow.journal))
         journal = settle_undo(journal, now) if is_undo else settle_journal(journal, now)
+        if not is_undo and problem is None:
+            journal = accept_fewer_addresses(journal, now, flow.domain or "", self.service_servers)
         is_done = all(entry.status == ("taken_back" if is_undo else "written") for entry in _concerned(flow, journal))
         changes: Changes = {"journal": [entry.as_json() for entry in journal]}
         if not is_done:

@@ -15,12 +15,14 @@ async def find(connection: Connection, source: str) -> bytes | None:
 
 
 async def claim(connection: Connection, source: str) -> bool:
-    """Whether this monitor is to fetch the file now: it is a day old, or another URL's, and no monitor has tried within
-    the hour."""
+    """Whether this monitor is to fetch the file now: the one that is kept is another URL's, and is dropped; or it is
+    a day old, and no monitor has tried within the hour."""
     claimed = await connection.fetchval(
-        "update rdap_bootstrap set attempted_at = now()"
-        " where (source <> $1 or fetched_at is null or fetched_at < now() - make_interval(hours => $2))"
-        " and (attempted_at is null or attempted_at < now() - make_interval(mins => $3))"
+        "update rdap_bootstrap set attempted_at = now(), source = $1,"
+        " content = case when source = $1 then content end, fetched_at = case when source = $1 then fetched_at end"
+        " where source <> $1"
+        " or ((fetched_at is null or fetched_at < now() - make_interval(hours => $2))"
+        " and (attempted_at is null or attempted_at < now() - make_interval(mins => $3)))"
         " returning true",
         source,
         FETCHED_EVERY_HOURS,

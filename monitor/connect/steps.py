@@ -4,7 +4,8 @@ A step ends in one transaction under the flow's fence: the move, and the event t
 moment the lease lapses and another monitor does the step again.
 
     checking                the zone is looked at, and a plan made
-    waiting, propagating    the records are looked for, by the rules and the code of record checks
+    waiting, propagating    the records are looked for, by the rules and the code of record checks. Where a root has one
+                            of our addresses, twice in a row, the others are dropped: its provider takes only one
     enrolling               live records enrol their names
     applying, undoing       the request that wrote has died: what is in the zone is read back
     choosing … planned      the flow was not touched for a day: it is closed
@@ -12,11 +13,11 @@ moment the lease lapses and another monitor does the step again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
@@ -26,6 +27,7 @@ from common.connect.looker import Looker
 from common.connect.looking import CouldNotAsk, Look
 from common.connect.plan import IN_ZONE, Entry
 from common.connect.requested import Requested
+from common.connect.root import find_spare
 from common.connect.settlement import Settlement
 from common.connect.states import Move, State, after
 from common.connect.ways.problems import WayFailed
@@ -37,6 +39,8 @@ from monitor.connect.enrolment import FlowEnrolment, enrolments_of
 from monitor.connect.schedule import is_over, next_look
 
 AT_ONCE = 32
+
+T = TypeVar("T")
 
 _INTERRUPTED = WayFailed("interrupted", "The change was interrupted before its end.")
 _STATUSES: Mapping[str, str] = {"present": "propagated", "missing": "missing", "unknown": "unknown"}
@@ -115,10 +119,17 @@ class Steps:
 
     async def _find_records(self, flow: Flow) -> None:
         now = self.clock.now()
-        records = [Requested.from_json(each).record for each in flow.requested]
+        requested = [Requested.from_json(each) for each in flow.requested]
+        records = [each.record for each in requested]
         found = await self.checker.check(flow.domain or "", records, tenant=flow.application_id)
         statuses = [{"status": _STATUSES[verdict.value]} for verdict in found.verdicts]
         changes: Changes = {"statuses": statuses, "looks": flow.looks + 1}
+        if flow.looks and statuses == [*flow.statuses]:  # nothing has come since the last look
+            are_present = [each["status"] == "propagated" for each in statuses]
+            servers = tuple(map(str, self.looker.settings.service_servers))
+            if spare := find_spare(requested, flow.domain or "", are_present, servers):
+                flow, statuses = _without(flow, spare), _left(statuses, spare)
+                changes |= {"statuses": statuses, "requested": flow.requested, "looked": flow.looked}
         if all(each["status"] == "propagated" for each in statuses):
             state = after(flow.state, Move.SEE_LIVE)
             await self._settle(flow, complete=True, state=state, enrolments=enrolments_of(flow), due_at=now, **changes)
@@ -185,6 +196,20 @@ def make_runner(
     return Runner(
         database, Queue(steps.shared), steps.perform, concurrency=AT_ONCE, random=random, poll_seconds=poll_seconds
     )
+
+
+def _without(flow: Flow, numbers: Collection[int]) -> Flow:
+    """The flow without some of its records, and without what a person would type for them."""
+    looked = dict(flow.looked or {})
+    ways = [dict(each) for each in looked.get("ways", ())]
+    for way in ways:
+        if "records" in way:
+            way["records"] = _left(way["records"], numbers)
+    return replace(flow, requested=_left(flow.requested, numbers), looked=looked | {"ways": ways})
+
+
+def _left(items: Sequence[T], without: Collection[int]) -> list[T]:
+    return [each for number, each in enumerate(items) if number not in without]
 
 
 def _abandoned_at(clock: Clock) -> datetime:

@@ -29,6 +29,7 @@ STEPS = (
     "status",
     "PUT /power, seen at the edge",
     "DELETE /power, gone at the edge",
+    "domain check",
     "connect modal",
     "plan",
     "change of the zone, by RFC 2136",

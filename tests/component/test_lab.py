@@ -214,7 +214,7 @@ def test_as_a_process_it_prints_its_addresses_and_stops_on_sigterm(tmp_path: Pat
         try:
             assert process.stdout is not None
             addresses = orjson.loads(process.stdout.readline())
-            assert set(addresses) == {"origin", "dns", "zone", "sink", "partner", "key", "provider", "powerdns"}
+            assert set(addresses) == {"origin", "dns", "zone", "sink", "partner", "key", "provider", "powerdns", "rdap"}
             host, port = addresses["dns"].rsplit(":", 1)
             query = dns.message.make_query("shop.example", "A")
             assert values(dns.query.udp(query, host, port=int(port), timeout=2)) == ["192.0.2.1"]

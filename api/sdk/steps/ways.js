@@ -124,11 +124,13 @@ export function credentialsStep(modal) {
 /** @param {Modal} modal @param {any} way @param {Record<string, string>} values */
 function tokenGuide({ words }, way, values) {
   const page = way.tokenUrl && externalLink(new URL(way.tokenUrl).hostname, way.tokenUrl);
+  const least = way.leastRight && el("strong", {}, way.leastRight.replace(/\.$/, ""));
+  const source = way.isOwnServer ? "token_own_server" : "token_make";
   return el(
     "ol",
     { class: "guide" },
-    el("li", {}, page ? words.nodes("token_make", { ...values, page }) : words.of("token_make_plain", values)),
-    way.leastRight && el("li", {}, words.nodes("token_least", { right: el("strong", {}, way.leastRight.replace(/\.$/, "")) })),
+    el("li", {}, page ? words.nodes(source, { ...values, page }) : words.of("token_make_plain", values)),
+    least && !way.isOwnServer && el("li", {}, words.nodes("token_least", { right: least })),
     el("li", {}, words.of("token_paste")),
   );
 }

@@ -31,6 +31,7 @@ from common.records import normal_value, text_of
 
 _SOCKET_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
+_REFUSED: Final = "provider_refused"
 _NO_ZONE: Final = ("no domain found", "domain not found", "does not exist", "zone not found", "unable to find")
 
 
@@ -141,8 +142,15 @@ def _write(provider: Any, options: dict[str, Any], change: Mapping[str, Any]) ->
             provider.delete_record(record["id"])
         else:
             provider.delete_record(None, kind, name, record["content"])
+    is_enough = change["is_one_enough"] and change["has_kept"]
     for value in change["add"]:
-        provider.create_record(kind, name, _content(options, value))
+        try:
+            provider.create_record(kind, name, _content(options, value))
+        except Exception as error:
+            if not is_enough or _problem(error, "write")["code"] != _REFUSED:
+                raise
+            continue  # the provider takes no more of them, and what is there leads to us
+        is_enough = change["is_one_enough"]
 
 
 def _content(options: dict[str, Any], value: list[str | None]) -> str:
@@ -161,7 +169,7 @@ def _is_same(kind: str, record: Mapping[str, Any], value: list[str | None]) -> b
 
 def _problem(error: Exception, stage: str) -> dict[str, str]:
     """A code and words of ours: nothing that a provider or a library says."""
-    code, words = "provider_refused", "The provider did not take the change."
+    code, words = _REFUSED, "The provider did not take the change."
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, _NotAllowed):
@@ -200,7 +208,7 @@ def _of_status(status: int, stage: str) -> tuple[str, str]:
         return "not_allowed", "These credentials may not change this domain's records."
     if status == 404:
         return "zone_not_found", "The account of these credentials does not have the domain."
-    return "provider_refused", "The provider did not take the change."
+    return _REFUSED, "The provider did not take the change."
 
 
 if __name__ == "__main__":

@@ -108,6 +108,7 @@ def _api(api: ProviderApi) -> dict[str, Any]:
         "provider": api.name,
         "tokenUrl": api.token_url,
         "leastRight": api.least_right,
+        "isOwnServer": api.is_own_server,
         "fields": [
             {"name": each.name, "label": each.label, "isSecret": each.is_secret, "isRequired": each.is_required}
             for each in api.fields
@@ -134,7 +135,7 @@ WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
     "wix": ("Host name", "Value", "blank"),
     "porkbun": ("Host", "Answer", "blank"),
     "hostinger": ("Name", "Points to", "relative"),
-    "a2hosting": ("Name", "Record", "whole"),
+    # cPanel's zone editor: hostgator.com/help/article/i-bought-my-domain-from-hostgator-how-do-i-make-dns-changes
     "hostgator": ("Name", "Record", "whole"),
     "strato": ("Subdomain", "Value", "blank"),
     "name-com": ("Host", "Answer", "blank"),

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from common.connect.plan import Change
+from common.connect.root import ADDRESS_TYPES
 from common.connect.values import NAME_TYPES, form_text
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
@@ -52,6 +53,7 @@ class ProviderApis:
             "denied": [str(each) for each in settings.deny_addresses],
             "listeners": [[listen.host, listen.port] for listen in settings.listeners],
         }
+        self._service_servers = frozenset(map(str, settings.service_servers))
         self._longest_seconds = longest_seconds
         self._longest_wait_seconds = longest_wait_seconds
         self._room = FairQueue(_MOST_CHILDREN)
@@ -67,7 +69,9 @@ class ProviderApis:
             "api": api.id,
             "domain": apex,
             "credentials": _checked(api, credentials),
-            "changes": [_written(api, change) for change in changes],
+            "changes": [
+                _written(api, change) | {"is_one_enough": self._is_one_enough(change, apex)} for change in changes
+            ],
             "policy": self._policy,
             "seconds": self._longest_seconds,
         }
@@ -77,6 +81,10 @@ class ProviderApis:
             raise WayFailed("provider_unreachable", _UNREACHABLE)
         if "code" in answer:
             raise WayFailed(answer["code"], answer["words"])
+
+    def _is_one_enough(self, change: Change, apex: str) -> bool:
+        """Whether a provider may refuse some of the addresses: a root that has one of ours leads to us."""
+        return change.name == apex and change.type in ADDRESS_TYPES and self._service_servers.issuperset(change.after)
 
     @contextlib.asynccontextmanager
     async def _slot(self, tenant: str) -> AsyncIterator[None]:
@@ -144,6 +152,7 @@ def _written(api: ProviderApi, change: Change) -> dict[str, object]:
         "ttl": change.ttl,
         "remove": [value(each) for each in change.before if each not in change.after],
         "add": [value(each) for each in change.after if each not in change.before],
+        "has_kept": not frozenset(change.before).isdisjoint(change.after),
     }
 
 

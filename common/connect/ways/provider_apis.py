@@ -2,7 +2,8 @@
 
 Providers whose module in dns-lexicon takes every CNAME's target for a name in the zone are left out (seen in 3.25 of
 deSEC, UltraDNS and Mythic Beasts). `id` is the provider's name there, and
-`common.domain_check.providers.Provider.api`. A token is made on `token_url`, with `least_right` and no more.
+`common.domain_check.providers.Provider.api`. A token is made on `token_url`, with `least_right` and no more. With
+`is_own_server`, the person's own server has the key already: `token_url` is the page that says where.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class ProviderApi:
     fields: tuple[Field, ...] = (Field("auth_token", "API token"),)
     endpoint_field: str | None = None
     """The field with an address that the person chooses: it must pass the address policy."""
+    is_own_server: bool = False
     has_priority_in_value: bool = False
     has_final_dot: bool = False
     """Names in values end with a dot; without it, the provider appends the zone's name."""
@@ -136,13 +138,14 @@ _APIS: Final = (
         "powerdns",
         "PowerDNS",
         "https://doc.powerdns.com/authoritative/http-api/",
-        "The server's api-key. It reaches every zone of the server.",
+        "The api-key of the server's configuration, which reaches every zone of the server.",
         (
             Field("pdns_server", "URL of the API, such as https://ns1.example.com:8081", is_secret=False),
             Field("auth_token", "API key"),
             Field("pdns_server_id", "Server id, if it is not localhost", is_secret=False, is_required=False),
         ),
         endpoint_field="pdns_server",
+        is_own_server=True,
         has_priority_in_value=True,
         has_final_dot=True,
     ),

@@ -107,6 +107,17 @@ class World:
             if rrset.name.to_text() == f"{name}." and rrset.rdtype == of_type
         )
 
+    async def look_again(self, flow: Flow) -> None:
+        """Ask for a look at the flow's records until they have been looked for three times."""
+
+        async def has_looked() -> bool:
+            shown = await flow.read()
+            if shown["state"] in ("waiting", "propagating"):
+                await flow.act("check")
+            return shown["state"] == "finished" or (shown["propagation"] or {}).get("looks", 0) >= 3
+
+        await until(has_looked, "three looks")
+
     async def events(self) -> list[dict[str, Any]]:
         """The payloads, oldest first."""
         answer = await self.partner.call("GET", "/webhooks/events")
@@ -211,7 +222,7 @@ def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tup
         service.database,
         clock,
         Looker(resolver, service.database, settings),
-        Settlement(service.database, clock),
+        Settlement(service.database, clock, tuple(map(str, settings.service_servers))),
         checker,
         FlowEnrolment(service.database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),
         ConcurrencyShares(),

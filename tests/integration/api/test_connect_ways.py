@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import dns.name
 import dns.tsig
+import orjson
 import pytest
+from aiohttp import web
 
 from bench.connect_faults.faults import WriteFault
 from bench.connect_faults.proxies import Forward, update_proxy
 from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
+from bench.lab.serving import serving
 from common.addresses import own_policy
 from common.connect.looking import read_back
 from common.connect.plan import Plan, SetKey, journal_of
@@ -472,6 +477,74 @@ async def test_a_plan_is_written_by_a_providers_api(dsn: str, tmp_path: Path, pr
         await flow.until("finished")
         assert (await flow.act("undo", credentials=token)).body["state"] == "undone"
         assert await world.values(SHOP, "A") == ["192.0.2.1"]
+
+
+@asynccontextmanager
+async def one_address_api(url: str) -> AsyncIterator[str]:
+    """The API of a provider that takes only one address of a name: PowerDNS' behind a check. Yields its URL."""
+    async with aiohttp.ClientSession() as session:
+
+        async def serve(request: web.Request) -> web.Response:
+            body = await request.read()
+            sets = orjson.loads(body)["rrsets"] if request.method == "PATCH" else []
+            if any(each["type"] == "A" and len(each.get("records", [])) > 1 for each in sets):
+                return web.Response(status=422)
+            headers = {"X-API-Key": request.headers["X-API-Key"], "Content-Type": "application/json"}
+            async with session.request(request.method, url + request.raw_path, data=body, headers=headers) as answer:
+                return web.Response(status=answer.status, body=await answer.read(), content_type="application/json")
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", serve)
+        async with serving(app, "127.0.0.1", 0) as address:
+            yield f"http://{address}"
+
+
+async def test_a_root_gets_one_address_where_the_provider_refuses_the_second(
+    dsn: str, tmp_path: Path, probe_port: int
+) -> None:
+    if find_powerdns() is None:
+        pytest.skip("PowerDNS is not installed")
+    servers = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11"}
+    root = {"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300, "applicationUrl": "https://a.example"}
+    zone = (*CUSTOMER, (APEX, "A", "198.51.100.9"))
+    async with (
+        PowerDns.serve({"test": PARENT, APEX: zone}) as provider,
+        one_address_api(provider.api_url) as url,
+        open_world(dsn, tmp_path, probe_port, provider.address, **servers) as world,
+    ):
+        flow = await world.planned(APEX, dnsRecords=[root])
+        assert flow.changes == [("replace", "@", "A", ["198.51.100.9"], ["192.0.2.10", "192.0.2.11"])]
+        token = {"pdns_server": url, "auth_token": provider.key}
+
+        applied = await flow.apply("provider_api", **token)
+
+        assert (applied.body["state"], applied.body["error"]) == ("propagating", None), applied.body
+        assert [each["after"] for each in applied.body["written"]] == [["192.0.2.10"]]
+        await world.look_again(flow)
+        finished = await flow.until("finished")
+        assert [(each["value"], each["status"]) for each in finished["records"]] == [("192.0.2.10", "propagated")]
+        assert [(each["product"], each["status"]) for each in finished["enrolments"]] == [
+            ("power", "success"),
+            ("monitor", "success"),
+        ]
+        monitored = (await world.partner.call("GET", f"/monitor/domains/{APEX}")).body
+        assert [each["value"] for each in monitored["dns_records"]] == ["192.0.2.10"]
+        assert (await flow.act("undo", credentials=token)).body["state"] == "undone"
+        assert await world.values(APEX, "A") == ["198.51.100.9"]
+
+
+async def test_one_address_that_a_person_sets_at_the_root_is_enough(
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot
+) -> None:
+    servers = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11"}
+    async with open_world(dsn, tmp_path, probe_port, knot.address, **servers) as world:
+        flow = await world.planned(APEX)
+        await flow.apply("manual")
+        await knot.add(APEX, "@", "A", "192.0.2.11")
+        await world.look_again(flow)
+        finished = await flow.until("finished")
+        assert [(each["value"], each["manual"]["value"]) for each in finished["records"]] == [("192.0.2.11",) * 2]
+        assert {each["status"] for each in finished["enrolments"]} == {"success"}
 
 
 async def test_a_provider_api_merges_an_spf_record_with_a_network(dsn: str, tmp_path: Path, probe_port: int) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 from aiohttp import web
 
+from api.services.rdap_servers import RdapServers
 from bench.lab.rdap import RdapServer
 from common.addresses import own_policy
+from common.clock import SystemClock
 from common.db import rdap_bootstrap
 from common.db.session import Patience
 from common.dns import Resolver
@@ -17,6 +19,13 @@ from monitor.rdap_bootstrap import BootstrapRefresh
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.waiting import SECONDS
+
+
+class LaterClock(SystemClock):
+    ahead_seconds = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead_seconds
 
 
 async def refresh(service: Service, source: str) -> None:
@@ -96,3 +105,24 @@ async def test_only_one_monitor_fetches_the_file_in_an_hour(service: Service) ->
         assert not await rdap_bootstrap.claim(connection, source)  # fresh
         await connection.execute("update rdap_bootstrap set fetched_at = now() - interval '25 hours'")
         assert await rdap_bootstrap.claim(connection, source)
+        assert not await rdap_bootstrap.claim(connection, source)  # tried a moment ago
+
+
+async def test_another_url_is_fetched_at_once_and_the_file_before_it_is_dropped(service: Service) -> None:
+    before, after = "http://127.0.0.1:9/before.json", "http://127.0.0.1:9/after.json"
+    async with service.database.transaction() as connection:
+        assert await rdap_bootstrap.claim(connection, before)
+        await rdap_bootstrap.keep(connection, before, b"{}")
+        assert await rdap_bootstrap.claim(connection, after)
+        assert not await rdap_bootstrap.claim(connection, after)
+        assert [await rdap_bootstrap.find(connection, each) for each in (before, after)] == [None, None]
+
+
+async def test_a_list_that_is_fetched_after_the_first_look_is_found_soon(service: Service) -> None:
+    clock, source = LaterClock(), "http://127.0.0.1:9/dns.json"
+    servers = RdapServers(service.database, source, clock)
+    assert not (await servers.find()).servers
+    async with service.database.transaction() as connection:
+        await rdap_bootstrap.keep(connection, source, b'{"services": [[["test"], ["http://rdap.test"]]]}')
+    clock.ahead_seconds = 10.0
+    assert (await servers.find()).find("customer.test") == ("http://rdap.test/",)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from common.connect.requested import Requested
-from common.connect.ways.offers import WORDS, manual
+from common.connect.ways.offers import WORDS, find_offers, manual
 from common.connect.ways.provider_apis import PROVIDER_APIS
 from common.dns import Answer, Outcome
 from common.domain_check.providers import Provider, provider_table
@@ -29,7 +29,8 @@ def requested(kind: RecordType, host: str, value: str) -> Requested:
         ("cloudflare", ("Name", "Content"), ["@", "www"]),
         ("google-cloud-dns", ("DNS name", "Data"), ["", "www"]),
         ("name-com", ("Host", "Answer"), ["", "www"]),
-        ("a2hosting", ("Name", "Record"), ["customer.test", "www.customer.test"]),
+        ("hostgator", ("Name", "Record"), ["customer.test", "www.customer.test"]),
+        ("a2hosting", ("Host", "Value"), ["@", "www"]),
         ("hover", ("Host", "Value"), ["@", "www"]),
     ],
 )
@@ -55,3 +56,10 @@ def test_a_token_is_asked_for_with_the_page_where_it_is_made_and_the_least_right
         assert urlsplit(api.token_url).scheme == "https", api.id
         assert api.least_right.endswith("."), api.id
         assert any(field.is_secret and field.is_required for field in api.fields), api.id
+
+
+def test_no_page_makes_the_key_of_a_persons_own_server() -> None:
+    ways = find_offers(Provider("", "unknown.test"), VIEW, [], None).ways
+    assert {way["api"]: way["isOwnServer"] for way in ways if way["way"] == "provider_api"} == {"powerdns": True}
+    ways = find_offers(PROVIDERS["cloudflare"], VIEW, [], None).ways
+    assert {way["api"]: way["isOwnServer"] for way in ways if way["way"] == "provider_api"} == {"cloudflare": False}

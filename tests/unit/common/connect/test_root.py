@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from common.connect.plan import Change, Entry, EntryStatus
 from common.connect.requested import Purpose, Requested
-from common.connect.root import fit_root, see_through_flattening
+from common.connect.root import accept_fewer_addresses, find_spare, fit_root, see_through_flattening
 from common.dns import Answer, Outcome
 from common.domain_check.providers import CAREFUL, Capabilities
 from common.domain_check.zone_view import HostView, ZoneView
@@ -70,3 +71,40 @@ def test_a_root_with_the_addresses_of_its_cnames_target_has_the_cname(
     )
     seen = see_through_flattening(view, [ROOT]).host(APEX)
     assert (seen.values("CNAME"), seen.values("A")) == ((("target.test",), ()) if is_flattened else ((), here))
+
+
+@pytest.mark.parametrize(
+    ("present", "spare"),
+    [((True, False, False), {1}), ((False, True, True), {0}), ((False, False, False), set()), ((True,) * 3, set())],
+)
+def test_addresses_that_a_root_lacks_beside_another_of_their_family_are_spare(
+    present: tuple[bool, ...], spare: set[int]
+) -> None:
+    both = [requested("A", "@", value) for value in SERVERS[:2]]
+    others = [requested("CNAME", "www", "target.test"), requested("A", "@", "198.51.100.1", Purpose())]
+    records = [*both, requested("AAAA", "@", SERVERS[2]), *others]
+    assert find_spare(records, APEX, [*present, False, False], SERVERS) == spare
+
+
+def root_entry(before: tuple[str, ...], status: EntryStatus, name: str = APEX) -> Entry:
+    return Entry(Change("replace", name, "@", "A", before, SERVERS[:2], 300, 300, ""), status)
+
+
+@pytest.mark.parametrize(
+    ("before", "status", "there", "after"),
+    [
+        (("198.51.100.9",), "partly_written", SERVERS[:1], SERVERS[:1]),
+        (SERVERS[:1], "not_written", SERVERS[:1], SERVERS[:1]),
+        (("198.51.100.9",), "partly_written", (SERVERS[0], "198.51.100.9"), None),
+        (("198.51.100.9",), "not_written", ("198.51.100.9",), None),
+        (("198.51.100.9",), "partly_written", (), None),
+    ],
+)
+def test_a_root_that_took_fewer_addresses_of_ours_counts_as_written(
+    before: tuple[str, ...], status: EntryStatus, there: tuple[str, ...], after: tuple[str, ...] | None
+) -> None:
+    entry, now = root_entry(before, status), {(APEX, "A"): frozenset(there)}
+    (settled,) = accept_fewer_addresses([entry], now, APEX, SERVERS)
+    assert (settled.status, settled.change.after) == (("written", after) if after else (status, SERVERS[:2]))
+    below = root_entry(before, status, f"www.{APEX}")
+    assert accept_fewer_addresses([below], {below.change.key: frozenset(there)}, APEX, SERVERS) == (below,)
