@@ -9,10 +9,11 @@ Words
     chain           the CNAME records that lead from a name to another
     evidence        which server answered what, and when
 
-``questions`` has the words as types. ``resolvers`` asks resolvers for one task, ``shared_resolvers`` for thousands of
-checks at once; both do so by ``channels`` (c-ares). ``authority`` finds and asks a zone's own servers, by ``direct``,
-which has ``question_sockets``, and reads the usual answer by ``wire`` and any other by ``replies`` (dnspython);
-``authoritative`` makes one answer of theirs and follows chains through zones. ``evidence`` keeps what was answered.
+``questions`` has the words as types. ``resolvers`` asks resolvers for one task, by ``shared_resolvers``, which asks for
+thousands of tasks at once by ``channels`` (c-ares); ``servers`` has which resolvers there are. ``authority`` finds and
+asks a zone's own servers, by ``direct``, which has ``question_sockets``, and reads the usual answer by ``wire`` and any
+other by ``replies`` (dnspython); ``authoritative`` makes one answer of theirs and follows chains through zones.
+``evidence`` keeps what was answered.
 Nothing here remembers an answer beyond its task, except ``delegations``, which no loss is decided by.
 """
 

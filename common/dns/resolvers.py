@@ -1,7 +1,8 @@
 """Recursive resolvers, asked for one task: a *pass* of questions.
 
 Rules
-    a pass has channels of its own, each for one server, and never asks the same question twice
+    a pass never asks the same question twice, and no answer about a record comes from a cache of this process
+        (`common.dns.shared_resolvers`)
     another server is asked only when one could not be asked; one that does not answer is asked last from then on
     all questions of a pass end within `PASS_SECONDS`, those to zones' own servers (`Pass.authoritative`) included
 """
@@ -12,28 +13,23 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
-
-import aiodns
 
 from common.addresses import AddressPolicy
 from common.dns.asked_once import AskedOnce
 from common.dns.authoritative import Authoritative
 from common.dns.authority import DNS_PORT, Authority
-from common.dns.channels import open_channel, outcome_of, read_result
 from common.dns.delegations import Delegations
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
-from common.errors import AddressRefused, OperatorError
+from common.dns.servers import SYSTEM_RESOLV_CONF
+from common.dns.shared_resolvers import SharedResolvers
 from common.records import RecordType
 from common.settings import HostPort
 
 PASS_SECONDS = 6.0
-MOST_PASSES = 128  # each holds a channel a server, and its descriptors
-SYSTEM_RESOLV_CONF = Path("/etc/resolv.conf")
+MOST_PASSES = 128
 
 _SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
-_MAX_SYSTEM_SERVERS = 3  # as the C library's MAXNS
 _SUFFIX_SECONDS = 300.0
 _MOST_SUFFIXES = 2000
 _ZONE_SERVERS_AT_ONCE = 2  # where many names are asked about: one more than needed, to see that they differ
@@ -41,7 +37,7 @@ _ZONE_SERVERS_AT_ONCE = 2  # where many names are asked about: one more than nee
 
 class Resolver:
     """Where to ask. One a process; it holds no answer but the servers of public suffixes, for minutes, and sockets only
-    while zones' own servers are asked.
+    while a pass is open. Mutable state: how many are.
 
     At most `MOST_PASSES` are open at once; the next wait.
 
@@ -60,10 +56,8 @@ class Resolver:
 
         Raises: `OperatorError` for a server the address policy refuses.
         """
-        for server in servers:
-            refuse_forbidden(server, policy)
-        self._servers = tuple(servers)
-        self._resolv_conf = resolv_conf
+        self._resolvers = SharedResolvers(servers, policy, resolv_conf=resolv_conf)
+        self._open_passes = 0
         self._authority = Authority(policy, port=authority_port)
         self._suffixes = Delegations(longest_seconds=_SUFFIX_SECONDS, most_zones=_MOST_SUFFIXES)
         self._room = asyncio.Semaphore(MOST_PASSES)
@@ -71,12 +65,15 @@ class Resolver:
     @contextlib.asynccontextmanager
     async def open_pass(self, tenant: str = "") -> AsyncIterator[Pass]:
         """A pass for one task, which must leave it soon. Tenants share the sockets to zones' own servers evenly."""
-        servers = self._servers or system_servers(self._resolv_conf)
-        async with self._room, contextlib.AsyncExitStack() as channels:
-            opened = [open_channel(server) for server in servers]
-            entered = [await channels.enter_async_context(channel) for channel in opened if channel is not None]
-            with contextlib.closing(Pass(entered, self._authority, servers, tenant, self._suffixes)) as questions:
-                yield questions
+        async with self._room:
+            self._open_passes += 1
+            try:
+                with contextlib.closing(Pass(self._resolvers, self._authority, tenant, self._suffixes)) as questions:
+                    yield questions
+            finally:
+                self._open_passes -= 1
+                if not self._open_passes:
+                    await self._resolvers.close()
 
 
 class Pass:
@@ -87,15 +84,14 @@ class Pass:
 
     def __init__(
         self,
-        channels: list[aiodns.DNSResolver],
+        resolvers: SharedResolvers,
         authority: Authority,
-        servers: Sequence[HostPort] = (),
-        tenant: str = "",
-        suffixes: Delegations | None = None,
+        tenant: str,
+        suffixes: Delegations,
     ) -> None:
-        self._channels = channels  # in the order to ask
+        self._resolvers = resolvers
+        self._servers = resolvers.servers()  # in the order to ask
         self._authority = authority
-        self._servers = servers
         self._tenant = tenant
         self._suffixes = suffixes
         self._asked: AskedOnce[Answer] = AskedOnce()
@@ -122,7 +118,7 @@ class Pass:
             tenant=self._tenant,
             most_questions=most_questions,
             servers_at_once=servers_at_once,
-            stand_ins=self._servers,
+            stand_ins=tuple(self._servers),
             apex=apex,
             suffixes=self._suffixes,
         )
@@ -165,49 +161,22 @@ class Pass:
 
     async def _ask_servers(self, name: str, kind: RecordType, owner: str | None) -> Answer:
         failure = Outcome.TIMEOUT
-        for channel in tuple(self._channels):
-            answer = await self._ask_server(channel, name, kind, owner)
+        for server in tuple(self._servers):
+            answer = await self._ask_server(server, name, kind, owner)
             if answer.outcome.is_known:
                 return answer
             if answer.outcome is Outcome.SERVER_FAILURE:
                 failure = Outcome.SERVER_FAILURE
             else:
-                self._channels.remove(channel)
-                self._channels.append(channel)
+                self._servers.remove(server)
+                self._servers.append(server)
         return Answer(failure)
 
-    async def _ask_server(self, channel: aiodns.DNSResolver, name: str, kind: RecordType, owner: str | None) -> Answer:
+    async def _ask_server(self, server: HostPort, name: str, kind: RecordType, owner: str | None) -> Answer:
+        """With an owner, the question is about name servers, which decide nothing."""
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(min(now + _SERVER_SECONDS, self._ends_at)):
-                result = await channel.query_dns(name, kind)
+                return await self._resolvers.ask(server, name, kind, owner=owner, may_share=owner is not None)
         except TimeoutError:
             return Answer(Outcome.TIMEOUT)
-        except aiodns.error.DNSError as error:
-            return Answer(outcome_of(error))
-        except UnicodeError:  # from the IDNA of pycares, for a name that a CNAME led to
-            return Answer(Outcome.UNASKABLE)
-        return read_result(result, kind, owner)
-
-
-def refuse_forbidden(server: HostPort, policy: AddressPolicy) -> None:
-    """Raises: `OperatorError`."""
-    try:
-        policy.check(ip_address(server.host), server.port)
-    except ValueError as error:
-        raise OperatorError(f"FRONTAGE_DNS_SERVERS names {server}: give addresses, not names") from error
-    except AddressRefused as error:
-        raise OperatorError(
-            f"FRONTAGE_DNS_SERVERS names {server}, and {error}: allow it in FRONTAGE_ALLOW_PRIVATE_ADDRESSES"
-        ) from error
-
-
-def system_servers(resolv_conf: Path = SYSTEM_RESOLV_CONF) -> tuple[HostPort, ...]:
-    """Read anew for each pass: machines change networks."""
-    try:
-        lines = resolv_conf.read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    fields = [line.split() for line in lines]
-    servers = [HostPort(words[1], 53) for words in fields if words[:1] == ["nameserver"] and len(words) > 1]
-    return tuple(servers[:_MAX_SYSTEM_SERVERS]) or (HostPort("127.0.0.1", 53),)

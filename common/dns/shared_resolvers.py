@@ -20,7 +20,7 @@ from common.dns.channels import open_channel, outcome_of, read_result
 from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome, Question
 from common.dns.replies import read_recursive
-from common.dns.resolvers import SYSTEM_RESOLV_CONF, refuse_forbidden, system_servers
+from common.dns.servers import SYSTEM_RESOLV_CONF, refuse_forbidden, system_servers
 from common.records import RecordType
 from common.settings import HostPort
 
