@@ -1,6 +1,7 @@
 """Who asks: the ``applicationId`` header and the bearer token that goes with it.
 
-Secrets are read from Postgres for every request and kept nowhere, so that a rotation ends what it should end.
+Secrets are read from Postgres for every request and kept nowhere, so that a rotation ends what it should end. What is
+remembered is that a secret has signed a token, which stays true; under a digest of both, so that neither is kept.
 
 Rules
     HS256 and nothing else; ``exp`` is required, at most 24 hours ahead; the clock may be `LEEWAY_SECONDS` off
@@ -34,6 +35,8 @@ from common.secrets import Keyring
 LEEWAY_SECONDS = 5
 LONGEST_SECONDS = 24 * 60 * 60
 _MOST_USER_CHARACTERS = 1024
+_MOST_KEPT = 2000
+_LONGEST_KEPT = 2048  # characters of a token whose claims are remembered
 _LAST_TIME = 253_402_300_799  # the end of the year 9999: what is later is no date, and may not even be a float
 
 _OPTIONS: Any = {"verify_signature": True, "verify_exp": False, "verify_nbf": False, "verify_iat": False,
@@ -76,13 +79,37 @@ class Access:
     by_current_secret: bool = True
 
 
+class SignedTokens:
+    """Remembers the claims of tokens: to read and verify one takes longer than all else of a request's authentication.
+    Mutable state: by a digest of token and secret, the claims, the oldest dropped first."""
+
+    def __init__(self) -> None:
+        self._claims: dict[bytes, Mapping[str, Any]] = {}
+
+    def read(self, token: str, secret: str) -> Mapping[str, Any] | None:
+        """The claims, whose time may be over; None for a token that the secret did not sign: it is not remembered."""
+        digest = hmac.digest(secret.encode(), token.encode("utf-8", "surrogatepass"), "sha256")
+        claims = self._claims.get(digest)
+        if claims is None:
+            try:
+                claims = MappingProxyType(jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS))
+            except _UNREADABLE:
+                return None
+            if len(token) <= _LONGEST_KEPT:
+                self._claims[digest] = claims
+                if len(self._claims) > _MOST_KEPT:
+                    del self._claims[next(iter(self._claims))]
+        return claims
+
+
 class Authenticator:
-    """One a process; holds no secret and no result."""
+    """One a process; holds no secret."""
 
     def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:
         self._database = database
         self._keyring = keyring
         self._clock = clock
+        self._signed = SignedTokens()
 
     async def authenticate(self, headers: CIMultiDictProxy[str]) -> Access:
         """The application that asks, and what its token opens.
@@ -137,7 +164,7 @@ class Authenticator:
     ) -> Mapping[str, Any] | TokenFault:
         """By the secret that signed it, if any of the application's did."""
         now, known = self._clock.now(), self._secrets(application)
-        read = (verify_token(token, secret, now) for secret in (known[:1] if only_current else known))
+        read = (verify_token(token, secret, now, self._signed) for secret in (known[:1] if only_current else known))
         return next((found for found in read if found is not TokenFault.UNSIGNED), TokenFault.UNSIGNED)
 
     def _secrets(self, application: Application) -> list[str]:
@@ -148,11 +175,10 @@ class Authenticator:
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
 
 
-def verify_token(token: str, secret: str, now: datetime) -> Mapping[str, Any] | TokenFault:
+def verify_token(token: str, secret: str, now: datetime, signed: SignedTokens) -> Mapping[str, Any] | TokenFault:
     """The claims of a token that `secret` signed and whose time is right."""
-    try:
-        claims: Mapping[str, Any] = jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS)
-    except _UNREADABLE:
+    claims = signed.read(token, secret)
+    if claims is None:
         return TokenFault.UNSIGNED
     seconds = now.timestamp()
     expires, begins = claims.get("exp"), claims.get("nbf", 0)

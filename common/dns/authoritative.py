@@ -150,9 +150,11 @@ def combine(answers: Sequence[Answer]) -> Answer:
     if not known:
         has_failed = any(answer.outcome is Outcome.SERVER_FAILURE for answer in answers)
         return Answer(Outcome.SERVER_FAILURE if has_failed else Outcome.TIMEOUT)
-    is_disputed = len({(answer.outcome, frozenset(answer.values)) for answer in known}) > 1
-    values = dict.fromkeys(value for answer in known for value in answer.values)
-    if values:
-        return Answer(Outcome.RECORDS, tuple(values), is_disputed)
-    has_name = any(answer.outcome is Outcome.NO_DATA for answer in known)
-    return Answer(Outcome.NO_DATA if has_name else Outcome.NO_NAME, is_disputed=is_disputed)
+    if len(known) == 1:
+        return known[0]
+    is_disputed = len({(answer.outcome, frozenset(answer.values), frozenset(answer.aliases)) for answer in known}) > 1
+    values = tuple(dict.fromkeys(value for answer in known for value in answer.values))
+    aliases = tuple(dict.fromkeys(alias for answer in known for alias in answer.aliases))
+    has_name = any(answer.outcome is not Outcome.NO_NAME for answer in known)
+    outcome = Outcome.RECORDS if values else Outcome.NO_DATA if has_name else Outcome.NO_NAME
+    return Answer(outcome, values, is_disputed, max(answer.ttl_seconds for answer in known), aliases)

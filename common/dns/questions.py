@@ -39,12 +39,14 @@ class Answer:
     """`values` are in normal form (`common.records`): addresses, names in lower case without the trailing dot; there
     are some only with RECORDS. `is_disputed`: other servers of the zone answered differently. `ttl_seconds`: of a
     resolver's answer, how long it may still answer so, 0 where that is not known; of a zone's own server, the record's
-    TTL."""
+    TTL. `aliases`: the values of the CNAME record that a zone's own server has at the name, if the question was about
+    another type."""
 
     outcome: Outcome
     values: tuple[str, ...] = ()
     is_disputed: bool = field(default=False, compare=False)
     ttl_seconds: int = field(default=0, compare=False)
+    aliases: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import dns.flags
 import dns.message
@@ -48,11 +48,13 @@ def read_authoritative(reply: dns.message.Message, name: str, kind: RecordType) 
     if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
         return Reply(Answer(Outcome.SERVER_FAILURE))
     if reply.flags & dns.flags.AA:
-        if answer := _records(reply.answer, owner, kind):
-            return Reply(answer)
-        return Reply(Answer(_absence(reply, owner)))
-    if kind == "NS" and (answer := _records(reply.authority, owner, kind)):
+        aliases = None if kind == "CNAME" else _records(reply.answer, owner, "CNAME")
+        answer = _records(reply.answer, owner, kind) or Answer(_absence(reply, owner))
+        if aliases is not None:
+            answer = replace(answer, aliases=aliases.values, ttl_seconds=max(answer.ttl_seconds, aliases.ttl_seconds))
         return Reply(answer)
+    if kind == "NS" and (delegation := _records(reply.authority, owner, kind)):
+        return Reply(delegation)
     return Reply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
 
 

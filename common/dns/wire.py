@@ -118,8 +118,9 @@ def _read_reply(message: bytes, question: bytes, kind: RecordType) -> Answer | N
             return Answer(Outcome.NO_NAME if rcode else Outcome.NO_DATA)
         return None
     if answers[0].type == _CNAME and kind != "CNAME" and _has_name(message, answers[0].begins, own_name):
-        is_followed = any(each.type == _TYPES[kind] and _has_name(message, each.begins, own_name) for each in answers)
-        return None if is_followed else Answer(Outcome.NO_DATA)
+        own = [each for each in answers if _has_name(message, each.begins, own_name)]
+        aliases = _records(message, own_name, "CNAME", own)
+        return aliases and Answer(Outcome.NO_DATA, ttl_seconds=aliases.ttl_seconds, aliases=aliases.values)
     return None if rcode else _records(message, own_name, kind, answers)
 
 

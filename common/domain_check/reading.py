@@ -5,6 +5,7 @@ Rules
         about other zones (records that SPF includes, targets of CNAMEs)
     all questions of a round are asked at once. A name that is to have a CNAME or a zone cut is asked about all types in
         a second round, if the first has not shown that it does not exist (RFC 8020 §2), is an alias, or another zone's
+    of any other name, the answer about another type shows whether it is an alias (RFC 1034 §3.6.2)
     whether a wildcard answered, two more questions tell: a wildcard also answers for a name below, which a name of its
         own would end (RFC 4592 §3.3.1), and the wildcard itself has the same records
 """
@@ -16,7 +17,7 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from common.dns import Answer, Chain, Outcome, Pass
-from common.dns.authoritative import Authoritative
+from common.dns.authoritative import Authoritative, combine
 from common.domain_check import spf
 from common.domain_check.conflicts import hosts_concerned
 from common.domain_check.zone_view import HostView, ZoneView
@@ -82,8 +83,11 @@ async def _read_servers(zone: Authoritative, apex: str) -> tuple[Answer, Answer,
 
 
 async def _read_hosts(zone: Authoritative, apex: str, types: Types) -> Mapping[str, HostView]:
-    first = {name: kinds & _FIRST if kinds >= _BESIDE_CNAME else kinds for name, kinds in types.items()}
+    first = {name: kinds & _FIRST if kinds >= _BESIDE_CNAME else _without_alias(kinds) for name, kinds in types.items()}
     by_name = await _ask_all(zone, apex, first)
+    for name, found in by_name.items():
+        if "CNAME" in types[name] - found.keys():
+            found["CNAME"] = _alias_of(answer for kind, answer in found.items() if kind != "NS")
     rest = {name: types[name] - found.keys() for name, found in by_name.items()}
     for name, absent in ((name, _absence(by_name[name], name == apex)) for name in list(rest)):
         if absent is not None:
@@ -93,6 +97,24 @@ async def _read_hosts(zone: Authoritative, apex: str, types: Types) -> Mapping[s
     cuts = {name: found["NS"].values for name, found in by_name.items() if name != apex and _has_cut(found)}
     hosts = [_below_cut(HostView(name, found), cuts) for name, found in by_name.items()]
     return {host.name: host for host in await asyncio.gather(*(_mark_wildcard(zone, apex, host) for host in hosts))}
+
+
+def _without_alias(kinds: set[RecordType]) -> set[RecordType]:
+    """The question about a CNAME is left out where another one shows it; that about a zone cut does not."""
+    return kinds - {"CNAME"} if kinds - {"CNAME", "NS"} else kinds
+
+
+def _alias_of(answers: Iterable[Answer]) -> Answer:
+    """What answers about other types of a name show of its CNAME."""
+    found = list(answers)
+    known = [
+        Answer(Outcome.RECORDS, answer.aliases, answer.is_disputed, answer.ttl_seconds)
+        if answer.aliases
+        else Answer(Outcome.NO_DATA if answer.values else answer.outcome)
+        for answer in found
+        if answer.outcome.is_known
+    ]
+    return combine(known or found)
 
 
 async def _ask_all(zone: Authoritative, apex: str, types: Types) -> dict[str, dict[RecordType, Answer]]:

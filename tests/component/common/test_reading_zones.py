@@ -47,6 +47,7 @@ ns2 A 127.0.0.2
 @ A 192.0.2.1
 @ TXT "v=spf1 include:mail.test ~all"
 www CNAME old.elsewhere.test.
+alias 4711 CNAME own
 own A 192.0.2.5
 same A 192.0.2.9
 * A 192.0.2.9
@@ -139,6 +140,16 @@ async def test_a_zone_cut_is_found_though_its_servers_are_dead(world: World) -> 
     assert [each.rule for each in find_conflicts([wanted], view)] == [Rule.ZONE_CUT]
 
 
+async def test_an_alias_is_shown_by_the_answer_about_another_type(world: World) -> None:
+    wanted = record("TXT", "alias", "partner=1")
+    host = (await world.read(APEX, wanted)).host(f"alias.{APEX}")
+
+    assert (host.values("CNAME"), host.values("TXT")) == (("own.shop.test",), ())
+    assert host.answer("CNAME").ttl_seconds == 4711
+    absent = (await world.read(APEX, record("TXT", "x.own", "partner=1"))).host(f"x.own.{APEX}")
+    assert absent.answer("CNAME").outcome is absent.answer("TXT").outcome is Outcome.NO_NAME
+
+
 async def test_vanity_name_servers_show_their_provider_by_the_soa(world: World) -> None:
     soa = "ns-1.awsdns-00.com. awsdns-hostmaster.amazon.com. 1 7200 900 1209600 86400"
     zone = f"@ SOA {soa}\n@ NS ns1\n@ NS ns2\nns1 A 127.0.0.4\nns2 A 127.0.0.4\n"
@@ -208,7 +219,7 @@ async def test_the_zone_and_the_one_above_are_asked_everything_at_once() -> None
     zone.add(f"www.{APEX}", "A", "192.0.2.1")
     loop = asyncio.get_running_loop()
     async with NameServer.serve(zone) as cache:
-        for records, questions in (((), 2), ((record("A", "www", "192.0.2.2"),), 5)):
+        for records, questions in (((), 2), ((record("A", "www", "192.0.2.2"),), 4)):
             holding, server = await loop.create_datagram_endpoint(
                 lambda questions=questions: HoldingServer(zone, questions), local_addr=(PARENT, 0)
             )

@@ -8,6 +8,7 @@ import dns.exception
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.rrset
 import pytest
 
@@ -139,10 +140,24 @@ def test_absence_and_delegations_are_read_as_dnspython_reads_them(
 ) -> None:
     whole = message.to_wire()
     assert dns.message.from_wire(whole)
-    answer = read_reply(whole, query_of(kind), kind)
-    assert answer == read_authoritative(dns.message.from_wire(whole), NAME, kind).answer
+    answer, theirs = (
+        read_reply(whole, query_of(kind), kind),
+        read_authoritative(dns.message.from_wire(whole), NAME, kind),
+    )
+    assert answer == theirs.answer
     assert answer is not None
     assert answer.outcome is outcome
+    is_alias = any(each.rdtype == dns.rdatatype.CNAME for each in message.answer)
+    assert answer.aliases == theirs.answer.aliases == (("www.real.example",) if is_alias else ())
+
+
+def test_an_alias_with_other_records_beside_it_is_left_to_dnspython() -> None:
+    query = query_of("A")
+    message = reply_to(query, "A", ["192.0.2.1"])
+    message.answer.insert(0, rrset(f"{NAME}.", "CNAME", "www.real.example."))
+    assert read_reply(message.to_wire(), query, "A") is None
+    answer = read_authoritative(dns.message.from_wire(message.to_wire()), NAME, "A").answer
+    assert (answer.values, answer.aliases) == (("192.0.2.1",), ("www.real.example",))
 
 
 @pytest.mark.parametrize("soa_of", ["other.example.", "hop.example.", f"below.{NAME}.", "."])
