@@ -109,31 +109,10 @@ def _getter(groups: list[int]) -> Callable[[tuple[bytes, ...]], tuple[bytes, ...
     return itemgetter(first, second, *others)
 
 
-def with_line(head: RequestHead, method: bytes, target: bytes, kept: bytes) -> RequestHead:
-    """Another head with what `head`'s fields decide."""
-    return RequestHead(
-        method,
-        target,
-        1,
-        head.host,
-        head.host_port,
-        head.host_as_received,
-        head.keep_alive,
-        kept,
-        0,
-        b"",
-        False,
-        head.takes_trailers,
-        head.forwarded_for,
-        head.forwarded_proto,
-        head.via,
-    )
-
-
 def is_comparable(raw: bytes, head: RequestHead) -> bool:
     """Whether other heads may be read by their likeness to `head`, read from `raw`: in origin-form, without a body."""
     return (
         raw.startswith((b"GET /", b"HEAD /"))
         and head.minor == 1
-        and not (head.body or head.upgrade or head.expects_continue)
+        and not (head.fields.body or head.fields.upgrade or head.fields.expects_continue)
     )

@@ -46,18 +46,14 @@ class HeadLimits:
 
 
 @dataclass(slots=True)
-class RequestHead:
-    """One request, as the rest of the edge sees it. Never changed: every field is `Final`, for a dataclass that is
-    frozen costs three times as much to make, and a tuple's fields ten times as much to read."""
+class FieldFacts:
+    """What the edge learns from a request's fields, and from the authority in its target: the same for all requests
+    that share these. Never changed, like `RequestHead`."""
 
-    method: Final[bytes]
-    target: Final[bytes]  # origin-form, or b"*": what follows the authority, byte for byte
-    minor: Final[int]  # HTTP/1.minor
     host: Final[str]  # lower case, without port and trailing dot
     host_port: Final[int | None]
     host_as_received: Final[bytes]
     keep_alive: Final[bool]
-    kept: Final[bytes]  # the fields that go on: \r\nName: value …
     body: Final[int] = 0  # bytes, or framing.CHUNKED
     upgrade: Final[bytes] = b""  # protocols offered, b"" for none
     expects_continue: Final[bool] = False
@@ -65,6 +61,18 @@ class RequestHead:
     forwarded_for: Final[bytes] = b""  # as received; to be believed from trusted proxies only
     forwarded_proto: Final[bytes] = b""
     via: Final[bytes] = b""  # as received
+
+
+@dataclass(slots=True)
+class RequestHead:
+    """One request, as the rest of the edge sees it. Never changed: every field is `Final`, for a dataclass that is
+    frozen costs three times as much to make, and a tuple's fields ten times as much to read."""
+
+    method: Final[bytes]
+    target: Final[bytes]  # origin-form, or b"*": what follows the authority, byte for byte
+    minor: Final[int]  # HTTP/1.minor
+    kept: Final[bytes]  # the fields that go on: \r\nName: value …
+    fields: Final[FieldFacts]
 
     @property
     def path(self) -> bytes:
@@ -129,7 +137,7 @@ def parse(head: bytes, limits: HeadLimits) -> RequestHead:
             _check_limits(head, target, limits)
             name, port = parse_host(host)
             kept = before + between + behind if behind else before + between
-            return RequestHead(method, target, 1, name, port, host, not (closing or other_closing), kept)
+            return RequestHead(method, target, 1, kept, FieldFacts(name, port, host, not (closing or other_closing)))
     return parse_any(head, limits)
 
 
@@ -197,15 +205,11 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
     if not _HOP_TOKENS.issuperset(connection):  # RFC 9110 §7.6.1: it nominates others
         kept = fields.without(kept, {name for name in connection if name not in _HOP_TOKENS})
     body = framing.request_body(minor, cut.get(b"content-length", ()), cut.get(b"transfer-encoding", ()))
-    return RequestHead(
-        method,
-        target,
-        minor,
+    facts = FieldFacts(
         host,
         port,
         host_as_received,
         keep_alive=b"close" not in connection and (minor == 1 or b"keep-alive" in connection),
-        kept=kept,
         body=body,
         upgrade=_upgrade(minor, body, connection, cut.get(b"upgrade", ())),
         expects_continue=b"expect" in cut and _expects_continue(minor, cut[b"expect"]),
@@ -214,6 +218,7 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
         forwarded_proto=b", ".join(cut.get(b"x-forwarded-proto", ())),
         via=b", ".join(cut.get(b"via", ())),
     )
+    return RequestHead(method, target, minor, kept, facts)
 
 
 def _authority(method: bytes, minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, bytes]:

@@ -99,9 +99,9 @@ class AccessLog:
         if head is None:
             entry["client"] = client.address
         else:
-            entry["client"] = client.origin(head.forwarded_for)
+            entry["client"] = client.origin(head.fields.forwarded_for)
             entry["method"] = head.method.decode("ascii")
-            entry["domain"] = head.host
+            entry["domain"] = head.fields.host
             entry["path"] = head.path[:_MAX_PATH].decode("ascii")
             if self._states_user_agent and (user_agent := _USER_AGENT.search(head.kept)):
                 entry["user_agent"] = user_agent[1][:_MAX_TEXT].decode("utf-8", "replace")

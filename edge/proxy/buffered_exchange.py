@@ -46,7 +46,7 @@ class BufferedExchange(Exchange):
         started_at: float,
     ) -> None:
         super().__init__(client, context, head, route, upstream_head, started_at)
-        if head.body == CHUNKED:
+        if head.fields.body == CHUNKED:
             limits = [route.buffer_uploads_bytes, context.max_body_bytes or route.buffer_uploads_bytes]
             self._request_chunks = chunks.ChunkReader(min(limits))
         self._buffer: UploadBuffer | None = UploadBuffer(context.uploads, route.application_id)
@@ -62,7 +62,7 @@ class BufferedExchange(Exchange):
     def start(self) -> None:
         self.phase = BUFFERING
         self.client.set_deadline(self._context.timeouts.body)
-        if self.head.expects_continue:
+        if self.head.fields.expects_continue:
             self.client.write(CONTINUE)
 
     def on_request_data(self, data: bytes) -> bytes:
@@ -129,7 +129,7 @@ class BufferedExchange(Exchange):
         if not self._is_whole:
             self._kept_body = None  # not to be sent again
             self.client.pause_reading()
-        elif self.head.body == CHUNKED:
+        elif self.head.fields.body == CHUNKED:
             length = b"\r\nContent-Length: %d" % self._buffer.size
             self._upstream_head = self._upstream_head.replace(b"\r\nTransfer-Encoding: chunked", length, 1)
         super().start()
@@ -148,7 +148,7 @@ class BufferedExchange(Exchange):
         self._sending = self._context.uploads.loop.create_task(sending, name="buffered upload")
 
     async def _send_buffer(self, buffer: UploadBuffer, upstream: UpstreamConnection) -> None:
-        is_chunked = self.head.body == CHUNKED and not self._is_whole
+        is_chunked = self.head.fields.body == CHUNKED and not self._is_whole
         position = 0
         try:
             while position < buffer.size:

@@ -284,12 +284,12 @@ class ClientConnection(asyncio.Protocol):
             raw, head = complete
             outcome = respond(head, worker.lookup, self._listening, self._client, self._server_name)
             if type(outcome) is Forward:
-                if head.body:
+                if head.fields.body:
                     self._begin(outcome, BufferedExchange if outcome.route.buffer_uploads_bytes else Exchange)
                     if reader.buffer:
                         self._continue(reader.take_rest())
                     continue
-                if not head.upgrade:
+                if not head.fields.upgrade:
                     memory.remember(raw, outcome)
                 self._begin(outcome)
             elif type(outcome) is Reply:
@@ -430,7 +430,7 @@ class ClientConnection(asyncio.Protocol):
                 self._expect_request()
         elif ending <= LAST:
             # A keep-alive client may already have sent its next request.
-            self._close(lingers=exchange.head.keep_alive or has_more or not exchange.request_is_complete)
+            self._close(lingers=exchange.head.fields.keep_alive or has_more or not exchange.request_is_complete)
         elif ending is REFUSED:
             assert exchange.failure is not None
             self._refuse(exchange.failure, exchange.head, exchange.head.kept, exchange)
@@ -461,11 +461,11 @@ class ClientConnection(asyncio.Protocol):
         """
         worker = self._worker
         worker.counters.refusal(refusal.code)
-        is_whole = head is not None and head.body == 0 if exchange is None else exchange.request_is_complete
+        is_whole = head is not None and head.fields.body == 0 if exchange is None else exchange.request_is_complete
         request_id = (self._request_id if exchange is not None else "") or request_ids.new_id()
         close = refusal.close or not is_whole or not self._may_stay(head)
         wants_html = b"text/html" in raw
-        own_page = worker.routes.error_page(head.host) if wants_html and refusal.status >= 500 and head else None
+        own_page = worker.routes.error_page(head.fields.host) if wants_html and refusal.status >= 500 and head else None
         response = render(
             refusal,
             request_id=request_id,
@@ -479,7 +479,7 @@ class ClientConnection(asyncio.Protocol):
         self._write_own(response, close=close)
 
     def _reply(self, reply: Reply, head: RequestHead) -> None:
-        close = head.body != 0 or not self._may_stay(head)
+        close = head.fields.body != 0 or not self._may_stay(head)
         response = b"HTTP/1.1 %d %b%b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
             reply.status,
             reason(reply.status).encode(),
@@ -496,7 +496,7 @@ class ClientConnection(asyncio.Protocol):
         """Whether the connection may serve another request after a response of our own."""
         return (
             head is not None
-            and head.keep_alive
+            and head.fields.keep_alive
             and head.minor == 1
             and (self._input is not ENDED or bool(self._reader.buffer))
             and not self._worker.exchanges.is_draining

@@ -193,9 +193,10 @@ class Exchange:
         self._upstream_is_paused = False
         self._kept_body: bytes | None = b""  # body, framed, as consumed so far; None: not to be sent again
         self._waiting = b""  # body, framed, that came before the lease
-        self._request_left = head.body if head.body > 0 else 0
-        self._request_chunks = chunks.ChunkReader(context.max_body_bytes) if head.body == CHUNKED else None
-        self.request_is_complete = head.body == 0
+        body = head.fields.body
+        self._request_left = body if body > 0 else 0
+        self._request_chunks = chunks.ChunkReader(context.max_body_bytes) if body == CHUNKED else None
+        self.request_is_complete = body == 0
         self._body_consumed = False
         self.reused = False
         self._retried = False
@@ -207,7 +208,7 @@ class Exchange:
         self._response_chunks: chunks.ChunkReader | None = None
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.head.method.decode()} {self.head.host} {self.phase.name}>"
+        return f"<Exchange {self.head.method.decode()} {self.head.fields.host} {self.phase.name}>"
 
     @property
     def missing_bytes(self) -> int:
@@ -234,7 +235,7 @@ class Exchange:
             self._refuse(kind, reason)
 
     def log_fields(self) -> dict[str, str]:
-        return {"request_id": self.client.request_id, "domain": self.head.host}
+        return {"request_id": self.client.request_id, "domain": self.head.fields.host}
 
     def _send(self, upstream: UpstreamConnection) -> None:
         self._upstream = upstream
@@ -308,7 +309,7 @@ class Exchange:
         upstream = self._upstream
         assert upstream is not None
         # A response before the request's end: the rest of the request cannot be trusted to arrive, nor be skipped.
-        keep_alive = self.head.keep_alive and self.request_is_complete and not self._context.is_draining
+        keep_alive = self.head.fields.keep_alive and self.request_is_complete and not self._context.is_draining
         last = upstream.last_response
         if (
             last is not None
@@ -421,14 +422,14 @@ class Exchange:
                 self.client.write(out)
             return
         if self.head.minor == 1:
-            out += chunks.last_chunk(reader.trailers) if self.head.takes_trailers else chunks.LAST_CHUNK
+            out += chunks.last_chunk(reader.trailers) if self.head.fields.takes_trailers else chunks.LAST_CHUNK
         if out:
             self.client.write(out)
         self._complete(reusable=not reader.rest)
 
     def _open_tunnel(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """RFC 9110 §7.8: the origin may switch only to what the client offered."""
-        offered = {name.strip().lower() for name in self.head.upgrade.split(b",")} - {b""}
+        offered = {name.strip().lower() for name in self.head.fields.upgrade.split(b",")} - {b""}
         chosen = {name.strip().lower() for name in answer.upgrade.split(b",")} - {b""}
         if not chosen or not chosen <= offered:
             self.status = 0
@@ -545,7 +546,7 @@ class Exchange:
         upstream = self._upstream
         if self.request_is_complete or (upstream is not None and upstream.transport.get_write_buffer_size()):
             return True
-        return self.head.expects_continue and not self._body_consumed and not self._interim_count
+        return self.head.fields.expects_continue and not self._body_consumed and not self._interim_count
 
     def on_client_disconnected(self) -> None:
         """As `cancel`. A tunnel may well end like that; everything else is incomplete."""
@@ -595,7 +596,7 @@ class Exchange:
         if upstream is None:
             if self.phase is WAITING:
                 self._context.dispatcher.withdraw(self.route.origin, self)
-        elif reusable and not (self.head.body and upstream.transport.get_write_buffer_size()):
+        elif reusable and not (self.head.fields.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
             self._context.dispatcher.give_back(upstream)

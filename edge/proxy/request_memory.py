@@ -21,7 +21,7 @@ from typing import Final
 
 from edge.http.error_responses import Refused
 from edge.http.forwarded import Client
-from edge.http.head_template import HeadTemplate, is_comparable, with_line
+from edge.http.head_template import HeadTemplate, is_comparable
 from edge.http.request import ORDINARY_LINE, HeadLimits, RequestHead
 from edge.replica.routes import RouteTable
 from edge.routing import paths
@@ -128,7 +128,7 @@ class RequestMemory:
             recalled = self._known
             if recalled is None or recalled.block != block:
                 recalled = recent.find(block)
-                if recalled is None or self._server_name not in ("", recalled.head.host):
+                if recalled is None or self._server_name not in ("", recalled.head.fields.host):
                     return False
             known = recalled
             match = ORDINARY_LINE.fullmatch(line)
@@ -139,7 +139,7 @@ class RequestMemory:
         route = known.route
         generation = recent.routes.generation
         if known.generation != generation:
-            if recent.routes.find(known.head.host) is not route:
+            if recent.routes.find(known.head.fields.host) is not route:
                 return False
             known.generation = generation
         if _DOT in target and target.startswith(WELL_KNOWN):
@@ -151,7 +151,7 @@ class RequestMemory:
         if known is not self._known:
             self._use(known)
         self.raw = raw
-        self.head = head = with_line(known.head, method, target, kept)
+        self.head = head = RequestHead(method, target, 1, kept, known.head.fields)
         self.route = route
         self.upstream_head = known.surroundings.compose(head, upstream_target, self._client_fields)
         self.generation = generation
@@ -181,10 +181,12 @@ class RequestMemory:
 
     def _may_know(self, raw: bytes, head: RequestHead) -> bool:
         return (
-            is_comparable(raw, head) and self._server_name in ("", head.host) and not head.target.startswith(WELL_KNOWN)
+            is_comparable(raw, head)
+            and self._server_name in ("", head.fields.host)
+            and not head.target.startswith(WELL_KNOWN)
         )
 
     def _use(self, known: KnownFields) -> None:
         self._known = known
-        head = known.head
-        self._client_fields = self._client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
+        facts = known.head.fields
+        self._client_fields = self._client.fields(facts.forwarded_for, facts.forwarded_proto, facts.host_port)

@@ -179,8 +179,8 @@ class WorkerContext:
         if thumbprint is None:
             return None
         is_ours = answers_challenge(
-            read_certificate_state(self._reader, head.host),
-            is_enrolled=self.routes.find(head.host) is not None,
+            read_certificate_state(self._reader, head.fields.host),
+            is_enrolled=self.routes.find(head.fields.host) is not None,
             is_cut_off=self._reader.is_cut_off(),
         )
         return key_authorization(head, thumbprint) if is_ours else None

@@ -48,7 +48,7 @@ def decide(
 
     Raises: `Refused` for a route that refuses, a path that climbs, and a request that keeps coming back to us.
     """
-    if head.via and head.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
+    if head.fields.via and head.fields.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Refused(LOOP)
     if route.refusal is not None:  # on the plain port too: HTTPS would only refuse it again
         raise Refused(route.refusal)
@@ -63,6 +63,6 @@ def decide(
 
 def _https_location(head: RequestHead, ports: Ports) -> bytes:
     """A Host that carries our plain port gets our TLS port, otherwise none: then something in front maps ports."""
-    has_our_port = head.host_port is not None and head.host_port == ports.http
+    has_our_port = head.fields.host_port is not None and head.fields.host_port == ports.http
     port = b":%d" % ports.https if has_our_port and ports.https != 443 else b""
-    return b"https://" + head.host.encode() + port + (b"/" if head.target == b"*" else head.target)
+    return b"https://" + head.fields.host.encode() + port + (b"/" if head.target == b"*" else head.target)

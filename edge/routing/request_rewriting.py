@@ -10,7 +10,7 @@ from typing import Final
 
 from common import signatures
 from edge.http.framing import CHUNKED
-from edge.http.request import RequestHead
+from edge.http.request import FieldFacts, RequestHead
 from edge.routing.decide import PSEUDONYM
 from edge.routing.route import Route, Signing
 
@@ -25,7 +25,7 @@ class Surroundings:
     __slots__ = ("after", "before")
 
     def __init__(self, route: Route, head: RequestHead) -> None:
-        self.before: Final = b" HTTP/1.1\r\nHost: " + (route.origin_host or _customer_host(head))
+        self.before: Final = b" HTTP/1.1\r\nHost: " + (route.origin_host or _customer_host(head.fields))
         self.after: Final = _own_fields(route, head)
 
     def compose(self, head: RequestHead, target: bytes, client_fields: bytes) -> bytes:
@@ -36,38 +36,41 @@ class Surroundings:
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
     """The composed head, signed at that time (unix seconds). Only what the origin can see is signed."""
     target = composed.split(b" ", 2)[1]
-    value = signatures.sign(signing.keys(at), at=at, method=head.method, domain=head.host.encode(), target=target)
+    value = signatures.sign(
+        signing.keys(at), at=at, method=head.method, domain=head.fields.host.encode(), target=target
+    )
     return b"%bX-Service-Signature: %b\r\n\r\n" % (composed[:-2], value)
 
 
 def _own_fields(route: Route, head: RequestHead) -> bytes:
     """Up to the empty line that ends the head."""
+    facts = head.fields
     parts = [
         b"\r\nX-Forwarded-Host: ",
-        head.host_as_received,
+        facts.host_as_received,
         b"\r\nx-service-forwarded-host: ",
-        head.host.encode(),
-        b"\r\nVia: " + head.via + b", " if head.via else b"\r\nVia: ",
+        facts.host.encode(),
+        b"\r\nVia: " + facts.via + b", " if facts.via else b"\r\nVia: ",
         _VIA[head.minor],
     ]
     if route.service_auth:
         parts += (b"\r\nX-Service-Auth: ", route.service_auth)
-    if head.body == CHUNKED:
+    if facts.body == CHUNKED:
         parts.append(b"\r\nTransfer-Encoding: chunked")
-    elif head.body or head.method in _METHODS_WITH_A_BODY:
-        parts.append(b"\r\nContent-Length: %d" % head.body)
-    if head.expects_continue and head.body and not route.buffer_uploads_bytes:
+    elif facts.body or head.method in _METHODS_WITH_A_BODY:
+        parts.append(b"\r\nContent-Length: %d" % facts.body)
+    if facts.expects_continue and facts.body and not route.buffer_uploads_bytes:
         parts.append(b"\r\nExpect: 100-continue")
-    if head.takes_trailers:
-        parts += (b"\r\nTE: trailers\r\nConnection: TE", b", Upgrade" if head.upgrade else b"")
-    elif head.upgrade:
+    if facts.takes_trailers:
+        parts += (b"\r\nTE: trailers\r\nConnection: TE", b", Upgrade" if facts.upgrade else b"")
+    elif facts.upgrade:
         parts.append(b"\r\nConnection: Upgrade")
-    if head.upgrade:
-        parts += (b"\r\nUpgrade: ", head.upgrade)
+    if facts.upgrade:
+        parts += (b"\r\nUpgrade: ", facts.upgrade)
     parts.append(b"\r\n\r\n")
     return b"".join(parts)
 
 
-def _customer_host(head: RequestHead) -> bytes:
+def _customer_host(facts: FieldFacts) -> bytes:
     """As the client asked for it, in canonical form: origins compare names byte by byte."""
-    return head.host.encode() if head.host_port is None else b"%b:%d" % (head.host.encode(), head.host_port)
+    return facts.host.encode() if facts.host_port is None else b"%b:%d" % (facts.host.encode(), facts.host_port)

@@ -89,19 +89,19 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
     """Raises: `Refused`."""
     if head.target.startswith(WELL_KNOWN) and (body := _own_resource(head, lookup, listening)) is not None:
         return Reply(200, b"\r\nContent-Type: text/plain", body)
-    route = lookup.find_route(head.host)
+    route = lookup.find_route(head.fields.host)
     if route is None:
         return NOT_ENROLLED
-    if server_name and server_name != head.host:
+    if server_name and server_name != head.fields.host:
         # RFC 9110 §7.4: the certificate shown for one owner's name proves nothing about another owner's.
         shown = lookup.find_route(server_name)
         if shown is None or shown.application_id != route.application_id:
             return MISDIRECTED
-    if head.body and _is_too_large(head.body, listening.max_body_bytes, route.buffer_uploads_bytes):
+    if head.fields.body and _is_too_large(head.fields.body, listening.max_body_bytes, route.buffer_uploads_bytes):
         return BODY_TOO_LARGE
     decision = _decide(route, head, lookup, listening)
     if isinstance(decision, Redirect):
-        if decision.is_upgrade and lookup.is_awaiting_certificate(head.host):
+        if decision.is_upgrade and lookup.is_awaiting_certificate(head.fields.host):
             return AWAITING_CERTIFICATE
         return Reply(308, b"\r\nLocation: " + decision.location + (b"" if decision.is_upgrade else _REDIRECT_LIFETIME))
     if head.method == b"OPTIONS":
@@ -112,7 +112,7 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
     if listening.assigns_request_ids and not client.is_trusted:
         head = without_id(head)
     surroundings = Surroundings(route, head)
-    client_fields = client.fields(head.forwarded_for, head.forwarded_proto, head.host_port)
+    client_fields = client.fields(head.fields.forwarded_for, head.fields.forwarded_proto, head.fields.host_port)
     return Forward(head, route, surroundings, surroundings.compose(head, decision, client_fields))
 
 
@@ -138,5 +138,5 @@ def _own_resource(head: RequestHead, lookup: Lookup, listening: Listening) -> by
     if is_challenge(head):
         return lookup.challenge_answer(head)
     if not listening.secure and head.target.startswith(PROBE_PREFIX):
-        return lookup.probe_answer(head.host, head.path[len(PROBE_PREFIX) :].decode("ascii"))
+        return lookup.probe_answer(head.fields.host, head.path[len(PROBE_PREFIX) :].decode("ascii"))
     return None

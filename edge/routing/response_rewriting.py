@@ -36,7 +36,7 @@ def rewrite(
         kept += date_field()
     has_addresses = mapping.has_addresses(kept)
     if has_addresses:
-        kept = mapping.map_back(route, kept, scheme, request.host_as_received)
+        kept = mapping.map_back(route, kept, scheme, request.fields.host_as_received)
     if response.status == 101:
         ending = b"\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\n" % response.upgrade
         return RewrittenHead(response.status_line + kept + ending, False, False)

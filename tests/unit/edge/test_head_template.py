@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge.http.head_template import HeadTemplate, is_comparable, with_line
+from edge.http.head_template import HeadTemplate, is_comparable
 from edge.http.request import HeadLimits, RequestHead, parse_any
 from tests.unit.edge.test_request_head import head, host_at_end, read
 
@@ -16,7 +16,7 @@ def compared(before: bytes, first: bytes, raw: bytes) -> RequestHead | None:
     template = HeadTemplate.learn(before, first, known)
     assert template is not None
     found = template.read(raw)
-    return None if found is None else with_line(known, *found)
+    return None if found is None else RequestHead(found[0], found[1], 1, found[2], known.fields)
 
 
 def test_head_with_another_target_and_other_forwarded_values() -> None:

@@ -110,11 +110,11 @@ def test_transfer_encoding_in_http_1_0_is_refused() -> None:
 
 
 def test_equal_content_lengths_are_one() -> None:
-    assert read(head("Content-Length: 5", start="POST / HTTP/1.1")).body == 5
+    assert read(head("Content-Length: 5", start="POST / HTTP/1.1")).fields.body == 5
 
 
 def test_chunked_is_understood_in_any_case() -> None:
-    assert read(head("transfer-encoding:  ChUnKeD ", start="POST / HTTP/1.1")).body == CHUNKED
+    assert read(head("transfer-encoding:  ChUnKeD ", start="POST / HTTP/1.1")).fields.body == CHUNKED
 
 
 @pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/0.9", "HTTP/3"])
@@ -152,13 +152,13 @@ def test_host_must_be_there_once() -> None:
 
 def test_host_is_normalised_and_kept_as_received() -> None:
     request = read(head(host="SHOP.Example.COM.:8080"))
-    assert (request.host, request.host_port) == ("shop.example.com", 8080)
-    assert request.host_as_received == b"SHOP.Example.COM.:8080"
+    assert (request.fields.host, request.fields.host_port) == ("shop.example.com", 8080)
+    assert request.fields.host_as_received == b"SHOP.Example.COM.:8080"
 
 
 def test_absolute_form_overrides_host() -> None:
     request = read(head(start="GET http://Other.example.com:81/a?b HTTP/1.1"))
-    assert (request.host, request.host_port, request.target) == ("other.example.com", 81, b"/a?b")
+    assert (request.fields.host, request.fields.host_port, request.target) == ("other.example.com", 81, b"/a?b")
     assert read(head(start="GET http://other.example.com HTTP/1.1")).target == b"/"
     assert read(head(start="GET http://other.example.com?q HTTP/1.1")).target == b"/?q"
     assert refusal(head(start="GET http://user@other.example.com/ HTTP/1.1")) == BAD_HOST
@@ -242,14 +242,14 @@ def test_utf_8_in_a_target_is_percent_encoded() -> None:
 def test_fields_named_in_connection_end_here() -> None:
     request = read(head("Connection: close, X-Secret", "x-secret: 1", "X-Secret-2: 2"))
     assert request.kept == b"\r\nX-Secret-2: 2"
-    assert not request.keep_alive
+    assert not request.fields.keep_alive
 
 
 def test_keep_alive_by_version() -> None:
-    assert read(head()).keep_alive
-    assert not read(head(start="GET / HTTP/1.0")).keep_alive
-    assert read(head("Connection: Keep-Alive", start="GET / HTTP/1.0")).keep_alive
-    assert not read(head("Connection: keep-alive, Close")).keep_alive
+    assert read(head()).fields.keep_alive
+    assert not read(head(start="GET / HTTP/1.0")).fields.keep_alive
+    assert read(head("Connection: Keep-Alive", start="GET / HTTP/1.0")).fields.keep_alive
+    assert not read(head("Connection: keep-alive, Close")).fields.keep_alive
 
 
 @pytest.mark.parametrize(
@@ -264,16 +264,16 @@ def test_keep_alive_by_version() -> None:
     ],
 )
 def test_connection_alone_says_whether_it_stays(lines: list[str], stays: bool) -> None:
-    assert read(head(*lines)).keep_alive is stays
-    assert read(head(*lines, host="close")).keep_alive is stays
+    assert read(head(*lines)).fields.keep_alive is stays
+    assert read(head(*lines, host="close")).fields.keep_alive is stays
     assert b"onnection" not in read(head(*lines)).kept
 
 
 def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
-    assert read(head("Upgrade: websocket")).upgrade == b""
-    assert read(head("Connection: Upgrade", "Upgrade: websocket")).upgrade == b"websocket"
-    assert read(head("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: A")).upgrade == b""
-    assert read(head("Connection: upgrade", "Upgrade: h2c, websocket")).upgrade == b"websocket"
+    assert read(head("Upgrade: websocket")).fields.upgrade == b""
+    assert read(head("Connection: Upgrade", "Upgrade: websocket")).fields.upgrade == b"websocket"
+    assert read(head("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: A")).fields.upgrade == b""
+    assert read(head("Connection: upgrade", "Upgrade: h2c, websocket")).fields.upgrade == b"websocket"
 
 
 def meaning(parse: Callable[[bytes, HeadLimits], RequestHead], raw: bytes) -> RequestHead | ErrorResponse:
@@ -327,7 +327,7 @@ def test_fields_of_an_ordinary_head_come_in_any_order(host: int, connection: str
         found = read(raw)
         assert found == parse_any(raw, HeadLimits())
         assert found.kept == b"\r\nAccept: a\r\nCookie: b\r\nX-Other: c"
-        assert (found.host, found.host_port) == ("shop.example.com", 8080)
+        assert (found.fields.host, found.fields.host_port) == ("shop.example.com", 8080)
 
 
 @pytest.mark.parametrize(
