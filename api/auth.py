@@ -1,4 +1,5 @@
-"""Who asks: the ``applicationId`` header and the bearer token that goes with it.
+"""Verifies what a request is opened by: an application's bearer token with the ``applicationId`` header, or a user's
+API key.
 
 Secrets are read from Postgres for every request and kept nowhere, so that a rotation ends what it should end. What is
 remembered is that a secret has signed a token, which stays true; under a digest of both, so that neither is kept.
@@ -10,6 +11,8 @@ Rules
     header names another; whatever else is wrong is 401
     what the current secret signed is marked so: rotating and deleting need it (`api.services.applications`)
     a token with a ``scope`` opens what that scope opens, and no more (`api.middlewares`); without one, everything
+    an API key opens what its user may do at the time of the request (`api.rights`); with it, ``applicationId`` chooses
+        one of the user's applications, and another's is not found
 """
 
 from __future__ import annotations
@@ -25,9 +28,12 @@ from typing import Any, Final, TypeGuard
 import jwt
 from multidict import CIMultiDictProxy
 
-from api.errors import FORBIDDEN, UNAUTHORIZED, Refused
+from api.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Refused
+from api.rights import KeyHolder, Rights
+from common.accounts import KEY_PREFIX, Permission, hash_token
 from common.applications import is_id, mint_token
 from common.clock import Clock
+from common.db import user_keys, users
 from common.db.applications import Application, client_secret_identity, get_application
 from common.db.pool import Database
 from common.secrets import Keyring
@@ -53,6 +59,8 @@ class TokenFault(StrEnum):
     EXPIRED = "token_expired"
     TOO_LONG = "token_too_long"  # or without an end
     NOT_YET = "token_not_yet_valid"
+    KEY_UNKNOWN = "key_unknown"
+    KEY_EXPIRED = "key_expired"
 
 
 _HINTS: Final = MappingProxyType(
@@ -62,6 +70,8 @@ _HINTS: Final = MappingProxyType(
         TokenFault.EXPIRED: "ask POST /token for another",
         TokenFault.TOO_LONG: "the token needs an exp at most 24 hours ahead, in seconds since 1970",
         TokenFault.NOT_YET: "its nbf lies ahead: compare your clock",
+        TokenFault.KEY_UNKNOWN: "there is no such API key, or it was revoked",
+        TokenFault.KEY_EXPIRED: "make another API key, under Account in the dashboard",
     }
 )
 
@@ -133,6 +143,32 @@ class Authenticator:
             claimed = await get_application(connection, claimed_id)
         is_foreign = claimed is not None and not isinstance(self._claims(token, claimed), TokenFault)
         raise Refused(FORBIDDEN) if is_foreign else _unauthorized(claims)
+
+    async def find_key_holder(self, headers: CIMultiDictProxy[str]) -> KeyHolder:
+        """The user whose API key opens the request. Raises: `Refused`, `DatabaseUnavailable`."""
+        async with self._database.connection() as connection:
+            found = await user_keys.find(connection, hash_token(_bearer_token(headers)))
+            if found is None:
+                raise _unauthorized(TokenFault.KEY_UNKNOWN)
+            if found.is_expired:
+                raise _unauthorized(TokenFault.KEY_EXPIRED)
+            memberships = await users.list_memberships(connection, found.user.id)
+        rights = Rights(user=found.user, memberships=tuple(memberships), at_most=found.key.permission)
+        return KeyHolder(found.key, rights)
+
+    async def find_for_key(self, headers: CIMultiDictProxy[str], rights: Rights, permission: Permission) -> Access:
+        """The application that ``applicationId`` names. Raises: `Refused`, `DatabaseUnavailable`."""
+        ids = headers.getall("applicationId", [])
+        if len(ids) != 1:
+            raise Refused(FORBIDDEN, code="application", hint="send the header applicationId, once")
+        application = None
+        if is_id(ids[0]):
+            async with self._database.connection() as connection:
+                application = await get_application(connection, ids[0])
+        if application is None:
+            raise Refused(NOT_FOUND, hint="there is no such application, or it is another organisation's")
+        rights.require(permission, application.organisation_id)
+        return Access(application)
 
     async def identify(self, application_id: str, secret: str) -> Application:
         """The application whose client secret this is: the current one or, in a rotation, the previous.
@@ -211,13 +247,25 @@ def _access(application: Application, claims: Mapping[str, Any], *, by_current_s
 
 def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:
     """Raises: `Refused`."""
-    ids, authorizations = headers.getall("applicationId", []), headers.getall("Authorization", [])
-    if len(ids) != 1 or len(authorizations) != 1 or not is_id(ids[0]):
+    ids = headers.getall("applicationId", [])
+    if len(ids) != 1 or not is_id(ids[0]):
         raise _unauthorized(TokenFault.MISSING)
-    scheme, _, token = authorizations[0].partition(" ")
+    return ids[0], _bearer_token(headers)
+
+
+def _bearer_token(headers: CIMultiDictProxy[str]) -> str:
+    """Raises: `Refused`."""
+    authorizations = headers.getall("Authorization", [])
+    scheme, _, token = authorizations[0].partition(" ") if len(authorizations) == 1 else ("", "", "")
     if scheme.lower() != "bearer":
         raise _unauthorized(TokenFault.MISSING)
-    return ids[0], token.strip()
+    return token.strip()
+
+
+def has_key(headers: CIMultiDictProxy[str]) -> bool:
+    """Whether an API key stands where a token would."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and token.strip().startswith(KEY_PREFIX)
 
 
 def _claimed_application_id(token: str) -> str | None:

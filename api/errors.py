@@ -79,6 +79,13 @@ NOT_TRANSFERABLE: Final = Refusal(409, "The domain cannot be transferred")
 CNAME_TARGET_TAKEN: Final = Refusal(409, "The cname target cannot be used")
 SERVICE_AUTH_STATE: Final = Refusal(409, "X-Service-Auth is not in a state for this")
 
+# Organisations and users
+ORGANISATION_TAKEN: Final = Refusal(409, "There is an organisation of this name")
+NOT_A_MEMBER: Final = Refusal(404, "No such member")
+MEMBER_REFUSED: Final = Refusal(409, "The member cannot be changed")
+NO_SUCH_KEY: Final = Refusal(404, "No such API key")
+TOO_MANY_APPLICATIONS: Final = Refusal(409, "The organisation has as many applications as it may have")
+
 # Monitor
 NOT_MONITORED: Final = Refusal(404, "Domain not monitored")
 NOT_MONITORED_OR_FOREIGN: Final = Refusal(404, "Domain not monitored or application not authorized for it")

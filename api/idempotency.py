@@ -1,7 +1,8 @@
 """``Idempotency-Key``: a POST that is sent again under the same key gets the answer of the first one.
 
-The middleware stands behind the authentication. A key belongs to an application, to what its token opens, and to the
-call. Only what was done is kept: a refused request has changed nothing, and may be sent again as it is.
+The middleware stands behind the authentication. A key belongs to an application, or to a user where there is none, to
+what opened the request, and to the call. Only what was done is kept: a refused request has changed nothing, and may be
+sent again as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.errors import KEY_REUSED, KEY_RUNNING, Refused, invalid_body, invalid_parameter, is_product_write
-from api.requests import ACCESS, APPLICATION, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, read_raw
+from api.requests import ACCESS, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, TENANT, read_raw
+from api.rights import KEY_HOLDER
 from common.db import idempotent_requests as kept
 from common.db.idempotent_requests import Begun, KeptAnswer
 from common.db.pool import Database
@@ -28,12 +30,12 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 def idempotent(database: Database) -> Middleware:
     @web.middleware
     async def keep_answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method != "POST" or FIELD not in request.headers or APPLICATION not in request:
+        if request.method != "POST" or FIELD not in request.headers or TENANT not in request:
             return await handler(request)
-        application_id, key = request[APPLICATION].id, _key_of(request)
+        tenant, key = request[TENANT], _key_of(request)
         body = await read_raw(request, invalid_body(request.method, request.path), _most_bytes(request.path))
         async with database.transaction() as connection:
-            begun = await kept.begin(connection, application_id, key, hashlib.sha256(body).digest())
+            begun = await kept.begin(connection, tenant, key, hashlib.sha256(body).digest())
         if isinstance(begun, KeptAnswer):
             headers = {"Idempotent-Replayed": "true"}
             return web.Response(status=begun.status, body=begun.body, content_type="application/json", headers=headers)
@@ -46,9 +48,9 @@ def idempotent(database: Database) -> Middleware:
         try:
             response = await handler(request)
         except Exception:
-            await _settle(database, application_id, key, None)
+            await _settle(database, tenant, key, None)
             raise
-        await _settle(database, application_id, key, _answer_to_keep(response))
+        await _settle(database, tenant, key, _answer_to_keep(response))
         return response
 
     return keep_answer
@@ -60,11 +62,14 @@ def _most_bytes(path: str) -> int:
 
 def _key_of(request: web.Request) -> bytes:
     """Raises: `Refused`."""
-    keys, access = request.headers.getall(FIELD), request[ACCESS]
+    keys = request.headers.getall(FIELD)
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
         status = 502 if is_product_write(request.method, request.path) else 400
         raise Refused(invalid_parameter(FIELD, status=status), hint="one key of 1 to 255 visible ASCII characters")
-    holds_for = (keys[0], request.path, access.scope, access.domain, access.user_id)
+    access, holder = request.get(ACCESS), request.get(KEY_HOLDER)
+    claims = (access.scope, access.domain, access.user_id) if access is not None else ()
+    by = (holder.user.id, holder.key.permission.value) if holder is not None else ()
+    holds_for = (keys[0], request.path, *claims, *by)
     return hashlib.sha256(repr(holds_for).encode()).digest()
 
 
@@ -75,11 +80,11 @@ def _answer_to_keep(response: web.StreamResponse) -> KeptAnswer | None:
     return KeptAnswer(response.status, response.body) if is_kept else None
 
 
-async def _settle(database: Database, application_id: str, key: bytes, answer: KeptAnswer | None) -> None:
+async def _settle(database: Database, tenant: str, key: bytes, answer: KeptAnswer | None) -> None:
     """Without the database the request counts as running for a while, as one whose process died: it was done."""
     with suppress(DatabaseUnavailable):
         async with database.transaction() as connection:
             if answer is None:
-                await kept.forget(connection, application_id, key)
+                await kept.forget(connection, tenant, key)
             else:
-                await kept.finish(connection, application_id, key, answer)
+                await kept.finish(connection, tenant, key, answer)

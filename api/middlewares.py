@@ -1,8 +1,8 @@
 """What every request goes through before its handler, from the outside in.
 
 answered (counts, renders every failure) → limited (by address) → authenticated (all but the open routes; by
-application; a token with a scope only where its scope leads) → understood (query parameters) → admitted (in turn with
-the other applications) → handler
+application or by user; a token with a scope only where its scope leads, an API key where its user may go) → understood
+(query parameters) → admitted (in turn with the other applications) → handler
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from api.admission import Admission, TooManyWaiting
-from api.auth import Access, Authenticator, TokenFault
+from api.auth import Authenticator, TokenFault, has_key
 from api.client_address import client_address
 from api.counters import Counters
 from api.cross_origin import CONNECT_SCOPE, is_connect_route, is_preflight
@@ -30,7 +30,9 @@ from api.errors import (
     too_many_requests,
 )
 from api.rate_limits import RateLimits
-from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, RATE_LIMIT, REQUEST_ID
+from api.reference.operations import BY_ROUTE, Operation
+from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, RATE_LIMIT, REQUEST_ID, TENANT
+from api.rights import KEY_HOLDER
 from api.schemas import answers
 from common.actors import Actor, acting
 from common.clock import Clock
@@ -58,6 +60,7 @@ _HEALTH_ROUTES = frozenset({"/healthz", "/readyz"})
 _ELIGIBILITY_ROUTES = frozenset({"/power", "/ssl"})
 _DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkrecords"})
 _STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_watch
+_ROUTES_OF_DELETION = frozenset({("GET", "/application"), ("DELETE", "/application")})
 _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
 _LONGEST_NAME = 100
@@ -87,10 +90,11 @@ def _log_request(request: web.Request, route: str, method: str, status: int, sec
     """One line a request, with nothing in it that opens anything; probes of balancers at debug."""
     application = request[APPLICATION].id if APPLICATION in request else None
     log = _log.debug if route in _HEALTH_ROUTES else _log.info
+    by_key = {"key": request[KEY_HOLDER].key.id, "user": request[KEY_HOLDER].user.id} if KEY_HOLDER in request else {}
     request_id = request[REQUEST_ID]
     log(
         "request", route=route, method=method, status=status, seconds=round(seconds, 4), application=application,
-        request_id=request_id,
+        request_id=request_id, **by_key,
     )  # fmt: skip
 
 
@@ -98,6 +102,11 @@ def _route_of(request: web.Request) -> str:
     """What is counted and logged instead of the path, which may hold a sharing link: its id is all that opens it."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else "none"
+
+
+def _operation_of(request: web.Request) -> Operation | None:
+    """The reference's row; None for what it does not have."""
+    return BY_ROUTE.get((request.method, _route_of(request)))
 
 
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -150,27 +159,68 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
         is_open = resource is None or _is_open(resource.canonical) or is_preflight(request, resource.canonical)
         if not is_open:
             named = request.headers.get("applicationId", "")
+            by_user = has_key(request.headers)
             try:
                 async with admission.verification_slot(request[CLIENT_ADDRESS], named):
-                    access = await authenticator.authenticate(request.headers)
+                    if by_user:
+                        await _verify_key(request, authenticator)
+                    else:
+                        await _verify_token(request, authenticator)
             except TooManyWaiting as error:
                 raise _too_many_at_once(_FULL_QUEUE_SECONDS) from error
-            request[ACCESS], request[APPLICATION] = access, access.application
-            wait = limits.charge_application(access.application.id)
-            request[RATE_LIMIT] = limits.fields(access.application.id)
+            payer = request[KEY_HOLDER].user.id if by_user else request[APPLICATION].id
+            wait = limits.charge(payer)
+            request[RATE_LIMIT] = limits.fields(payer, "user" if by_user else "application")
             if wait:
-                raise too_many_requests(wait, "too many requests of this application")
-            _refuse_beyond_scope(access, _route_of(request))
-            with acting(Actor("api", access.application.id, request[REQUEST_ID])):
+                raise too_many_requests(wait, f"too many requests of this {'user' if by_user else 'application'}")
+            if by_user:
+                await _find_for_key(request, authenticator)
+            else:
+                _refuse_beyond_scope(request)
+            actor = request[KEY_HOLDER].actor if by_user else request[APPLICATION].id
+            with acting(Actor("api", actor, request[REQUEST_ID])):
                 return await handler(request)
         return await handler(request)
 
     return authenticate_request
 
 
-def _refuse_beyond_scope(access: Access, route: str) -> None:
-    """Raises: `Refused` for a token whose scope does not open this route; an unknown scope opens none."""
-    if access.scope is None or (access.scope == CONNECT_SCOPE and is_connect_route(route)):
+async def _verify_token(request: web.Request, authenticator: Authenticator) -> None:
+    """Raises: `Refused`, `DatabaseUnavailable`."""
+    access = await authenticator.authenticate(request.headers)
+    request[ACCESS], request[APPLICATION], request[TENANT] = access, access.application, access.application.id
+
+
+async def _verify_key(request: web.Request, authenticator: Authenticator) -> None:
+    """Raises: `Refused`, `DatabaseUnavailable`."""
+    holder = await authenticator.find_key_holder(request.headers)
+    request[KEY_HOLDER], request[TENANT] = holder, holder.user.id
+
+
+async def _find_for_key(request: web.Request, authenticator: Authenticator) -> None:
+    """The application that the request is about, if it is about one.
+
+    Raises: `Refused` for what the user may not do; `DatabaseUnavailable`.
+    """
+    operation = _operation_of(request)
+    if operation is None:
+        raise Refused(FORBIDDEN, code="key", hint="API keys do not open this endpoint")
+    if not operation.has_application:
+        return
+    rights = request[KEY_HOLDER].rights
+    access = await authenticator.find_for_key(request.headers, rights, operation.needed)
+    if access.application.deleting_at is not None and (operation.method, operation.path) not in _ROUTES_OF_DELETION:
+        raise Refused(FORBIDDEN, code="application_deleting", hint="the application is being deleted")
+    request[ACCESS], request[APPLICATION], request[TENANT] = access, access.application, access.application.id
+
+
+def _refuse_beyond_scope(request: web.Request) -> None:
+    """Raises: `Refused` for a token whose scope does not open this route; an unknown scope opens none, and no token
+    of an application opens what is a user's."""
+    if (operation := _operation_of(request)) is not None and operation.by_key_alone:
+        raise Refused(FORBIDDEN, code="key_needed", hint="this call takes a user's API key, and no application's token")
+    scope = request[ACCESS].scope
+    if scope is None or (scope == CONNECT_SCOPE and is_connect_route(_route_of(request))):
         return
     raise Refused(FORBIDDEN, code="scope", hint="the scope of this token does not open this endpoint")
 
@@ -196,13 +246,13 @@ def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware
 def admitted(admission: Admission) -> Middleware:
     @web.middleware
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if APPLICATION not in request or _route_of(request) == _STREAM_ROUTE:
+        if TENANT not in request or _route_of(request) == _STREAM_ROUTE:
             return await handler(request)
         slot, free_after_seconds = admission.slot, _FULL_QUEUE_SECONDS
         if _asks_dns(request):
             slot, free_after_seconds = admission.dns_slot, PASS_SECONDS
         try:
-            async with slot(request[APPLICATION].id):
+            async with slot(request[TENANT]):
                 return await handler(request)
         except TooManyWaiting as error:
             raise _too_many_at_once(free_after_seconds) from error

@@ -1,7 +1,8 @@
 """Rate limits: how many requests an application and a client address may send, as token buckets. Pure.
 
 Rules
-    an application's bucket is charged after its token was verified, so that no other party can empty it
+    an application's bucket is charged after its token was verified, so that no other party can empty it; what an API
+        key opens is charged to its user, and leaves the application's bucket as it is
     an address' bucket is charged before anything else, health excepted; a trusted proxy stands for its clients
     wrong secrets are counted per address and application: guesses from elsewhere do not lock the application out
     a bucket holds `BURST_SECONDS` of its rate, so a migration in bursts is not slowed
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Literal
 
 from common.clock import Clock
 from common.settings import Settings
@@ -69,7 +71,7 @@ class RateLimits:
     """One a process. Each function returns 0, or the seconds to wait before the next request."""
 
     clock: Clock
-    applications: TokenBuckets
+    payers: TokenBuckets
     addresses: TokenBuckets
     wrong_secrets: TokenBuckets
 
@@ -83,15 +85,16 @@ class RateLimits:
             TokenBuckets(1 / _SECONDS_A_WRONG_SECRET, _WRONG_SECRETS),
         )
 
-    def charge_application(self, application_id: str) -> float:
-        return self.applications.take(application_id, self.clock.monotonic())
+    def charge(self, payer: str) -> float:
+        """`payer`: the id of the application, or of the user whose API key opened the request."""
+        return self.payers.take(payer, self.clock.monotonic())
 
-    def fields(self, application_id: str) -> dict[str, str]:
+    def fields(self, payer: str, kind: Literal["application", "user"] = "application") -> dict[str, str]:
         """``RateLimit-Policy`` and ``RateLimit`` of a response (draft-ietf-httpapi-ratelimit-headers): the requests of
         a burst with the seconds in which they come back, and what is left of them."""
-        left = self.applications.left(application_id, self.clock.monotonic())
-        policy = f'"application";q={self.applications.burst};w={BURST_SECONDS}'
-        return {"RateLimit-Policy": policy, "RateLimit": f'"application";r={left}'}
+        left = self.payers.left(payer, self.clock.monotonic())
+        policy = f'"{kind}";q={self.payers.burst};w={BURST_SECONDS}'
+        return {"RateLimit-Policy": policy, "RateLimit": f'"{kind}";r={left}'}
 
     def charge_address(self, address: str) -> float:
         return self.addresses.take(address, self.clock.monotonic())

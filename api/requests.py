@@ -20,6 +20,8 @@ _SLOWEST_BYTES_PER_SECOND = 128 * 1024  # of large bodies
 
 APPLICATION: web.RequestKey[Application] = web.RequestKey("application", Application)
 ACCESS: web.RequestKey[Access] = web.RequestKey("access", Access)
+TENANT: web.RequestKey[str] = web.RequestKey("tenant", str)
+"""Whose turns and kept answers the request's are: the application that it is about, else the user of its API key."""
 CLIENT_ADDRESS: web.RequestKey[str] = web.RequestKey("client_address", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 RAW_BODY: web.RequestKey[bytes] = web.RequestKey("raw_body", bytes)

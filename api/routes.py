@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from aiohttp.typedefs import Handler
 
+from api.handlers.account import AccountHandlers
 from api.handlers.application import ApplicationHandlers
 from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.connect_return import ConnectReturnHandler
@@ -18,6 +19,8 @@ from api.handlers.domain_actions import DomainActionHandlers
 from api.handlers.domain_check import DomainCheckHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.monitor import BatchHandlers, MonitorHandlers
+from api.handlers.operations import OperationsHandler
+from api.handlers.organisations import OrganisationHandlers
 from api.handlers.power import PowerHandlers
 from api.handlers.sdk import SdkHandler
 from api.handlers.secure import SecureHandlers
@@ -43,6 +46,11 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_application_routes(
             ApplicationHandlers(services.applications, services.removals, clock),
             DomainActionHandlers(services.domain_actions),
+        ),
+        *_user_routes(
+            AccountHandlers(database, clock),
+            OrganisationHandlers(services.organisations),
+            OperationsHandler(services.installation),
         ),
         *_check_routes(DomainCheckHandlers(services.domain_checks, services.record_checks)),
         *_monitor_routes(MonitorHandlers(services.monitor), BatchHandlers(services.batches)),
@@ -80,9 +88,33 @@ def _application_routes(application: ApplicationHandlers, actions: DomainActionH
         ("PUT", "/application/webhook-secret", application.put_webhook_secret),
         ("PUT", "/application/signature", application.put_signature),
         ("PUT", "/application/service-auth", application.put_service_auth),
+        ("PUT", "/application/operator", application.put_operator),
+        ("GET", "/applications", application.list_all),
+        ("POST", "/applications", application.post),
         ("POST", "/domains/{domain}/renew", actions.renew),
         ("POST", "/domains/{domain}/recheck", actions.recheck),
         ("POST", "/domains/{domain}/transfer", actions.transfer),
+        ("POST", "/domains/{domain}/free", actions.free),
+    )
+
+
+def _user_routes(
+    account: AccountHandlers, organisations: OrganisationHandlers, operations: OperationsHandler
+) -> Routes:
+    """What API keys of users alone open."""
+    one = "/organisations/{organisation}"
+    return (
+        ("GET", "/account", account.get),
+        ("GET", "/account/keys", account.list_keys),
+        ("DELETE", "/account/keys/{key}", account.delete_key),
+        ("GET", "/organisations", organisations.list_all),
+        ("POST", "/organisations", organisations.post),
+        ("GET", one, organisations.get),
+        ("GET", f"{one}/members", organisations.list_members),
+        ("PUT", f"{one}/members", organisations.put_member),
+        ("DELETE", f"{one}/members/{{user}}", organisations.delete_member),
+        ("PUT", f"{one}/members/{{user}}/link", organisations.put_link),
+        ("GET", "/operations", operations.get),
     )
 
 

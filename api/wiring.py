@@ -14,7 +14,9 @@ from api.services.domain_actions import DomainActions
 from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
 from api.services.enrolment import Enrolment
 from api.services.flow_watch import FlowWatch
+from api.services.installation import InstallationStatus
 from api.services.monitor import MonitorService
+from api.services.organisations import OrganisationService
 from api.services.origin_state import OriginStates
 from api.services.power import PowerService
 from api.services.rdap_servers import RdapServers
@@ -31,6 +33,7 @@ from common.connect.looker import Looker
 from common.connect.settlement import Settlement
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.provider_api import ProviderApis
+from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.dns import Resolver
 from common.domain_check.rdap import RdapClient
@@ -38,6 +41,7 @@ from common.edge_probe import HttpEdgeProbe, probing_policy
 from common.eligibility import ServiceTargets
 from common.origin_probe import OriginProbe
 from common.ownership import OwnNames
+from common.plain_text import find_exposure
 from common.secrets import Keyring
 from common.settings import Settings
 
@@ -61,6 +65,8 @@ class Services:
     applications: ApplicationService
     domain_actions: DomainActions
     removals: Removals
+    organisations: OrganisationService
+    installation: InstallationStatus
     sharing: SharingService
     connect: ConnectService
     flow_watch: FlowWatch
@@ -118,6 +124,8 @@ class Services:
             applications=ApplicationService(database, keyring, policy, OwnNames.of(settings)),
             domain_actions=DomainActions(database),
             removals=Removals(database),
+            organisations=OrganisationService(database, settings.base_url),
+            installation=InstallationStatus(database, Limits.of(settings), find_exposure(settings), clock),
             sharing=sharing,
             connect=ConnectService(
                 database,

@@ -114,6 +114,10 @@ FILL = {
         "insert into sign_in_links (token_hash, user_id, expires_at)"
         " select sha256(n::text::bytea), 'usr_' || n % 1000, {at}",
     ),
+    "user_keys": (
+        "insert into user_keys (id, token_hash, user_id, name, permission, expires_at)"
+        " select 'key_' || n, sha256(n::text::bytea), 'usr_' || n % 1000, 'bench', 'view', {at}",
+    ),
     "ca_ledger": (
         "insert into ca_ledger (issuer, kind, domain, registered_domain, taken_at)"
         " select 'bench', 'order', 'd' || n, 'd' || n, {at}",

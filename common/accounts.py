@@ -1,10 +1,11 @@
-"""What users of the dashboard may do, and the tokens that their sessions and links are made of. Pure.
+"""What users may do, and the tokens that their sessions, links and API keys are made of. Pure.
 
 Rules
     a viewer sees the applications of the organisation, never a secret
     a developer also changes domains, settings and secrets, and has webhooks sent again
     an owner also creates and deletes applications and decides who is a member
     an operator may do all of it with every application, and sees the installation itself
+    an API key permits what its user may do at the time of the request, up to the permission that the key was made with
 """
 
 from __future__ import annotations
@@ -40,6 +41,19 @@ PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
 )
 
 
+KEY_PERMISSIONS: Mapping[Permission, frozenset[Permission]] = MappingProxyType(
+    {
+        Permission.VIEW: PERMISSIONS["viewer"],
+        Permission.CHANGE: PERMISSIONS["developer"],
+        Permission.OWN: PERMISSIONS["owner"],
+    }
+)
+"""What a key permits at most, by the permission that it was made with."""
+
+KEY_PREFIX = "fkey_"
+"""Of every API key, so that scanners for leaked secrets recognise one."""
+
+
 class InvalidEmail(FrontageError):
     """Text that is no address of a user."""
 
@@ -55,6 +69,11 @@ def parse_email(text: str) -> str:
 def mint_token() -> str:
     """256 bits: the value of a session's cookie, or of a link that signs in once."""
     return secrets.token_urlsafe(32)
+
+
+def mint_key() -> str:
+    """An API key: 256 bits."""
+    return KEY_PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> bytes:

@@ -46,7 +46,8 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], models: Map
         model = models[content["schema"]["$ref"].rpartition("/")[2]]
         yield from _fields(model, models)
         yield from ("", "```json", orjson.dumps(content["example"]).decode(), "```", "")
-    yield from (_answers(operation["responses"]), "")
+    opened = f" {operation['description']}" if "description" in operation else ""
+    yield from (_answers(operation["responses"]) + opened, "")
 
 
 def _answers(responses: Mapping[str, Any]) -> str:

@@ -1,17 +1,17 @@
 """Every action of the dashboard, with the API call and the command that do the same. A test holds this against the
 dashboard's routes, the reference and the command line; the handbook prints it.
 
-The API's tokens belong to applications: what is about users and organisations, or permitted to operators alone, is no
-call of it.
+What is about users, organisations and the installation is called with a user's API key; all else with an application's
+token too. What proves that a user is there, or is about a browser's session, has no call.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-USERS: Final = "about users: tokens belong to applications"
-OPERATORS: Final = "for operators"
 HERE: Final = "needs the user's browser"
+SESSIONS: Final = "about the dashboard's own sessions"
+CONFIRMED: Final = "needs a confirmed session, so that a leaked key does not outlive itself"
 CHECKS: Final = "through the API, with `frontage token`"
 
 
@@ -26,30 +26,39 @@ class Action(NamedTuple):
     command: str
 
 
+_ORGANISATION: Final = "/organisations/{organisation}"
 _APPLICATION: Final = "/applications/{application}"
 _DOMAIN: Final = f"{_APPLICATION}/domains/{{name}}"
 
 ACTIONS: Final[tuple[Action, ...]] = (
     Action("/sign-in", "", "Sign in", "createToken", HERE),
-    Action("/sign-in/passkey", "", "Sign in with a passkey", USERS, HERE),
-    Action("/link/{token}", "", "Sign in by a link", USERS, "user link"),
-    Action("/sign-out", "", "Sign out", USERS, "user sign-out"),
-    Action("/account/password", "", "Set a password", USERS, "user set-password"),
-    Action("/account/sessions/end", "", "End a session", USERS, "user sign-out"),
-    Action("/account/confirm", "", "Confirm by password", USERS, HERE),
-    Action("/account/confirm/passkey", "", "Confirm with a passkey", USERS, HERE),
-    Action("/account/passkeys", "", "Add a passkey", USERS, HERE),
-    Action("/account/passkeys/remove", "", "Remove a passkey", USERS, "user remove-passkey"),
-    Action("/organisations", "", "Make an organisation", USERS, "organisation create"),
-    Action("/organisations/{organisation}/members", "", "Add a member, set a role", USERS, "organisation add-member"),
-    Action("/organisations/{organisation}/members/remove", "", "Remove a member", USERS, "organisation remove-member"),
-    Action("/organisations/{organisation}/members/link", "", "Make a link that signs in", USERS, "user link"),
-    Action("/applications/new", "", "Make an application", USERS, "app create"),
+    Action("/sign-in/passkey", "", "Sign in with a passkey", HERE, HERE),
+    Action("/link/{token}", "", "Sign in by a link", SESSIONS, "user link"),
+    Action("/sign-out", "", "Sign out", SESSIONS, "user sign-out"),
+    Action("/account/password", "", "Set a password", CONFIRMED, "user set-password"),
+    Action("/account/sessions/end", "", "End a session", SESSIONS, "user sign-out"),
+    Action("/account/confirm", "", "Confirm by password", HERE, HERE),
+    Action("/account/confirm/passkey", "", "Confirm with a passkey", HERE, HERE),
+    Action("/account/passkeys", "", "Add a passkey", HERE, HERE),
+    Action("/account/passkeys/remove", "", "Remove a passkey", CONFIRMED, "user remove-passkey"),
+    Action("/account/keys", "", "Make an API key", CONFIRMED, "user create-key"),
+    Action("/account/keys/revoke", "", "Revoke an API key", "revokeKey", "user revoke-key"),
+    Action("/organisations", "", "Make an organisation", "createOrganisation", "organisation create"),
+    Action(f"{_ORGANISATION}/members", "", "Add a member, set a role", "putMember", "organisation add-member"),
+    Action(f"{_ORGANISATION}/members/remove", "", "Remove a member", "removeMember", "organisation remove-member"),
+    Action(f"{_ORGANISATION}/members/link", "", "Make a link that signs in", "makeLink", "user link"),
+    Action("/applications/new", "", "Make an application", "createApplication", "app create"),
     Action(f"{_APPLICATION}/settings", "general", "Change settings", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "origin", "Change how the origin is asked", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "maintenance", "Turn maintenance on and off", "changeApplication", "app set"),
     Action(f"{_APPLICATION}/settings", "error_page", "Set the error page", "changeApplication", "app set"),
-    Action(f"{_APPLICATION}/settings", "operator", "Set tier, connect, organisation", OPERATORS, "app set"),
+    Action(
+        f"{_APPLICATION}/settings",
+        "operator",
+        "Set tier, connect, organisation",
+        "changeApplicationAsOperator",
+        "app set",
+    ),
     Action(f"{_APPLICATION}/secrets", "client", "Rotate the client secret", "rotateClientSecret", "app rotate-secret"),
     Action(
         f"{_APPLICATION}/secrets",
@@ -71,7 +80,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(_DOMAIN, "renew", "Renew a certificate", "renewCertificate", "certificate renew"),
     Action(_DOMAIN, "recheck", "Check the DNS now", "recheckDomain", "domain recheck"),
     Action(_DOMAIN, "transfer", "Transfer a domain", "transferDomain", "domain transfer"),
-    Action(_DOMAIN, "free", "Free a name", OPERATORS, "domain release"),
+    Action(_DOMAIN, "free", "Free a name", "freeDomain", "domain release"),
     Action(f"{_APPLICATION}/monitored/{{name}}", "remove", "Stop monitoring a name", "removeMonitoredDomain", CHECKS),
     Action(f"{_APPLICATION}/webhooks", "test", "Send a test event", "sendTestEvent", "webhook test"),
     Action(f"{_APPLICATION}/webhooks", "enable", "Enable the endpoint", "enableEndpoint", "webhook enable"),

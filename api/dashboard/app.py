@@ -70,6 +70,8 @@ def _account_routes(account: AccountHandlers, passkeys: PasskeyHandlers) -> Rout
         ("GET", "/account/passkeys", passkeys.get_new),
         ("POST", "/account/passkeys", passkeys.post_new),
         ("POST", "/account/passkeys/remove", passkeys.remove),
+        ("POST", "/account/keys", account.make_key),
+        ("POST", "/account/keys/revoke", account.revoke_key),
     )
 
 

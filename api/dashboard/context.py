@@ -8,10 +8,13 @@ from api.dashboard.browser import Cookies
 from api.dashboard.passkeys import Passkeys
 from api.dashboard.rendering import Renderer
 from api.dashboard.throttle import Throttle
+from api.services.applications import ApplicationService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
 from api.services.enrolment import Enrolment
+from api.services.installation import InstallationStatus
 from api.services.monitor import MonitorService
+from api.services.organisations import OrganisationService
 from api.services.power import PowerService
 from api.services.removals import Removals
 from api.services.secure import SecureService
@@ -41,6 +44,9 @@ class DashboardContext:
     webhooks: WebhookService
     domain_actions: DomainActions
     removals: Removals
+    applications: ApplicationService
+    organisations: OrganisationService
+    installation: InstallationStatus
     probe_origin: OriginProbe
     cookies: Cookies
     renderer: Renderer
@@ -70,6 +76,9 @@ class DashboardContext:
             services.webhooks,
             services.domain_actions,
             services.removals,
+            services.applications,
+            services.organisations,
+            services.installation,
             services.probe_origin,
             cookies,
             Renderer(clock, cookies, find_exposure(settings)),

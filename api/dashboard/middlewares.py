@@ -16,7 +16,7 @@ from api.dashboard.browser import ROOT, csrf_token, is_same_origin, is_same_toke
 from api.dashboard.context import DashboardContext
 from api.dashboard.rendering import HEADERS
 from api.dashboard.visitors import VISITOR, Visitor
-from api.errors import Refused
+from api.errors import FORBIDDEN, NOT_A_MEMBER, NOT_FOUND, Refused
 from api.requests import REQUEST_ID
 from common.accounts import hash_token
 from common.actors import Actor, acting
@@ -77,7 +77,7 @@ def _failed(
     context: DashboardContext, request: web.Request, status: int, error: Refused | None = None
 ) -> web.StreamResponse:
     title, words = _STATUSES.get(status, _ELSE)
-    if error is not None:
+    if error is not None and error.refusal not in (NOT_FOUND, NOT_A_MEMBER, FORBIDDEN):
         title, words = error.refusal.message, error.hint or words
     return context.renderer.page(request, "error.html", status=status, title=title, words=words)
 
@@ -111,7 +111,9 @@ async def find_visitor(context: DashboardContext, request: web.Request) -> Visit
         if user is None:
             return None
         memberships = await users.list_memberships(connection, user.id)
-    return Visitor(user, tuple(memberships), hash_token(token), csrf_token(token))
+    return Visitor(
+        user=user, memberships=tuple(memberships), session_hash=hash_token(token), csrf_token=csrf_token(token)
+    )
 
 
 def _is_static(request: web.Request) -> bool:

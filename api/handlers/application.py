@@ -9,12 +9,14 @@ from typing import Any
 
 from aiohttp import web
 
-from api.errors import FORBIDDEN, Refused
+from api.errors import FORBIDDEN, Refused, invalid_parameter
 from api.requests import ACCESS, application_of, read_body
-from api.schemas import answers
+from api.rights import rights_of
+from api.schemas import answers, name_lists, queries
 from api.schemas import application as schemas
 from api.services.applications import ApplicationService
 from api.services.removals import Removals
+from common.application_settings import LONGEST_NAME
 from common.applications import PREVIOUS_SECRET_LIFETIME
 from common.clock import Clock
 from common.db.applications import Application
@@ -32,7 +34,9 @@ class ApplicationHandlers:
         self._clock = clock
 
     async def get(self, request: web.Request) -> web.Response:
-        return answers.respond(schemas.rendered(*await self._service.read(application_of(request))))
+        application, page = await self._service.read(application_of(request))
+        left = await self._service.measure(application) if application.deleting_at is not None else None
+        return answers.respond(schemas.rendered(application, page, left))
 
     async def put(self, request: web.Request) -> web.Response:
         body = await read_body(request, schemas.ApplicationChange)
@@ -45,6 +49,25 @@ class ApplicationHandlers:
         await self._service.begin_removal(application, body.name)
         self._removals.begin(application.id)
         return answers.message(DELETING, 202)
+
+    async def put_operator(self, request: web.Request) -> web.Response:
+        body = await read_body(request, schemas.OperatorChange)
+        await self._service.change_by_operator(rights_of(request), application_of(request), body)
+        return answers.message(CHANGED)
+
+    async def list_all(self, request: web.Request) -> web.Response:
+        query = name_lists.parse(request.query, fields=2)
+        text = (queries.parse_optional_text(request.query, "search") or "").lower()
+        if len(text) > LONGEST_NAME or not text.isprintable():
+            raise Refused(invalid_parameter("search"), hint="a part of a name, an id or a cname target")
+        first, second = query.after or ("", "")
+        found = await self._service.list_part(rights_of(request), text=text, after=(first, second), most=query.limit)
+        keys = [(each.name, each.id) for each in found]
+        return answers.respond(name_lists.answer([schemas.listed(each) for each in found], keys, query))
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, schemas.ApplicationCreation)
+        return answers.respond(schemas.rendered(await self._service.create_from(rights_of(request), body), None), 201)
 
     async def put_client_secret(self, request: web.Request) -> web.Response:
         application = _owner(request)

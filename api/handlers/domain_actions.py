@@ -1,10 +1,11 @@
-"""``POST /domains/:domain/renew``, ``recheck`` and ``transfer``: parse, serve, render."""
+"""``POST /domains/:domain/renew``, ``recheck``, ``transfer`` and ``free``: parse, serve, render."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from api.requests import application_of, read_body
+from api.rights import KEY_HOLDER, rights_of
 from api.schemas import answers, queries
 from api.schemas.transfer import TransferBody
 from api.services.domain_actions import DomainActions
@@ -12,6 +13,7 @@ from api.services.domain_actions import DomainActions
 RENEWING = "Certificate will be renewed."
 CHECKING = "DNS will be checked."
 TRANSFERRED = "Domain successfully transferred."
+FREED = "Domain successfully freed."
 
 
 class DomainActionHandlers:
@@ -29,5 +31,11 @@ class DomainActionHandlers:
     async def transfer(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
         body = await read_body(request, TransferBody)
-        await self._service.transfer(application_of(request), name, body.to, body.application_url)
+        is_operator = KEY_HOLDER in request and request[KEY_HOLDER].rights.is_operator
+        await self._service.transfer(application_of(request), name, body.to, body.application_url, to_any=is_operator)
         return answers.message(TRANSFERRED)
+
+    async def free(self, request: web.Request) -> web.Response:
+        name = queries.parse_name(request.match_info["domain"])
+        await self._service.free(rights_of(request), application_of(request), name)
+        return answers.message(FREED)

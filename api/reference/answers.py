@@ -8,8 +8,10 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from api.schemas.dns_record import DnsRecord
+from common.accounts import Permission, Role
 from common.connect.states import State
 from common.db.deliveries import Status as DeliveryStatus
+from common.db.edge_nodes import EdgeState
 from common.db.events import EventType
 from common.records import RecordType
 
@@ -74,6 +76,15 @@ class Part(Answer, Generic[Item]):
     limit: int
     count: int
     """Items in this part. A search can find fewer than `limit`, even none, while the list goes on."""
+    next: str | None
+    """For `after`; null at the end of the list."""
+
+
+class ListOf(Answer, Generic[Item]):
+    items: list[Item]
+    limit: int
+    count: int
+    """Items in this part."""
     next: str | None
     """For `after`; null at the end of the list."""
 
@@ -267,6 +278,14 @@ class AuditEntries(Answer):
     next: str | None
 
 
+class Deleting(Answer):
+    """What is left of an application. Counts stop at a million."""
+
+    since: datetime
+    domains: int
+    monitored: int
+
+
 class Application(Answer):
     """Secrets are in no answer but the one that made them."""
 
@@ -287,7 +306,23 @@ class Application(Answer):
     connect: bool
     serviceAuth: Literal["off", "on", "rotating"]
     signature: Literal["off", "on"]
+    organisationId: str | None
+    deleting: Deleting | None
+    """Null unless it is being deleted."""
     createdAt: datetime
+
+
+class ListedApplication(Answer):
+    applicationId: str
+    name: str
+    cnameTarget: str
+    organisationId: str | None
+    deletingSince: datetime | None
+    createdAt: datetime
+
+
+class Applications(ListOf[ListedApplication]):
+    pass
 
 
 class ClientSecret(Answer):
@@ -584,3 +619,165 @@ class SecureEvent(Answer):
     sequence: int
     secure_status: str
     reason: str | None = None
+
+
+class Organisation(Answer):
+    id: str
+    name: str
+    role: Role | None
+    """Of the user; null for an operator that is no member."""
+    createdAt: datetime
+
+
+class Organisations(ListOf[Organisation]):
+    pass
+
+
+class Member(Answer):
+    id: str
+    email: str
+    role: Role
+    lastSignInAt: datetime | None
+
+
+class Members(ListOf[Member]):
+    pass
+
+
+class MemberLink(Answer):
+    message: str
+    signInOnce: str | None
+    """For a user that is new: signs in once, within a day; shown here alone."""
+
+
+class SignInLink(Answer):
+    message: str
+    signInOnce: str
+    """Signs in once, within a day; shown here alone."""
+
+
+class Key(Answer):
+    """An API key of a user, without what opens anything."""
+
+    id: str
+    name: str
+    permission: Permission
+    """What it permits at most: to look, to change, or all that its user may do."""
+    isExpired: bool
+    createdAt: datetime
+    expiresAt: datetime
+    usedAt: datetime | None
+    """Right to the minute."""
+
+
+class Keys(Answer):
+    items: list[Key]
+
+
+class Account(Answer):
+    id: str
+    email: str
+    operator: bool
+    organisations: list[Organisation]
+    key: Key
+    """The one that opened this request."""
+
+
+class EdgeCondition(Answer):
+    state: EdgeState
+    reason: str | None
+
+
+class FailedUpgrade(Answer):
+    at: datetime
+    reason: str
+
+
+class EdgeDescription(Answer):
+    softwareVersion: str
+    heldCopyAt: datetime | None
+    failedUpgrade: FailedUpgrade | None
+
+
+class EdgeNode(Answer):
+    nodeId: str
+    host: str
+    version: int
+    """Of the change feed: the last one that it has applied."""
+    condition: EdgeCondition
+    leaseUntil: datetime
+    description: EdgeDescription
+
+
+class Edge(Answer):
+    node: EdgeNode
+    isAlive: bool
+    behind: int
+    """Changes of the feed that it has not applied yet."""
+
+
+class Monitor(Answer):
+    nodeId: str
+    host: str
+    issuer: str
+    stopped: list[str]
+    """Work that has failed and is not running."""
+    startedAt: datetime
+    leaseUntil: datetime
+    isAlive: bool
+
+
+class ChecksHealth(Answer):
+    isHealthy: bool
+    reason: str | None
+    executedAt: datetime | None
+
+
+class DueWork(Answer):
+    name: str
+    count: int
+    oldestSeconds: float | None
+
+
+class Expiry(Answer):
+    fromDays: int | None
+    """Null with the expired ones."""
+    toDays: int | None
+    count: int
+
+
+class Standing(Answer):
+    issuer: str
+    limit: str
+    subject: str
+    used: int
+    most: int
+    freesAt: datetime
+
+
+class FailingOrders(Answer):
+    reason: str
+    count: int
+    example: str
+
+
+class Operations(Answer):
+    """As `frontage status --json` prints it."""
+
+    problems: list[str]
+    """What to look at now."""
+    notices: list[str]
+    at: datetime
+    feedVersion: int
+    edges: list[Edge]
+    monitors: list[Monitor]
+    checks: ChecksHealth
+    alarmsHeld: int
+    queues: list[DueWork]
+    certificates: list[Expiry]
+    """In service, by the days that are left."""
+    ledger: list[Standing]
+    """Of the CA's limits, what is used most."""
+    failingOrders: list[FailingOrders]
+    endpointsFailing: int
+    endpointsDisabled: int

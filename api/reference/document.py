@@ -44,9 +44,18 @@ _WORDS: Final[Mapping[int, str]] = {
 }
 _DESCRIPTION: Final = (
     "Every request carries the header `applicationId` and a bearer token, from `POST /token` or signed by yourself "
-    "with the client secret (HS256, `exp` at most 24 hours ahead). Errors are always `{message}`; `code`, `hint` and "
+    "with the client secret (HS256, `exp` at most 24 hours ahead). A user's API key, made on the dashboard, stands in "
+    "the place of the token: it opens what its user may do at that time, with every application that the user sees, "
+    "and the calls that are about no application. Errors are always `{message}`; `code`, `hint` and "
     "`request_id` may stand beside it. The handbook at `/docs` explains each product."
 )
+
+
+_OPENED_BY_KEY: Final = {
+    False: "An application's token opens it, or a user's API key with the permission `{permission}`.",
+    True: "A user's API key with the permission `{permission}` opens it, and no application's token.",
+}
+"""By whether it is for keys alone."""
 
 
 def build(base_url: str) -> dict[str, Any]:
@@ -59,7 +68,7 @@ def build(base_url: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Frontage", "version": version("frontage"), "description": _DESCRIPTION},
         "servers": [{"url": base_url}],
-        "security": [{"applicationId": [], "token": []}],
+        "security": _security(has_application=True, by_key_alone=False),
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS)],
         "paths": paths,
         "webhooks": {name: _webhook(model, schemas) for name, model in WEBHOOKS.items()},
@@ -68,6 +77,7 @@ def build(base_url: str) -> dict[str, Any]:
             "securitySchemes": {
                 "applicationId": {"type": "apiKey", "in": "header", "name": "applicationId"},
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "key": {"type": "http", "scheme": "bearer", "description": "A user's API key."},
             },
         },
     }
@@ -112,7 +122,16 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         described["requestBody"] = {"required": True, "content": {"application/json": content}}
     if operation.is_open:
         described["security"] = []
+        return described
+    if operation.by_key_alone:
+        described["security"] = _security(has_application=operation.has_application, by_key_alone=True)
+    described["description"] = _OPENED_BY_KEY[operation.by_key_alone].format(permission=operation.needed.value)
     return described
+
+
+def _security(*, has_application: bool, by_key_alone: bool) -> list[dict[str, list[str]]]:
+    named: dict[str, list[str]] = {"applicationId": []} if has_application else {}
+    return [*([] if by_key_alone else [named | {"token": []}]), named | {"key": []}]
 
 
 def _takes_key(operation: Operation) -> bool:
@@ -127,6 +146,8 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": answer}
     }
     statuses = {*_EVERYWHERE, *operation.errors, *(() if operation.is_open else _AUTHENTICATED)}
+    if not operation.is_open and operation.has_application:
+        statuses |= {404}  # an API key's user does not see the application
     if (operation.method, operation.path) in QUERIES or _takes_key(operation):
         statuses |= {502 if 502 in operation.errors else 400}  # a query parameter that it does not know, or a bad key
     if _takes_key(operation):

@@ -10,9 +10,11 @@ from pydantic.alias_generators import to_camel
 
 from api.schemas.bodies import Strict
 from common.application_secrets import SecretChange, ServiceAuthChange
+from common.db.application_removal import Extent
 from common.db.applications import Application, SendHost
 
 MOST_ROOT_PATHS = 200
+Tier = Literal["basic", "premium", "enterprise"]
 
 
 class ApplicationChange(Strict):
@@ -32,6 +34,30 @@ class ApplicationChange(Strict):
     maintenance: bool | None = None
     buffer_uploads_bytes: int | None = Field(None, ge=0)
     error_page: str | None = None
+
+
+class ApplicationCreation(Strict):
+    """`organisationId`: the organisation that it belongs to. Left out, it is the only one that the user owns; an
+    operator's application then belongs to none."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
+
+    name: str
+    cname_target: str
+    secure_cname_target: str | None = None
+    application_url: str | None = None
+    webhook_url: str | None = None
+    organisation_id: str | None = None
+
+
+class OperatorChange(Strict):
+    """What is left out stays; an empty `organisationId` leaves the application to operators."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
+
+    tier: Tier | None = None
+    connect: bool | None = None
+    organisation_id: str | None = None
 
 
 class ApplicationRemoval(Strict):
@@ -55,8 +81,11 @@ class ServiceAuthSwitch(Strict):
     value: str | None = None
 
 
-def rendered(application: Application, error_page: str | None) -> dict[str, Any]:
-    """All that a partner sets, and no secret."""
+def rendered(application: Application, error_page: str | None, left: Extent | None = None) -> dict[str, Any]:
+    """All that a partner sets, and no secret. `left`: of one that is being deleted."""
+    deleting = None
+    if left is not None:
+        deleting = {"since": application.deleting_at, "domains": left.domains, "monitored": left.monitored_domains}
     return {
         "applicationId": application.id,
         "name": application.name,
@@ -75,6 +104,20 @@ def rendered(application: Application, error_page: str | None) -> dict[str, Any]
         "connect": application.connect,
         "serviceAuth": service_auth_state(application),
         "signature": "off" if application.signature_key is None else "on",
+        "organisationId": application.organisation_id,
+        "deleting": deleting,
+        "createdAt": application.created_at,
+    }
+
+
+def listed(application: Application) -> dict[str, Any]:
+    """An item of the list of applications."""
+    return {
+        "applicationId": application.id,
+        "name": application.name,
+        "cnameTarget": application.cname_target,
+        "organisationId": application.organisation_id,
+        "deletingSince": application.deleting_at,
         "createdAt": application.created_at,
     }
 

@@ -1,9 +1,10 @@
-"""An application's own settings and secrets, as its token changes them.
+"""Applications: their settings and secrets, and making, listing and deleting them, for the API and the dashboard alike.
 
 Rules
     a secret is in the answer that made it, and in no other
     a change of secrets, and deleting, needs a token that the current client secret signed: a previous secret that
-        leaked, and that a rotation is about to end, cannot keep the application
+        leaked, and that a rotation is about to end, cannot keep the application; or the API key of a user with the role
+        that the dashboard asks for
 """
 
 from __future__ import annotations
@@ -11,29 +12,55 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Required, TypedDict, TypeVar, cast
 
 from pydantic.alias_generators import to_camel
 
-from api.errors import CNAME_TARGET_TAKEN, FORBIDDEN, SERVICE_AUTH_STATE, Refused, invalid_parameter
-from api.schemas.application import ApplicationChange, ServiceAuthSwitch
+from api.errors import (
+    CNAME_TARGET_TAKEN,
+    FORBIDDEN,
+    NOT_FOUND,
+    SERVICE_AUTH_STATE,
+    TOO_MANY_APPLICATIONS,
+    Refused,
+    invalid_parameter,
+)
+from api.rights import Rights
+from api.schemas.application import ApplicationChange, ApplicationCreation, OperatorChange, ServiceAuthSwitch
 from common import application_secrets as secrets
 from common import application_settings as rules
+from common.accounts import Permission
 from common.addresses import AddressPolicy
 from common.application_settings import InvalidSetting
+from common.applications import is_id
 from common.db import application_removal, error_pages
 from common.db.applications import (
+    MOST_OF_ORGANISATION,
     Application,
     ApplicationChanges,
     CnameTargetTaken,
+    count_of_organisation,
     get_application,
+    list_visible,
     update_application,
 )
 from common.db.pool import Database
+from common.db.session import Connection
+from common.db.users import get_organisation
 from common.ownership import OwnNames
 from common.secrets import Keyring
 
 _Value = TypeVar("_Value")
+
+
+class NewSettings(TypedDict, total=False):
+    """Of an application to be, as `common.application_settings` reads them."""
+
+    name: Required[str]
+    cname_target: Required[str]
+    secure_cname_target: str | None
+    application_url: str | None
+    webhook_url: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +72,57 @@ class ApplicationService:
     policy: AddressPolicy
     own_names: OwnNames
 
+    async def list_part(self, rights: Rights, *, text: str, after: tuple[str, str], most: int) -> list[Application]:
+        """Those that the user may see, by name, after this name and id. With `text` in lower case, those that have it
+        in their name, id or cname target."""
+        async with self.database.connection() as connection:
+            return await list_visible(connection, rights.visible_organisation_ids, text=text, after=after, most=most)
+
+    async def create(
+        self, rights: Rights, organisation_id: str | None, settings: NewSettings
+    ) -> secrets.MadeApplication:
+        """Without an organisation, only operators see it. Raises: `Refused`, `CnameTargetTaken`."""
+        rights.require(Permission.OWN, organisation_id)
+        async with self.database.transaction() as connection:
+            if organisation_id is not None:
+                await self._refuse_organisation(connection, rights, organisation_id)
+            return await secrets.make_application(connection, self.keyring, organisation_id=organisation_id, **settings)
+
+    async def create_from(self, rights: Rights, body: ApplicationCreation) -> Application:
+        """Raises: `Refused`."""
+        read = self._read(body)
+        settings: NewSettings = {
+            "name": read["name"],
+            "cname_target": read["cname_target"],
+            "secure_cname_target": read.get("secure_cname_target"),
+            "application_url": read.get("application_url"),
+            "webhook_url": read.get("webhook_url"),
+        }
+        try:
+            made = await self.create(rights, _organisation_of(rights, body), settings)
+        except CnameTargetTaken as error:
+            raise Refused(CNAME_TARGET_TAKEN, hint=str(error)) from error
+        async with self.database.connection() as connection:
+            found = await get_application(connection, made.id)
+        if found is None:
+            raise Refused(NOT_FOUND)
+        return found
+
+    async def change_by_operator(self, rights: Rights, application: Application, body: OperatorChange) -> None:
+        """Raises: `Refused`."""
+        rights.require_operator(Permission.OWN)
+        changes: ApplicationChanges = {}
+        if body.tier is not None:
+            changes["tier"] = body.tier
+        if body.connect is not None:
+            changes["connect"] = body.connect
+        async with self.database.transaction() as connection:
+            if body.organisation_id is not None:
+                changes["organisation_id"] = body.organisation_id or None
+                if body.organisation_id and not await _is_organisation(connection, body.organisation_id):
+                    raise Refused(invalid_parameter("organisationId"), hint="there is no such organisation")
+            await update_application(connection, application.id, **changes)
+
     async def read(self, application: Application) -> tuple[Application, str | None]:
         """As it is now, and its error page. Raises: `Refused` when it was deleted meanwhile."""
         async with self.database.connection() as connection:
@@ -53,6 +131,11 @@ class ApplicationService:
         if found is None:
             raise Refused(FORBIDDEN)
         return found, page
+
+    async def measure(self, application: Application) -> application_removal.Extent:
+        """What is left of it."""
+        async with self.database.connection() as connection:
+            return await application_removal.measure(connection, application.id)
 
     async def change(self, application: Application, body: ApplicationChange) -> None:
         """Raises: `Refused`."""
@@ -113,7 +196,16 @@ class ApplicationService:
         async with self.database.transaction() as connection:
             await application_removal.begin(connection, application.id)
 
-    def _read(self, body: ApplicationChange) -> ApplicationChanges:
+    async def _refuse_organisation(self, connection: Connection, rights: Rights, organisation_id: str) -> None:
+        """Raises: `Refused` for one that does not exist, and for one that has as many applications as it may."""
+        if not await _is_organisation(connection, organisation_id):
+            raise Refused(invalid_parameter("organisationId"), hint="there is no such organisation")
+        count = await count_of_organisation(connection, organisation_id)
+        if count >= MOST_OF_ORGANISATION and not rights.is_operator:
+            hint = f"an organisation makes {MOST_OF_ORGANISATION} at most; an operator may give it more"
+            raise Refused(TOO_MANY_APPLICATIONS, hint=hint)
+
+    def _read(self, body: ApplicationChange | ApplicationCreation) -> ApplicationChanges:
         """Raises: `Refused`."""
         readers: Mapping[str, Callable[[Any], Any]] = {
             "name": rules.read_name,
@@ -130,12 +222,27 @@ class ApplicationService:
         }
         changes: dict[str, Any] = {}
         for name, read in readers.items():
-            if (given := getattr(body, name)) is not None:
+            if (given := getattr(body, name, None)) is not None:
                 changes[name] = _setting(to_camel(name), partial(read, given))
         return cast("ApplicationChanges", changes)
 
     def _cname_target(self, text: str) -> str:
         return rules.read_cname_target(text, self.own_names)
+
+
+async def _is_organisation(connection: Connection, organisation_id: str) -> bool:
+    return is_id(organisation_id) and await get_organisation(connection, organisation_id) is not None
+
+
+def _organisation_of(rights: Rights, body: ApplicationCreation) -> str | None:
+    """As sent, or the only one that the user owns. Raises: `Refused`."""
+    if body.organisation_id:
+        return body.organisation_id
+    owned = [each.organisation.id for each in rights.memberships if each.role == "owner"]
+    if not rights.is_operator and len(owned) != 1:
+        hint = "send the organisation that the application belongs to: you own more than one" if owned else None
+        raise Refused(invalid_parameter("organisationId") if owned else FORBIDDEN, hint=hint)
+    return owned[0] if len(owned) == 1 else None
 
 
 def _setting(name: str, read: Callable[[], _Value]) -> _Value:

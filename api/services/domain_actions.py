@@ -1,13 +1,15 @@
 """What is done by hand with an enrolled domain: renew its certificate, check its DNS now, give it to another
-application. For the API and the dashboard alike."""
+application, free its name. For the API and the dashboard alike."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused
+from api.rights import Rights
+from common.accounts import Permission
 from common.applications import is_id
-from common.db import applications, domains, orders
+from common.db import applications, domains, orders, ownership
 from common.db.applications import Application
 from common.db.pool import Database
 from common.domain_transfer import NotTransferable, transfer
@@ -38,6 +40,15 @@ class DomainActions:
             )
         if not is_held:
             raise Refused(NOT_ENROLLED)
+
+    async def free(self, rights: Rights, application: Application, name: DomainName) -> None:
+        """End the application's hold of the name, and forget who held it before. Raises: `Refused`."""
+        rights.require_operator(Permission.OWN)
+        async with self.database.transaction() as connection:
+            if not any(each.application_id == application.id for each in await domains.find(connection, name.text)):
+                raise Refused(NOT_ENROLLED)
+            await ownership.take_away(connection, name.text, application.id, "released")
+            await ownership.forget(connection, name.text)
 
     async def transfer(
         self, application: Application, name: DomainName, to: str, url: str | None, *, to_any: bool = False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from common.cli.printing import AsJson, print_json
 
@@ -29,6 +29,7 @@ def status(as_json: AsJson = False) -> None:
     from common.db.status import read_status
     from common.plain_text import find_exposure
     from common.settings import load
+    from common.status_document import status_document
 
     async def work(connection: Connection, _: Keyring) -> Status:
         return await read_status(connection, Limits.of(load(os.environ)))
@@ -40,7 +41,7 @@ def status(as_json: AsJson = False) -> None:
     problems = [*([f"{exposure}."] if exposure else []), *found.problems, *own.problems]
     notices = [*found.notices, *own.notices]
     if as_json:
-        print_json({"problems": problems, "notices": notices} | _shown(asdict(found)))
+        print_json(status_document(found, problems, notices))
         return
     from rich.console import Console
 
@@ -67,18 +68,6 @@ def _examine_machine(settings: Settings, at: datetime) -> _Machine:
         for state in State
     }
     return _Machine(shown[State.BROKEN], shown[State.NOTE])
-
-
-def _shown(value: Any) -> Any:
-    """With names as the other commands print them."""
-    if isinstance(value, dict):
-        return {_camel(name): _shown(each) for name, each in value.items()}
-    return [_shown(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def _described(edge: Edge) -> str:

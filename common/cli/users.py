@@ -13,6 +13,7 @@ from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from common.db.session import Connection
+    from common.db.user_keys import UserKey
     from common.db.users import User
     from common.secrets import Keyring
 
@@ -27,6 +28,12 @@ class RoleOption(StrEnum):
     OWNER = "owner"
     DEVELOPER = "developer"
     VIEWER = "viewer"
+
+
+class PermissionOption(StrEnum):
+    VIEW = "view"
+    CHANGE = "change"
+    OWN = "own"
 
 
 @app.command()
@@ -224,6 +231,76 @@ def remove_passkey(
     print_result({"email": address, "passkey": passkey, "name": name}, words, as_json=as_json)
 
 
+@app.command("create-key")
+def create_key(
+    email: Email,
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    permission: Annotated[PermissionOption, typer.Option(help="What it permits at most.")] = PermissionOption.VIEW,
+    days: Annotated[int, typer.Option(min=1, max=365, help="After how many days it expires.")] = 90,
+    _: AlwaysJson = False,
+) -> None:
+    """Make an API key for a user, and print it: it is shown this once. It opens what the user may do, up to the
+    permission."""
+    from common.accounts import Permission, hash_token, mint_key
+    from common.application_settings import InvalidSetting, read_name
+    from common.cli.database import run_in_database
+    from common.db import user_keys
+
+    address, token = parse_address(email), mint_key()
+    try:
+        read = read_name(name)
+    except InvalidSetting as error:
+        raise OperatorError(f"--name: {error}") from error
+
+    async def work(connection: Connection, _: Keyring) -> UserKey:
+        user = await get_user(connection, address)
+        made = await user_keys.add(connection, user, hash_token(token), read, Permission(permission.value), days)
+        if made is None:
+            raise OperatorError(f"{address} has {user_keys.MOST_OF_USER} keys, which is most: revoke one")
+        return made
+
+    made = run_in_database(work)
+    print_json({"email": address, "key": token} | _key_shown(made))
+
+
+@app.command()
+def keys(email: Email, _: AlwaysJson = False) -> None:
+    """Print a user's API keys: what they permit and when they were used, never the keys themselves."""
+    from common.cli.database import run_in_database
+    from common.db import user_keys
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> list[UserKey]:
+        return await user_keys.list_keys(connection, (await get_user(connection, address)).id)
+
+    print_json([_key_shown(each) for each in run_in_database(work)])
+
+
+@app.command("revoke-key")
+def revoke_key(
+    email: Email,
+    key: Annotated[str, typer.Argument(metavar="ID", help="As `frontage user keys` prints it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a user's API key: it opens nothing from then on."""
+    from common.cli.database import run_in_database
+    from common.db import user_keys
+
+    address = parse_address(email)
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        name = await user_keys.revoke(connection, await get_user(connection, address), key)
+        if name is None:
+            raise OperatorError(f"{address} has no such key: `frontage user keys {address}` prints them")
+        return name
+
+    name = run_in_database(work)
+    print_result(
+        {"email": address, "id": key, "name": name}, f"the key {name} of {address} is revoked", as_json=as_json
+    )
+
+
 # Parts ---------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +311,17 @@ async def get_user(connection: Connection, email: str) -> User:
     if user is None:
         raise OperatorError(f"there is no user {email}: `frontage user list` prints them")
     return user
+
+
+def _key_shown(key: UserKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "permission": key.permission.value,
+        "createdAt": _time(key.created_at),
+        "expiresAt": _time(key.expires_at),
+        "usedAt": _time(key.used_at),
+    }
 
 
 async def _join(connection: Connection, user: User, name: str, role: RoleOption) -> None:

@@ -42,6 +42,10 @@ _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webh
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until"""
 
 
+MOST_OF_ORGANISATION = 1000
+"""Applications that the owners of an organisation may make; operators may give it more."""
+
+
 class CnameTargetTaken(FrontageError):
     """The cname target belongs to another application, or is a domain; in words for the operator."""
 
@@ -180,9 +184,9 @@ async def list_visible(
 ) -> list[Application]:
     """The organisations' applications, or all; by name, those after the name and id `after`. With `text` in lower case,
     those that have it in their name, id or cname target."""
+    ours = "$1::text[] is null" if organisation_ids is None else "organisation_id = any($1::text[])"
     rows = await connection.fetch(
-        f"select {_COLUMNS} from applications where ($1::text[] is null or organisation_id = any($1))"
-        " and (lower(name), id) > ($2, $3)"
+        f"select {_COLUMNS} from applications where {ours} and (lower(name), id) > (lower($2), $3)"
         " and ($4 = '' or strpos(lower(name), $4) > 0 or id = $4 or strpos(cname_target, $4) > 0)"
         " order by lower(name), id limit $5",
         organisation_ids,
@@ -191,6 +195,18 @@ async def list_visible(
         most,
     )
     return [_application(row) for row in rows]
+
+
+async def count_of_organisation(connection: Connection[Record], organisation_id: str) -> int:
+    """The organisation is locked, so that two requests do not make the last one that it may have. Counts stop above
+    `MOST_OF_ORGANISATION`."""
+    await connection.execute("select from organisations where id = $1 for update", organisation_id)
+    count: int = await connection.fetchval(
+        "select count(*) from (select from applications where organisation_id = $1 limit $2) found",
+        organisation_id,
+        MOST_OF_ORGANISATION + 1,
+    )
+    return count
 
 
 async def list_visible_ids(

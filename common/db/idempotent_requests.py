@@ -4,6 +4,8 @@ Rules
     the first request under a key runs; one that comes while it runs is refused, one that comes later gets its answer
     a key holds for `KEPT_HOURS`, and a request whose process died stops running after `LONGEST_SECONDS`
     a request that failed for a reason of ours leaves no answer: it may be sent again
+    ``application_id`` holds the id of the application that the request is about; of a request that is about none, the
+        id of the user whose API key opened it
 """
 
 from __future__ import annotations

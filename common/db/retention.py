@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from common.db import audit, ca_ledger, connect_flows, edge_nodes, feed, idempotent_requests, locks, monitor_nodes
+from common.db import (
+    audit,
+    ca_ledger,
+    connect_flows,
+    edge_nodes,
+    feed,
+    idempotent_requests,
+    locks,
+    monitor_nodes,
+    user_keys,
+)
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
 from common.db.certificates import KEPT_DAYS as RELEASED_CERTIFICATE_DAYS
 from common.db.ownership import MOST_FORMER_TARGETS
@@ -116,6 +126,7 @@ STEPS = (
     _by_age("audit", "at", audit.KEPT_DAYS),
     _by_age("sessions", "expires_at", 0),
     _by_age("sign_in_links", "expires_at", 0),
+    _by_age("user_keys", "expires_at", user_keys.SHOWN_DAYS),
     _by_age("answered_challenges", "answered_at", 1),
     _by_age("ca_ledger", "taken_at", ca_ledger.KEPT_DAYS),
     _by_age("revocations", "revoked_at", REVOCATION_DAYS),
@@ -175,6 +186,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "traffic": "of each login of edges, at most 2,000 rows for 5 minutes, erased after 2 days, and 4,000 rows for"
         " an hour, erased after 30 days",
         "traffic_reports": "a row for each login of edges and interval, kept as long as `traffic`",
+        "user_keys": f"{user_keys.MOST_OF_USER} at most of each user; erased {user_keys.SHOWN_DAYS} days after they"
+        " expire",
         "users": "made by the operator and by owners of organisations, who have at most 500 members",
         "webhook_endpoints": "one row for each application",
     }

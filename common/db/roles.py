@@ -91,6 +91,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "sessions": _ALL,
             "sign_in_links": _ALL,
             "traffic": _READ,
+            "user_keys": _ALL,
             "users": _KEEP,
         },
         "monitor": {
@@ -110,6 +111,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "sign_in_links": "select, update, delete",
             "traffic": "select, update, delete",  # retention erases them
             "traffic_reports": "select, update, delete",
+            "user_keys": "select, update, delete",
         },
     }
 )

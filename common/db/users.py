@@ -9,10 +9,12 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
+from asyncpg import Record
 
 from common.accounts import Role
 from common.db.session import Connection
@@ -53,6 +55,9 @@ class Member:
     user: User
     role: Role
 
+
+MOST_MEMBERS = 500
+"""Of one organisation."""
 
 _USER = "users.id, email, is_operator, password_hash is not null as has_password, users.created_at, last_sign_in_at"
 
@@ -133,10 +138,21 @@ async def find_organisation(connection: Connection, text: str) -> Organisation |
     return Organisation(**row) if row else None
 
 
-async def list_organisations(connection: Connection, *, after: str = "", most: int) -> list[Organisation]:
-    """By name, those after `after`."""
+async def get_organisation(connection: Connection, organisation_id: str) -> Organisation | None:
+    row = await connection.fetchrow("select id, name, created_at from organisations where id = $1", organisation_id)
+    return Organisation(**row) if row else None
+
+
+async def list_organisations(
+    connection: Connection, *, after: str = "", most: int, organisation_ids: Sequence[str] | None = None
+) -> list[Organisation]:
+    """By name, those after `after`; of the given ones, or all."""
+    ours = "$3::text[] is null" if organisation_ids is None else "id = any($3::text[])"
     rows = await connection.fetch(
-        "select id, name, created_at from organisations where name > $1 order by name limit $2", after, most
+        f"select id, name, created_at from organisations where name > $1 and {ours} order by name limit $2",
+        after,
+        most,
+        organisation_ids,
     )
     return [Organisation(**row) for row in rows]
 
@@ -151,15 +167,37 @@ async def list_memberships(connection: Connection, user_id: str) -> list[Members
     return [Membership(Organisation(row["id"], row["name"], row["created_at"]), row["role"]) for row in rows]
 
 
-async def list_members(connection: Connection, organisation_id: str, *, most: int = 500) -> list[Member]:
-    """By address."""
+async def list_members(
+    connection: Connection, organisation_id: str, *, after: str = "", most: int = MOST_MEMBERS
+) -> list[Member]:
+    """By address, those after `after`."""
     rows = await connection.fetch(
         f"select {_USER}, role from memberships join users on users.id = user_id"
-        " where organisation_id = $1 order by email limit $2",
+        " where organisation_id = $1 and email > $2 order by email limit $3",
         organisation_id,
+        after,
         most,
     )
-    return [Member(User(**{key: row[key] for key in row.keys() if key != "role"}), row["role"]) for row in rows]  # noqa: SIM118
+    return [_member(row) for row in rows]
+
+
+async def count_members(connection: Connection, organisation_id: str) -> int:
+    """The organisation is locked, so that two requests do not add the last one that it may have."""
+    await connection.execute("select from organisations where id = $1 for update", organisation_id)
+    count: int = await connection.fetchval(
+        "select count(*) from memberships where organisation_id = $1", organisation_id
+    )
+    return count
+
+
+async def get_member(connection: Connection, organisation_id: str, user_id: str) -> Member | None:
+    row = await connection.fetchrow(
+        f"select {_USER}, role from memberships join users on users.id = user_id"
+        " where organisation_id = $1 and user_id = $2",
+        organisation_id,
+        user_id,
+    )
+    return _member(row) if row else None
 
 
 async def put_membership(connection: Connection, user_id: str, organisation_id: str, role: Role) -> None:
@@ -188,3 +226,9 @@ async def count_other_owners(connection: Connection, organisation_id: str, user_
         user_id,
     )
     return count
+
+
+def _member(row: Record) -> Member:
+    values = dict(row)
+    role = values.pop("role")
+    return Member(User(**values), role)

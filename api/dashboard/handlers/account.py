@@ -1,4 +1,4 @@
-"""The user's own account: password, sessions, and proving once more to be its user."""
+"""The user's own account: password, sessions, API keys, and proving once more to be its user."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from common.db import audit, passkeys, sessions, users
+from common.accounts import Permission, hash_token, mint_key
+from common.application_settings import InvalidSetting, read_name
+from common.db import audit, passkeys, sessions, user_keys, users
 from common.passwords import PasswordRefused, hash_password, verify_password
 
 CONFIRM = f"{ROOT}/account/confirm"
+KEY_DAYS = (7, 30, 90, user_keys.LONGEST_DAYS)
 _TOO_MANY = "Too many attempts. Try again in a minute."
 _WRONG = "The current password is another one."
 
@@ -60,6 +63,40 @@ class AccountHandlers:
             ended = await sessions.end_one(connection, visitor.user.id, text_of(request, "session"))
         return self._context.renderer.redirect(f"{ROOT}/account", Flash("The session has ended.") if ended else None)
 
+    async def make_key(self, request: web.Request) -> web.StreamResponse:
+        """Needs a confirmed session: a key outlives it. The answer alone shows the key."""
+        visitor, context = visitor_of(request), self._context
+        try:
+            name = read_name(text_of(request, "name"))
+        except InvalidSetting as error:
+            return await account_page(context, request, status=422, key_error=f"Not made: {error}.")
+        permission = next((each for each in Permission if each.value == text_of(request, "permission")), None)
+        days = next((each for each in KEY_DAYS if str(each) == text_of(request, "days")), None)
+        if permission is None or days is None:
+            raise web.HTTPBadRequest
+        token = mint_key()
+        async with context.database.transaction() as connection:
+            if not await sessions.is_confirmed(connection, visitor.session_hash):
+                return context.renderer.redirect(CONFIRM)
+            made = await user_keys.add(connection, visitor.user, hash_token(token), name, permission, days)
+        if made is None:
+            words = f"Not made: you have {user_keys.MOST_OF_USER} keys, which is most. Revoke one that is not used."
+            return await account_page(context, request, status=422, key_error=words)
+        return context.renderer.page(
+            request,
+            "secret.html",
+            title=f"{name} is made",
+            words="Copy the key now. It is shown here and never again; revoke it under Account when it is not needed.",
+            secrets=[("API key", token)],
+            back=f"{ROOT}/account",
+        )
+
+    async def revoke_key(self, request: web.Request) -> web.StreamResponse:
+        async with self._context.database.transaction() as connection:
+            name = await user_keys.revoke(connection, visitor_of(request).user, text_of(request, "key"))
+        flash = Flash(f"{name} is revoked: it opens nothing from now on.") if name is not None else None
+        return self._context.renderer.redirect(f"{ROOT}/account", flash)
+
     async def get_confirm(self, request: web.Request) -> web.StreamResponse:
         return await confirm_page(self._context, request)
 
@@ -84,11 +121,13 @@ async def account_page(
     status: int = 200,
     error: str | None = None,
     passkey_error: str | None = None,
+    key_error: str | None = None,
 ) -> web.Response:
     visitor = visitor_of(request)
     async with context.database.connection() as connection:
         found = await sessions.list_sessions(connection, visitor.user.id, visitor.session_hash)
         known = await passkeys.list_passkeys(connection, visitor.user.id)
+        keys = await user_keys.list_keys(connection, visitor.user.id)
         is_confirmed = await sessions.is_confirmed(connection, visitor.session_hash)
     return context.renderer.page(
         request,
@@ -102,6 +141,11 @@ async def account_page(
         is_confirmed=is_confirmed,
         is_possible=context.passkeys.is_possible,
         confirm=CONFIRM,
+        keys=keys,
+        key_error=key_error,
+        key_days=KEY_DAYS,
+        default_days=user_keys.DEFAULT_DAYS,
+        most_keys=user_keys.MOST_OF_USER,
     )
 
 

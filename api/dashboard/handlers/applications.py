@@ -15,6 +15,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.services.applications import NewSettings
 from api.services.removals import Removals
 from common import application_secrets as secrets
 from common import application_settings as rules
@@ -67,7 +68,7 @@ class ApplicationHandlers:
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         visitor, text = visitor_of(request), request.query.get("text", "").strip().lower()[:100]
-        organisations = None if visitor.is_operator else visitor.organisation_ids
+        organisations = visitor.visible_organisation_ids
         after = (request.query.get("after", ""), request.query.get("id", ""))
         async with self._context.database.connection() as connection:
             found = await list_visible(connection, organisations, text=text, after=after, most=_LISTED)
@@ -95,11 +96,9 @@ class ApplicationHandlers:
         )
         if errors:
             return await self._new_page(request, dict(_texts(request)), errors)
+        settings: NewSettings = values  # type: ignore[assignment]
         try:
-            async with self._context.database.transaction() as connection:
-                made = await secrets.make_application(
-                    connection, self._context.keyring, organisation_id=organisation_id, **values
-                )
+            made = await self._context.applications.create(visitor_of(request), organisation_id, settings)
         except CnameTargetTaken as error:
             return await self._new_page(request, dict(_texts(request)), {"cname_target": f"{error}."})
         shown = [("Client secret", made.client_secret), ("Webhook secret", made.webhook_secret)]

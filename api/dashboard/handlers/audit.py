@@ -24,7 +24,7 @@ class AuditPages:
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         visitor = visitor_of(request)
-        organisations = None if visitor.is_operator else visitor.organisation_ids
+        organisations = visitor.visible_organisation_ids
         subject, before = _subject(request), _before(request)
         async with self._context.database.connection() as connection:
             found = await audit.list_entries(

@@ -34,7 +34,7 @@ from api.services.next_step import next_step
 from api.services.notices import Notice
 from common.accounts import Permission
 from common.application_settings import InvalidSetting, read_application_url
-from common.db import applications, audit, certificates, domain_list, domains, events, orders, ownership
+from common.db import applications, audit, certificates, domain_list, domains, events, orders
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.domain_list import PRODUCTS, SORTS, STATUSES, Key, Sort, Wanted
@@ -57,7 +57,7 @@ class DomainHandlers:
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         visitor, query = visitor_of(request), request.query
-        organisations = None if visitor.is_operator else visitor.organisation_ids
+        organisations = visitor.visible_organisation_ids
         async with self._context.database.connection() as connection:
             choices = await applications.list_visible(connection, organisations, most=_LISTED_APPLICATIONS)
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
@@ -243,9 +243,7 @@ class DomainHandlers:
             case "free":
                 visitor_of(request).require_operator()
                 self._require_typed(request, name)
-                async with context.database.transaction() as connection:
-                    await ownership.take_away(connection, name.text, application.id, "released")
-                    await ownership.forget(connection, name.text)
+                await context.domain_actions.free(visitor_of(request), application, name)
                 return Flash(f"{name} is free, and no application is remembered as its holder.")
             case _:
                 raise web.HTTPBadRequest

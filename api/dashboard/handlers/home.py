@@ -19,7 +19,7 @@ class HomeHandler:
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         visitor = visitor_of(request)
-        organisations = None if visitor.is_operator else visitor.organisation_ids
+        organisations = visitor.visible_organisation_ids
         async with self._context.database.connection() as connection:
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
             some = await applications.list_visible(connection, organisations, most=6)

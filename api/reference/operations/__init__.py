@@ -21,11 +21,12 @@ from api.reference.operations import (
     power,
     secure,
     sharing,
+    users,
     webhooks,
 )
 from api.reference.operations.operation import Operation, Query
 
-__all__ = ["OPERATIONS", "QUERIES", "UNDOCUMENTED", "WEBHOOKS", "Operation", "Query"]
+__all__ = ["BY_ROUTE", "OPERATIONS", "QUERIES", "UNDOCUMENTED", "WEBHOOKS", "Operation", "Query"]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *authentication.OPERATIONS,
@@ -39,6 +40,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *application.OPERATIONS,
     *audit.OPERATIONS,
     *webhooks.OPERATIONS,
+    *users.OPERATIONS,
     *health.OPERATIONS,
 )
 
@@ -64,3 +66,7 @@ QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
     }
 )
 """The query parameters that each path takes where it is read."""
+
+BY_ROUTE: Final[Mapping[tuple[str, str], Operation]] = MappingProxyType(
+    {(each.method, each.path): each for each in OPERATIONS}
+)

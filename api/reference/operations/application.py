@@ -5,10 +5,43 @@ from __future__ import annotations
 from typing import Final
 
 from api.reference import answers
-from api.reference.operations.operation import Operation
+from api.reference.operations.operation import Operation, Query
+from api.reference.operations.parameters import LIMIT, NEXT
 from api.schemas import application
+from common.accounts import Permission
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "GET",
+        "/applications",
+        "listApplications",
+        "Application",
+        "List the applications that the user may see, by name",
+        answers.Applications,
+        queries=(
+            LIMIT,
+            NEXT,
+            Query("search", {"type": "string", "maxLength": 100}, "Only with this in their name, id or cname target."),
+        ),
+        errors=(400,),
+        by_key_alone=True,
+        has_application=False,
+    ),
+    Operation(
+        "POST",
+        "/applications",
+        "createApplication",
+        "Application",
+        "Make an application, as an owner; PUT /application/secret and /application/webhook-secret make its secrets",
+        answers.Application,
+        status=201,
+        body=application.ApplicationCreation,
+        example={"name": "Acme Shops", "cnameTarget": "apps.acme.example"},
+        errors=(400, 404, 409),
+        permission=Permission.OWN,
+        by_key_alone=True,
+        has_application=False,
+    ),
     Operation(
         "GET", "/application", "getApplication", "Application", "Show the application's settings", answers.Application
     ),
@@ -24,6 +57,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         errors=(400, 409),
     ),
     Operation(
+        "PUT",
+        "/application/operator",
+        "changeApplicationAsOperator",
+        "Application",
+        "Set the tier, the connect subscription and the organisation, as an operator",
+        answers.Message,
+        body=application.OperatorChange,
+        example={"tier": "premium", "connect": True},
+        errors=(400, 404),
+        permission=Permission.OWN,
+        by_key_alone=True,
+    ),
+    Operation(
         "DELETE",
         "/application",
         "deleteApplication",
@@ -33,6 +79,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         status=202,
         body=application.ApplicationRemoval,
         errors=(400,),
+        permission=Permission.OWN,
     ),
     Operation(
         "PUT",

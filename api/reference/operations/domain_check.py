@@ -8,6 +8,7 @@ from api.reference import answers
 from api.reference.operations.operation import Operation
 from api.reference.operations.parameters import RECORD
 from api.schemas import domain_check
+from common.accounts import Permission
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -20,6 +21,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=domain_check.DomainCheckBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD], "checkConflicts": True},
         errors=(400,),
+        permission=Permission.VIEW,
     ),
     Operation(
         "POST",
@@ -31,5 +33,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=domain_check.RecordCheckBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD]},
         errors=(400,),
+        permission=Permission.VIEW,
     ),
 )

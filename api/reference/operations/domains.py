@@ -8,6 +8,7 @@ from api.reference import answers
 from api.reference.operations.operation import Operation, Query
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
+from common.accounts import Permission
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -70,5 +71,18 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         example={"to": "app_2", "applicationUrl": "https://app.acme.example/shop"},
         errors=(400, 404, 409),
         paths={"domain": "A domain of the application."},
+        permission=Permission.OWN,
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/free",
+        "freeDomain",
+        "Domains",
+        "Stop serving a name at once and forget its holder, as an operator",
+        answers.Message,
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+        permission=Permission.OWN,
+        by_key_alone=True,
     ),
 )

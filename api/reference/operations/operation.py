@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from common.accounts import Permission
+
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
@@ -41,3 +43,13 @@ class Operation:
     media_type: str = "application/json"
     paths: Mapping[str, str] = field(default_factory=dict)
     """What stands for each name in the path."""
+    permission: Permission | None = None
+    """What the user of an API key needs to have; without one, `VIEW` where it is read and `CHANGE` elsewhere."""
+    by_key_alone: bool = False
+    """API keys of users open it, tokens of applications do not."""
+    has_application: bool = True
+    """It is about the application that the header ``applicationId`` names."""
+
+    @property
+    def needed(self) -> Permission:
+        return self.permission or (Permission.VIEW if self.method == "GET" else Permission.CHANGE)

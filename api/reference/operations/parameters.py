@@ -31,5 +31,6 @@ SORT: Final = Query(
     " (no totals, no page numbers) whose items have more fields, and `page` is not taken.",
 )
 LIMIT: Final = Query("limit", SIZE, "Of a page.")
+NEXT: Final = Query("after", TEXT, "`next` of the part before.")
 RECORD: Final = {"type": "CNAME", "host": "shop", "value": "apps.acme.example", "ttl": 300}
 FLOW: Final = {"id": "The flow's id."}

@@ -8,6 +8,7 @@ from api.reference import answers
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import FLOW, LIMIT, RECORD
 from api.schemas import connect
+from common.accounts import Permission
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -47,6 +48,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             LIMIT,
         ),
         errors=(400,),
+        permission=Permission.CHANGE,  # the links open flows
     ),
     Operation(
         "DELETE",

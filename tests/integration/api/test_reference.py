@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from common.clock import SystemClock
 from common.dns import Resolver
 from tests.integration.api.conftest import Service
 from tests.integration.api.documented import check_answer
+from tests.integration.api.people import organisation, person
 
 CHECKS = "status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth,unsupported_method"
 EXAMPLES = 5
@@ -47,19 +50,36 @@ async def test_every_route_has_its_row(service: Service) -> None:
 async def test_examples_are_understood(service: Service) -> None:
     """Each body of the reference, sent to an application that has nothing: accepted, or refused for its state alone."""
     partner = await service.partner()
+    operator = await person(service, "ops@x.test", application=partner)
+    acme = await organisation(service)
+    names = {"organisation": acme.id}
     for operation in OPERATIONS:
         if operation.example is None:
             continue
-        path = operation.path.replace("{domain_name}", "customer.example").replace("{domain}", "customer.example")
-        answer = await partner.call(operation.method, path, json=operation.example)
+        path = re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], "customer.example"), operation.path)
+        caller = operator if operation.by_key_alone else partner
+        answer = await caller.call(operation.method, path, json=operation.example)
         assert answer.status == operation.status or "Invalid" not in answer.message, (operation.id, answer.body)
 
 
 @pytest.mark.timeout(400)  # some two hundred requests, and as many questions to the DNS
 async def test_a_property_tester_finds_no_answer_that_is_not_documented(service: Service) -> None:
     partner = await service.partner()
-    options = [f"--max-examples={EXAMPLES}", "--phases=examples,fuzzing", f"--checks={CHECKS}", "--seed=1"]
-    headers = [f"--header={name}: {value}" for name, value in partner.headers.items()]
+    await send_what_it_can_think_of(service, partner.headers)
+
+
+@pytest.mark.timeout(400)
+async def test_a_property_tester_finds_no_answer_to_a_key_that_is_not_documented(service: Service) -> None:
+    partner = await service.partner()
+    operator = await person(service, "ops@x.test")
+    headers = {"Authorization": f"Bearer {operator.key}", "applicationId": partner.id}
+    chosen = [f"--include-operation-id={each.id}" for each in OPERATIONS if each.by_key_alone]
+    await send_what_it_can_think_of(service, headers, *chosen)
+
+
+async def send_what_it_can_think_of(service: Service, sent: Mapping[str, str], *chosen: str) -> None:
+    options = [f"--max-examples={EXAMPLES}", "--phases=examples,fuzzing", f"--checks={CHECKS}", "--seed=1", *chosen]
+    headers = [f"--header={name}: {value}" for name, value in sent.items()]
     program = "import schemathesis.cli; schemathesis.cli.schemathesis()"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", program, "run", f"{service.url}/openapi.json", *options, *headers, "--no-color"),

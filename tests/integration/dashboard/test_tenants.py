@@ -231,3 +231,28 @@ async def test_a_secret_is_shown_once_and_works_beside_the_one_before(dashboard:
         text = (await browser.get(f"/dashboard/applications/{partner.id}{path}")).text
         assert secret not in text
         assert before not in text
+
+
+async def test_a_user_makes_an_api_key_that_is_shown_once(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    viewer = await dashboard.signed_in("eve@acme.example", organisation, "viewer")
+    form = {"name": '<b>"Deploy"</b>', "permission": "own", "days": "30"}
+    page = await viewer.post("/dashboard/account/keys", of="/dashboard/account", **form)
+    key = page.text.split('id="secret-1">')[1].split("<")[0]
+    account = await viewer.get("/dashboard/account")
+    assert key not in account.text
+    assert "<b>" not in account.text
+    headers = {"Authorization": f"Bearer {key}"}
+    service = dashboard.service
+    async with service.session.get(f"{service.url}/organisations/{organisation.id}", headers=headers) as response:
+        assert (response.status, (await response.json())["role"]) == (200, "viewer")
+    for wrong in ({"permission": "king"}, {"days": "36500"}):
+        assert (await viewer.post("/dashboard/account/keys", of="/dashboard/account", **form | wrong)).status == 400
+    async with service.database.transaction() as connection:  # as if the sign-in were long ago
+        await connection.execute("update sessions set created_at = created_at - interval '1 hour'")
+    refused = await viewer.post("/dashboard/account/keys", of="/dashboard/account", **form)
+    assert refused.location == "/dashboard/account/confirm"
+    key_id = account.text.split('name="key" value="')[1].split('"')[0]
+    await viewer.post("/dashboard/account/keys/revoke", of="/dashboard/account", key=key_id)
+    async with service.session.get(f"{service.url}/account", headers=headers) as response:
+        assert response.status == 401

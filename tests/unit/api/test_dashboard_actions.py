@@ -19,7 +19,7 @@ from api.reference.operations import OPERATIONS
 from common.cli.__main__ import app
 from common.settings import load
 
-REASONS = {actions.USERS, actions.OPERATORS, actions.HERE, actions.CHECKS}
+REASONS = {actions.HERE, actions.SESSIONS, actions.CONFIRMED, actions.CHECKS}
 
 
 def choices(path: str) -> set[str]:

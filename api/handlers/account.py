@@ -1,0 +1,41 @@
+"""``/account``: the user of the API key, and the user's keys. A key makes no other one: that is done on the dashboard,
+by a session that was confirmed, or by a command."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.errors import NO_SUCH_KEY, Refused
+from api.rights import KEY_HOLDER
+from api.schemas import answers
+from api.schemas import organisations as schemas
+from common.applications import is_id
+from common.clock import Clock
+from common.db import user_keys
+from common.db.pool import Database
+
+REVOKED = "API key successfully revoked."
+
+
+class AccountHandlers:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def get(self, request: web.Request) -> web.Response:
+        return answers.respond(schemas.account(request[KEY_HOLDER], self._clock.now()))
+
+    async def list_keys(self, request: web.Request) -> web.Response:
+        async with self._database.connection() as connection:
+            found = await user_keys.list_keys(connection, request[KEY_HOLDER].user.id)
+        return answers.respond(schemas.keys(found, self._clock.now()))
+
+    async def delete_key(self, request: web.Request) -> web.Response:
+        """Any key of the user's may revoke any other, and itself."""
+        key_id, name = request.match_info["key"], None
+        if is_id(key_id):
+            async with self._database.transaction() as connection:
+                name = await user_keys.revoke(connection, request[KEY_HOLDER].user, key_id)
+        if name is None:
+            raise Refused(NO_SUCH_KEY)
+        return answers.message(REVOKED)

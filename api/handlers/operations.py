@@ -1,0 +1,20 @@
+"""``GET /operations``: the state of the installation, for operators."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.rights import rights_of
+from api.schemas import answers
+from api.services.installation import InstallationStatus
+from common.status_document import status_document
+
+
+class OperationsHandler:
+    def __init__(self, installation: InstallationStatus) -> None:
+        self._installation = installation
+
+    async def get(self, request: web.Request) -> web.Response:
+        rights_of(request).require_operator()
+        found = await self._installation.read()
+        return answers.respond(status_document(found, self._installation.problems(found), found.notices))

@@ -1,0 +1,77 @@
+"""``/organisations`` and their members: parse, serve, render."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from api.errors import NOT_A_MEMBER, Refused
+from api.requests import read_body
+from api.rights import Rights, rights_of
+from api.schemas import answers, name_lists
+from api.schemas import organisations as schemas
+from api.services.organisations import OrganisationService
+from common.accounts import Permission, Role
+from common.applications import is_id
+from common.db.users import Organisation
+
+CHANGED = "Member successfully saved."
+REMOVED = "Member successfully removed."
+LINKED = "Link successfully made."
+
+
+class OrganisationHandlers:
+    def __init__(self, service: OrganisationService) -> None:
+        self._service = service
+
+    async def list_all(self, request: web.Request) -> web.Response:
+        query, rights = name_lists.parse(request.query, fields=1), rights_of(request)
+        found = await self._service.list_part(rights, after=(query.after or ("",))[0], most=query.limit)
+        items = [schemas.organisation(each, _role(rights, each)) for each in found]
+        return answers.respond(name_lists.answer(items, [(each.name,) for each in found], query))
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, schemas.OrganisationCreation)
+        made = await self._service.create(rights_of(request), body.name)
+        return answers.respond(schemas.organisation(made), 201)
+
+    async def get(self, request: web.Request) -> web.Response:
+        found = await self._find(request)
+        return answers.respond(schemas.organisation(found, _role(rights_of(request), found)))
+
+    async def list_members(self, request: web.Request) -> web.Response:
+        organisation, query = await self._find(request), name_lists.parse(request.query, fields=1)
+        found = await self._service.list_members(organisation, after=(query.after or ("",))[0], most=query.limit)
+        items = [schemas.member(each) for each in found]
+        return answers.respond(name_lists.answer(items, [(each.user.email,) for each in found], query))
+
+    async def put_member(self, request: web.Request) -> web.Response:
+        """A PUT, as its answer can have a link, which is kept for no repetition."""
+        organisation = await self._find(request, Permission.OWN)
+        body = await read_body(request, schemas.MemberChange)
+        link = await self._service.put_member(rights_of(request), organisation, body.email, body.role)
+        return answers.respond({"message": CHANGED, "signInOnce": link})
+
+    async def delete_member(self, request: web.Request) -> web.Response:
+        organisation = await self._find(request, Permission.OWN)
+        await self._service.remove_member(rights_of(request), organisation, _user_id(request))
+        return answers.message(REMOVED)
+
+    async def put_link(self, request: web.Request) -> web.Response:
+        organisation = await self._find(request, Permission.OWN)
+        _, link = await self._service.make_link(rights_of(request), organisation, _user_id(request))
+        return answers.respond({"message": LINKED, "signInOnce": link})
+
+    async def _find(self, request: web.Request, permission: Permission = Permission.VIEW) -> Organisation:
+        return await self._service.find(rights_of(request), request.match_info["organisation"], permission)
+
+
+def _role(rights: Rights, organisation: Organisation) -> Role | None:
+    """None for an operator that is no member."""
+    return next((each.role for each in rights.memberships if each.organisation.id == organisation.id), None)
+
+
+def _user_id(request: web.Request) -> str:
+    """Raises: `Refused`."""
+    if not is_id(request.match_info["user"]):
+        raise Refused(NOT_A_MEMBER)
+    return request.match_info["user"]

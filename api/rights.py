@@ -1,0 +1,84 @@
+"""What the user of a request may see and do: of a session of the dashboard, or of an API key. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from api.errors import FORBIDDEN, NOT_FOUND, Refused
+from common.accounts import KEY_PERMISSIONS, PERMISSIONS, Permission
+from common.db.user_keys import UserKey
+from common.db.users import Membership, User
+
+_FORBIDDEN_HINT = "your role in this organisation, or your key, does not permit this"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """`at_most`: what the key permits; a session permits all that its user may do."""
+
+    user: User
+    memberships: tuple[Membership, ...]
+    at_most: Permission = Permission.OWN
+
+    @property
+    def is_operator(self) -> bool:
+        return self.user.is_operator
+
+    @property
+    def organisation_ids(self) -> list[str]:
+        return [each.organisation.id for each in self.memberships]
+
+    @property
+    def visible_organisation_ids(self) -> list[str] | None:
+        """None: all."""
+        return None if self.is_operator else self.organisation_ids
+
+    def may(self, permission: Permission | str, organisation_id: str | None) -> bool:
+        wanted = Permission(permission)
+        if wanted not in KEY_PERMISSIONS[self.at_most]:
+            return False
+        return self.is_operator or any(
+            each.organisation.id == organisation_id and wanted in PERMISSIONS[each.role] for each in self.memberships
+        )
+
+    def require(self, permission: Permission, organisation_id: str | None) -> None:
+        """Raises: `Refused`: not found, for what the user may not see, so that a guess learns nothing; forbidden, for
+        what the user sees and may not change."""
+        if not self.may(Permission.VIEW, organisation_id):
+            raise Refused(NOT_FOUND)
+        if not self.may(permission, organisation_id):
+            raise Refused(FORBIDDEN, code="role", hint=_FORBIDDEN_HINT)
+
+    def require_operator(self, permission: Permission = Permission.VIEW) -> None:
+        """Raises: `Refused`."""
+        if not self.is_operator:
+            raise Refused(NOT_FOUND)
+        self.require(permission, None)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """The user whose API key opened a request."""
+
+    key: UserKey
+    rights: Rights
+
+    @property
+    def user(self) -> User:
+        return self.rights.user
+
+    @property
+    def actor(self) -> str:
+        """For the audit log: the user, by this key."""
+        return f"{self.user.email} ({self.key.id})"
+
+
+KEY_HOLDER: web.RequestKey[KeyHolder] = web.RequestKey("key_holder", KeyHolder)
+"""Of requests that an API key opened."""
+
+
+def rights_of(request: web.Request) -> Rights:
+    """Of a route that API keys alone open."""
+    return request[KEY_HOLDER].rights

@@ -1,0 +1,149 @@
+"""Organisations and their members, for the API and the dashboard alike: an owner decides who is a member, an operator
+makes organisations.
+
+Rules
+    a user with an account already is added by an operator alone: another organisation's owner may have made it, and may
+        hold a link for it
+    an organisation keeps an owner, and has at most `users.MOST_MEMBERS` members
+    a link opens everything that its user sees: an owner makes one only for a user that belongs to no other organisation
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.errors import MEMBER_REFUSED, NOT_A_MEMBER, NOT_FOUND, ORGANISATION_TAKEN, Refused, invalid_parameter
+from api.rights import Rights
+from common.accounts import InvalidEmail, Permission, Role, hash_token, link_of, mint_token, parse_email
+from common.application_settings import InvalidSetting, read_name
+from common.applications import is_id
+from common.db import audit, sessions, users
+from common.db.pool import Database
+from common.db.session import Connection
+from common.db.users import AlreadyExists, Member, Organisation, User
+
+
+@dataclass(frozen=True, slots=True)
+class OrganisationService:
+    """One a process; every request brings its user's rights. `base_url`: where links lead."""
+
+    database: Database
+    base_url: str
+
+    async def list_part(self, rights: Rights, *, after: str, most: int) -> list[Organisation]:
+        """Those that the user may see, by name, after the name `after`."""
+        async with self.database.connection() as connection:
+            return await users.list_organisations(
+                connection, after=after, most=most, organisation_ids=rights.visible_organisation_ids
+            )
+
+    async def create(self, rights: Rights, name: str) -> Organisation:
+        """Raises: `Refused`."""
+        rights.require_operator(Permission.OWN)
+        try:
+            read = read_name(name)
+            async with self.database.transaction() as connection:
+                made = await users.create_organisation(connection, read)
+                await audit.record(connection, "organisation.create", made.name, organisation_id=made.id)
+        except InvalidSetting as error:
+            raise Refused(invalid_parameter("name"), hint=str(error)) from error
+        except AlreadyExists as error:
+            raise Refused(ORGANISATION_TAKEN, hint=str(error)) from error
+        return made
+
+    async def find(
+        self, rights: Rights, organisation_id: str, permission: Permission = Permission.VIEW
+    ) -> Organisation:
+        """Raises: `Refused`."""
+        rights.require(permission, organisation_id)
+        found = None
+        if is_id(organisation_id):
+            async with self.database.connection() as connection:
+                found = await users.get_organisation(connection, organisation_id)
+        if found is None:
+            raise Refused(NOT_FOUND)
+        return found
+
+    async def list_members(self, organisation: Organisation, *, after: str, most: int) -> list[Member]:
+        """By address, after the address `after`."""
+        async with self.database.connection() as connection:
+            return await users.list_members(connection, organisation.id, after=after, most=most)
+
+    async def put_member(self, rights: Rights, organisation: Organisation, email: str, role: Role) -> str | None:
+        """Add a user, who is made where there is none with this address, or change a member's role. Returns a link that
+        signs a new user in once. Raises: `Refused`."""
+        rights.require(Permission.OWN, organisation.id)
+        try:
+            address = parse_email(email)
+        except InvalidEmail as error:
+            raise Refused(invalid_parameter("email"), hint=str(error)) from error
+        async with self.database.transaction() as connection:
+            count = await users.count_members(connection, organisation.id)
+            user = await users.find_user(connection, address)
+            member = await users.get_member(connection, organisation.id, user.id) if user is not None else None
+            if user is not None and member is None and not rights.is_operator:
+                words = f"{address} has an account already: ask the operator to add it to {organisation.name}"
+                raise Refused(MEMBER_REFUSED, code="account_exists", hint=words)
+            if role != "owner" and member is not None:
+                await _refuse_last_owner(connection, organisation, member)
+            if member is None and count >= users.MOST_MEMBERS:
+                words = f"it has {users.MOST_MEMBERS} members, which is most"
+                raise Refused(MEMBER_REFUSED, code="members", hint=words)
+            added = user or await users.create_user(connection, address)
+            await users.put_membership(connection, added.id, organisation.id, role)
+            await audit.record(
+                connection,
+                "member.put",
+                address,
+                organisation_id=organisation.id,
+                before={"role": member.role} if member is not None else None,
+                after={"role": role},
+            )
+            return await self._mint_link(connection, added) if user is None else None
+
+    async def remove_member(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
+        """Raises: `Refused`."""
+        rights.require(Permission.OWN, organisation.id)
+        async with self.database.transaction() as connection:
+            member = await _find_member(connection, organisation, user_id)
+            await _refuse_last_owner(connection, organisation, member)
+            await users.remove_membership(connection, member.user.id, organisation.id)
+            await audit.record(
+                connection,
+                "member.remove",
+                member.user.email,
+                organisation_id=organisation.id,
+                before={"role": member.role},
+            )
+        return member
+
+    async def make_link(self, rights: Rights, organisation: Organisation, user_id: str) -> tuple[Member, str]:
+        """A link that signs the member in once. Raises: `Refused`."""
+        rights.require(Permission.OWN, organisation.id)
+        async with self.database.transaction() as connection:
+            member = await _find_member(connection, organisation, user_id)
+            memberships = await users.list_memberships(connection, member.user.id)
+            if (len(memberships) > 1 or member.user.is_operator) and not rights.is_operator:
+                words = f"{member.user.email} belongs to others too: only an operator makes a link for that user"
+                raise Refused(MEMBER_REFUSED, code="account_shared", hint=words)
+            await audit.record(connection, "user.link", member.user.email, organisation_id=organisation.id)
+            return member, await self._mint_link(connection, member.user)
+
+    async def _mint_link(self, connection: Connection, user: User) -> str:
+        token = mint_token()
+        await sessions.create_link(connection, hash_token(token), user.id, sessions.LINK_LIFETIME)
+        return link_of(self.base_url, token)
+
+
+async def _find_member(connection: Connection, organisation: Organisation, user_id: str) -> Member:
+    """Raises: `Refused`."""
+    member = await users.get_member(connection, organisation.id, user_id)
+    if member is None:
+        raise Refused(NOT_A_MEMBER)
+    return member
+
+
+async def _refuse_last_owner(connection: Connection, organisation: Organisation, member: Member) -> None:
+    """Raises: `Refused`."""
+    if member.role == "owner" and not await users.count_other_owners(connection, organisation.id, member.user.id):
+        raise Refused(MEMBER_REFUSED, code="last_owner", hint="an organisation has an owner: make another one first")

@@ -1,0 +1,131 @@
+"""API keys of users as rows. Owns the SQL of ``user_keys``.
+
+Rules
+    only the hash of a key is stored (`common.accounts.hash_token`); the key itself is in the answer that made it
+    a key belongs to one user and goes with it; a user has at most `MOST_OF_USER`
+    every key expires, after at most `LONGEST_DAYS`, and is listed for another `SHOWN_DAYS`
+    what a key opens is decided by its user's memberships at the time of the request: none is copied here
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+from asyncpg import Record
+
+from common.accounts import Permission
+from common.db import audit
+from common.db.session import Connection
+from common.db.users import User
+
+MOST_OF_USER = 20
+LONGEST_DAYS = 365
+DEFAULT_DAYS = 90
+SHOWN_DAYS = 30
+
+_COLUMNS = (
+    "user_keys.id, user_keys.name, user_keys.permission, user_keys.created_at, user_keys.expires_at, user_keys.used_at"
+)
+_USED_EVERY = "1 minute"
+
+
+@dataclass(frozen=True, slots=True)
+class UserKey:
+    """For its user to look at. `permission`: what it opens at most. `used_at` is right to the minute."""
+
+    id: str
+    name: str
+    permission: Permission
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    key: UserKey
+    user: User
+    is_expired: bool
+
+
+async def add(
+    connection: Connection, user: User, token_hash: bytes, name: str, permission: Permission, days: int
+) -> UserKey | None:
+    """None when the user has as many as are allowed. `days`: 1 to `LONGEST_DAYS`."""
+    await connection.execute("select from users where id = $1 for update", user.id)
+    row = await connection.fetchrow(
+        "insert into user_keys (id, token_hash, user_id, name, permission, expires_at)"  # noqa: S608
+        " select $1, $2, $3, $4, $5, now() + make_interval(days => $6)"
+        f" where (select count(*) from user_keys where user_id = $3) < $7 returning {_COLUMNS}",
+        f"key_{secrets.token_hex(8)}",
+        token_hash,
+        user.id,
+        name,
+        permission.value,
+        days,
+        MOST_OF_USER,
+    )
+    if row is None:
+        return None
+    key = _key(row)
+    after = {"key": key.id, "name": name, "permission": permission.value, "expires_at": key.expires_at}
+    await audit.record(connection, "user_key.create", user.email, after=after)
+    return key
+
+
+async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
+    """The key, expired or not, with its user; notes that it was used."""
+    row = await connection.fetchrow(
+        f"""
+        with used as (
+            update user_keys set used_at = now()
+            where token_hash = $1 and expires_at > now()
+                and coalesce(used_at, '-infinity') < now() - interval '{_USED_EVERY}'
+        )
+        select {_COLUMNS}, expires_at <= now() as is_expired, users.id as user_id, email, is_operator,
+            password_hash is not null as has_password, users.created_at as user_created_at, last_sign_in_at
+        from user_keys join users on users.id = user_id where token_hash = $1
+        """,  # noqa: S608 - constants of this module
+        token_hash,
+    )
+    if row is None:
+        return None
+    user = User(
+        row["user_id"],
+        row["email"],
+        row["is_operator"],
+        row["has_password"],
+        row["user_created_at"],
+        row["last_sign_in_at"],
+    )
+    return FoundKey(_key(row), user, row["is_expired"])
+
+
+async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:
+    """The user's, the oldest first."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS} from user_keys where user_id = $1 order by created_at, id limit $2",  # noqa: S608
+        user_id,
+        MOST_OF_USER,
+    )
+    return [_key(row) for row in rows]
+
+
+async def revoke(connection: Connection, user: User, key_id: str) -> str | None:
+    """The name that it had; None when the user has no such key."""
+    name: str | None = await connection.fetchval(
+        "delete from user_keys where user_id = $1 and id = $2 returning name", user.id, key_id
+    )
+    if name is not None:
+        await audit.record(connection, "user_key.revoke", user.email, before={"key": key_id, "name": name})
+    return name
+
+
+def _key(row: Record) -> UserKey:
+    return UserKey(
+        row["id"], row["name"], Permission(row["permission"]), row["created_at"], row["expires_at"], row["used_at"]
+    )
