@@ -21,7 +21,7 @@ from api.dashboard.live import stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from api.errors import INVALID_BODY, NOT_TRANSFERABLE, Refused
+from api.errors import FORBIDDEN, INVALID_BODY, NOT_FOUND, NOT_TRANSFERABLE, Refused
 from api.schemas.bodies import Strict, describe, parse_product_domain
 from api.schemas.diagnosis import rendered
 from api.schemas.evidence import last_check
@@ -202,6 +202,8 @@ class DomainHandlers:
         try:
             flash = await self._act(request, application, name)
         except Refused as error:
+            if error.refusal in (FORBIDDEN, NOT_FOUND):
+                raise
             words = (
                 error.refusal.message.rstrip(".")
                 + "."

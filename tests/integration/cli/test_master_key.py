@@ -108,6 +108,7 @@ NOT_SEALED = {
     "idempotent_requests.request",
     "passkeys.credential_id",
     "passkeys.public_key",
+    "user_keys.token_hash",
     "rdap_bootstrap.content",
     "sessions.token_hash",
     "sign_in_links.token_hash",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import run_script_of
 
-revision = "0055"
-down_revision = "0054"
+revision = "0059"
+down_revision = "0058"
 
 
 def upgrade() -> None:
