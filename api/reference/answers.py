@@ -746,6 +746,11 @@ class Expiry(Answer):
     count: int
 
 
+class Unrenewed(Answer):
+    withinDays: int
+    count: int
+
+
 class Standing(Answer):
     issuer: str
     limit: str
@@ -776,6 +781,8 @@ class Operations(Answer):
     queues: list[DueWork]
     certificates: list[Expiry]
     """In service, by the days that are left."""
+    unrenewed: list[Unrenewed]
+    """Certificates of domains that still lead here, which end within so many days."""
     ledger: list[Standing]
     """Of the CA's limits, what is used most."""
     failingOrders: list[FailingOrders]
