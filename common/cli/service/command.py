@@ -48,7 +48,7 @@ def install(
         written = [_write(root, path, text, 0o644) for path, text in _files(roles, workers).items()]
         environment = root / ENVIRONMENT_FILE.lstrip("/")
         if not environment.exists():
-            text = f"{units.environment()}FRONTAGE_EDGE_WORKERS={_count(workers)}\n"
+            text = f"{units.environment()}FRONTAGE_EDGE_WORKERS='{_count(workers)}'\n"
             written.append(_write(root, ENVIRONMENT_FILE, text, 0o600))
     except OSError as error:
         raise OperatorError(f"{error.filename} cannot be written ({error.strerror}): run this as root") from error

@@ -40,14 +40,14 @@ Group=frontage
 EnvironmentFile=$environment_file
 Environment=FRONTAGE_STATE_DIR=/var/lib/frontage
 ExecStart=$program $role
-$special
-Restart=always
+${special}Restart=always
 RestartSec=1
 KillMode=mixed
 LimitNOFILE=1048576
 StateDirectory=frontage
 StateDirectoryMode=0700
 UMask=0077
+CapabilityBoundingSet=
 NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=yes
@@ -70,16 +70,18 @@ SystemCallArchitectures=native
 WantedBy=multi-user.target
 """)
 _SPECIAL: Final[Mapping[Role, str]] = {
-    # systemd holds the ports: clients queue while the role restarts. TimeoutStopSec is above the drain's 10 s.
+    # systemd holds the ports: clients queue while the role restarts, and no role needs a capability to bind them.
+    # TimeoutStopSec is above the drain's 10 s.
     Role.EDGE: """\
 ExecReload=/bin/kill -USR2 $MAINPID
 Sockets=frontage-http.socket frontage-https.socket
-TimeoutStopSec=30""",
+TimeoutStopSec=30
+""",
     Role.API: """\
 Sockets=frontage-api.socket
 TimeoutStopSec=30
-CapabilityBoundingSet=""",
-    Role.MONITOR: "CapabilityBoundingSet=",
+""",
+    Role.MONITOR: "",
 }
 _SOCKET = Template("""\
 [Unit]
@@ -97,13 +99,14 @@ WantedBy=sockets.target
 """)
 _ENVIRONMENT = """\
 # What every role of this installation needs; all variables: the handbook, Settings. Readable by root alone.
-FRONTAGE_DATABASE_URL=postgresql://frontage:password@db.example/frontage
-FRONTAGE_EDGE_HTTP=0.0.0.0:80
-FRONTAGE_EDGE_HTTPS=0.0.0.0:443
-FRONTAGE_POWER_TARGET=power.example.com
-FRONTAGE_SSL_TARGET=secure.example.com
-FRONTAGE_SERVICE_SERVERS=192.0.2.1
-FRONTAGE_PUBLIC_URL=https://api.example.com
+# Keep the single quotes: systemd and a shell read them alike, whatever characters a password or an address has.
+FRONTAGE_DATABASE_URL='postgresql://frontage:password@db.example/frontage?sslmode=require&connect_timeout=5'
+FRONTAGE_EDGE_HTTP='0.0.0.0:80'
+FRONTAGE_EDGE_HTTPS='0.0.0.0:443'
+FRONTAGE_POWER_TARGET='power.example.com'
+FRONTAGE_SSL_TARGET='secure.example.com'
+FRONTAGE_SERVICE_SERVERS='192.0.2.1'
+FRONTAGE_PUBLIC_URL='https://api.example.com'
 """
 _USER = 'u frontage - "Frontage" /var/lib/frontage\n'
 _CONTAINER = Template("""\

@@ -18,6 +18,7 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
     for text in services.values():
         assert "WantedBy=multi-user.target" in text
         assert "ProtectSystem=strict" in text
+        assert "CapabilityBoundingSet=\n" in text
         assert "StartLimitIntervalSec=0" in text.partition("[Service]")[0]
         assert "$" not in text.replace("$MAINPID", "")
     assert files[f"{units.SYSTEMD}/frontage-https.socket"].count("ListenStream=443") == 2
@@ -26,6 +27,19 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
     assert "Service=frontage-api.service" in api
     assert "Sockets=frontage-api.socket" in files[f"{units.SYSTEMD}/frontage-api.service"]
     assert not any("socket" in path for path in units.units("/bin/frontage", (units.Role.MONITOR,)))
+
+
+def test_a_shell_reads_the_environment_file_as_systemd_does(tmp_path: Path) -> None:
+    """`frontage migrate` is run with it by hand, and a database's address may have an ampersand."""
+    file = tmp_path / "frontage.env"
+    file.write_text(units.environment())
+    script = f'set -a && . {file} && printf "%s" "$FRONTAGE_DATABASE_URL"'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    [expected] = [
+        line.partition("=")[2].strip("'") for line in units.environment().splitlines() if "DATABASE_URL" in line
+    ]
+    assert done.stdout == expected
+    assert "&" in expected
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
