@@ -174,8 +174,9 @@ class _Commands:
     async def delivery_seconds(self, application_id: str) -> list[float]:
         async with self._database.connection() as connection:
             rows = await connection.fetch(
-                "select extract(epoch from settled_at - created_at)::float8 as seconds from deliveries"
-                " where application_id = $1 and status = 'delivered'",
+                "select extract(epoch from settled_at - created_at)::float8 as seconds"
+                " from deliveries join events on events.id = event_id"
+                " where events.application_id = $1 and status = 'delivered'",
                 application_id,
             )
         return [row["seconds"] for row in rows]

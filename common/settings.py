@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -85,9 +86,31 @@ def _name_servers(value: Any) -> Any:
 
 
 def _web_address(value: Any) -> Any:
-    if isinstance(value, str) and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value):
+    if isinstance(value, str) and not (re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value) and _has_host(value)):
         raise ValueError("expected http:// or https:// and a host")
     return value
+
+
+def _has_host(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, or a port beyond 65535
+        return False
+
+
+def _host_name(value: str) -> str:
+    if not re.fullmatch(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?", value) or len(value) > 254 or _is_address(value):
+        raise ValueError("expected a host name")
+    return value
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _web_address_or_off(value: Any) -> Any:
@@ -118,7 +141,7 @@ def _directories(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     directories = _split(value)
-    if not all(re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", each) for each in directories):
+    if not all(re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", each) and _has_host(each) for each in directories):
         raise ValueError("expected https:// addresses of ACME directories")
     if len(set(directories)) < len(directories):
         raise ValueError("it names a directory twice")
@@ -133,6 +156,7 @@ ExternalAccounts = Annotated[tuple[ExternalAccount, ...], BeforeValidator(_exter
 Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
 ListenOrOff = Annotated[HostPort | None, BeforeValidator(_one_host_port_or_off)]
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_split)]
+HostName = Annotated[str, AfterValidator(_host_name)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=2**53)]
 
@@ -233,8 +257,8 @@ class Settings(BaseModel):
     public_url: Annotated[str | None, BeforeValidator(_web_address)] = None  # none: http:// and api_listen
 
     # DNS
-    power_target: str = "power.frontage.localhost"
-    ssl_target: str = "secure.frontage.localhost"
+    power_target: HostName = "power.frontage.localhost"
+    ssl_target: HostName = "secure.frontage.localhost"
     service_servers: Annotated[tuple[IPAddress, ...], BeforeValidator(_split)] = (ipaddress.IPv4Address("127.0.0.1"),)
     dns_servers: Annotated[tuple[HostPort, ...], BeforeValidator(_name_servers)] = ()  # none: the system's
 
