@@ -28,6 +28,7 @@ from common.settings import HostPort
 
 PASS_SECONDS = 6.0
 MOST_PASSES = 128
+_MOST_CHANNELS = 2 * MOST_PASSES  # so many may ask the same question at once, each on a channel of its own
 
 _SERVER_SECONDS = 2.0  # of a pass, for one question to one server; room for a lost datagram
 _SUFFIX_SECONDS = 300.0
@@ -56,7 +57,7 @@ class Resolver:
 
         Raises: `OperatorError` for a server the address policy refuses.
         """
-        self._resolvers = SharedResolvers(servers, policy, resolv_conf=resolv_conf)
+        self._resolvers = SharedResolvers(servers, policy, resolv_conf=resolv_conf, most_channels=_MOST_CHANNELS)
         self._open_passes = 0
         self._authority = Authority(policy, port=authority_port)
         self._suffixes = Delegations(longest_seconds=_SUFFIX_SECONDS, most_zones=_MOST_SUFFIXES)

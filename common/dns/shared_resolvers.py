@@ -80,7 +80,12 @@ class SharedResolvers:
     """
 
     def __init__(
-        self, servers: Sequence[HostPort], policy: AddressPolicy, *, resolv_conf: Path = SYSTEM_RESOLV_CONF
+        self,
+        servers: Sequence[HostPort],
+        policy: AddressPolicy,
+        *,
+        resolv_conf: Path = SYSTEM_RESOLV_CONF,
+        most_channels: int = _MOST_CHANNELS,
     ) -> None:
         """Without `servers`, the system's own are asked. Raises: `OperatorError` for one that the policy refuses."""
         for server in servers:
@@ -90,7 +95,7 @@ class SharedResolvers:
         self._system: tuple[HostPort, ...] = ()
         self._system_until = 0.0
         self._channels: dict[HostPort, _Channel] = {}
-        self._room = asyncio.Semaphore(_MOST_CHANNELS)
+        self._room = asyncio.Semaphore(most_channels)
         self._client = DirectClient(most_at_once=_MOST_DIRECT)
         self._silent_until: dict[HostPort, float] = {}
 
