@@ -125,9 +125,11 @@ class DomainCheckService:
     async def _discover(self, questions: Pass, apex: str, requested: Sequence[Record]) -> Discovered | Closed | None:
         """Of the templates that express the requested records; of all, where none are requested."""
         discover = await self.find_discover()
+        if discover is None:
+            return None
         filled = fill_templates([Requested(record) for record in requested], apex)
         services = [each.service for each in filled] if requested else SERVICES
-        return await discover(questions, apex, services) if discover is not None and services else None
+        return await discover(questions, apex, services) if services else None
 
     async def _certificate_needs(self, hosts: frozenset[str]) -> CertificateNeeds:
         """The internal issuer asks for no CAA records."""
