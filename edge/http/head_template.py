@@ -19,7 +19,9 @@ from typing import Final
 
 from edge.http.request import ORDINARY_LINE, RequestHead
 
+# A pattern takes a quarter of a millisecond to compile, and 10 µs more for each of its groups.
 _MAX_VALUES: Final = 8
+_MAX_RUNS: Final = 8
 _VALUE_OCTETS: Final = frozenset((0x09, *range(0x20, 0x7F), *range(0x80, 0x100)))  # RFC 9110 §5.5
 _VALUE: Final = bytes(octet if octet in _VALUE_OCTETS else 0x20 for octet in range(256))
 
@@ -85,7 +87,7 @@ class HeadTemplate:
             parts[-1] += b"\r\n" + name
             parts.append(b"")
         runs.append((False, [b"\r\n\r\n"]))
-        return cls(runs) if values else None
+        return cls(runs) if values and len(runs) <= _MAX_RUNS else None
 
     def read(self, raw: bytes) -> tuple[bytes, bytes, bytes] | None:
         """Method, target and forwarded fields of the head in `raw`; None for one that differs in more."""

@@ -30,7 +30,7 @@ from edge.routing.request_rewriting import Surroundings
 from edge.routing.respond import Forward
 from edge.routing.route import Route
 
-# A head stays in memory, up to six times over, as long as its connection; browsers' heads are of 1 to 2 KB.
+# A head stays in memory, up to nine times over, as long as its connection; browsers' heads are of 1 to 2 KB.
 MAX_REMEMBERED_BYTES: Final = 4096
 _MAX_RECENT: Final = 1024
 _LEARN_AFTER: Final = 4

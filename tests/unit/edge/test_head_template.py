@@ -90,6 +90,7 @@ def test_head_that_differs_in_more_must_be_parsed(raw: bytes) -> None:
         (head("Connection: close"), head("Connection: keep-alive")),
         (head("Connection: x-mine", "X-Mine: 1"), head("Connection: x-mine", "X-Mine: 2")),
         (head(*(f"X-{n}: a" for n in range(9))), head(*(f"X-{n}: b" for n in range(9)))),
+        (head("Cookie: a", *("X: y", "Via: 1.1 z") * 20), head("Cookie: b", *("X: y", "Via: 1.1 z") * 20)),
     ],
     ids=repr,
 )
