@@ -2,7 +2,7 @@
 
 bodies  the origin answers HEAD with the body it describes, and sends a body behind 304, at once or up to 1.5 s later.
         Counted: GETs in between that got anything but their own response.
-hidden  the same behind a 204 that announces nothing. The first ones cannot be told from a response.
+hidden  the same behind a 204 that announces nothing. The first bytes cannot be distinguished from a response.
 closes  the origin closes each connection behind its response without announcing it. Counted: PUTs of 1 KB that got an
         error. One client sends them one after the other, on one connection.
 """

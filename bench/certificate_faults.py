@@ -130,7 +130,7 @@ async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace
 
 
 async def _change(world: World, storm: Storm, until: float) -> None:
-    """What partners do; the API may be refused by a database that is away, and says so."""
+    """What partners do. The API may answer that its database is unavailable."""
     while time.monotonic() < until:
         domain, what = storm.domain(), storm.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
         body = {"domain": domain} | ({"applicationUrl": world.partner.origin} if what == "POST" else {})

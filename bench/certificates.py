@@ -153,7 +153,7 @@ async def secured(world: World, domain: str) -> float:
     while time.perf_counter() - begun_at < _ONE_SECONDS:
         try:
             answer = await world.visitor().get(domain)
-        except NoAnswer:  # the edge has not heard of it yet; once it has, it holds the handshake
+        except NoAnswer:  # the edge has not applied the change yet; afterwards it holds the handshake
             await asyncio.sleep(0.005)
             continue
         if answer.status != 200:
@@ -239,7 +239,7 @@ async def _until_live(world: World, domains: list[str], progress: Progress, task
 
 
 def pebble_orders(world: World) -> int:
-    """How many Pebble says it has."""
+    """The number of orders that Pebble reports."""
     return max(map(int, re.findall(r"There are now (\d+) orders in the db", world.pebble.log())), default=0)
 
 

@@ -5,7 +5,7 @@ claim due domains, ask, decide, and write rows and evidence, as ever, only unpac
 checks, and routine ones. Then the odd domain: a tenth has lost a record, which the zone's own server has to confirm.
 All of it is measured twice: with a TTL of a minute, and with one of a day, longer than the check interval, so that the
 zone's own server is asked about every record. The goal is that this takes at most 2.5 × the CPU.
-Where others use the cores too, the last column says what one would do by itself. The table is also written to
+Where others use the cores too, the last column is what one would do by itself. The table is also written to
 ``bench/output/checks.json``.
 """
 

@@ -2,7 +2,7 @@
 
 The load (wrk: one thread, 64 connections) and the origin (nginx) run on core 1, one proxy at a time is loaded on core
 0, in turn, several rounds; a proxy's cost is user and system time of its whole process tree divided by the requests
-completed, the median of the rounds. Machines drift: only the ratios of one run count. `bench.peers` says what all
+completed, the median of the rounds. Machines drift: only the ratios of one run count. `bench.peers` states what all
 proxies have in common, `bench.cases` what is asked of them. Our own routing, limits, metrics and header rules are on.
 
 The table is also written as JSON and as a picture (``compare.json``, ``compare.png`` in ``bench/output``).

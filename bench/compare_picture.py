@@ -44,7 +44,7 @@ def draw(path: Path, panels: Sequence[Panel], *, ours: str) -> bool:
 def _draw_panel(place: Any, panel: Panel, ours: str) -> None:
     names, costs = list(panel.costs), list(panel.costs.values())
     place.barh(names, costs, color=[_OURS if name == ours else _OTHERS for name in names], height=0.72)
-    # One slow proxy must not press the others flat: its bar leaves the panel, its label says how far.
+    # One slow proxy must not press the others flat: its bar leaves the panel, its label has the figure.
     most = min(max(costs), 4 * sorted(costs)[len(costs) // 2])
     place.set_xlim(0, most * 1.2)
     for row, cost in enumerate(costs):

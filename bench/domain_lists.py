@@ -7,7 +7,7 @@ that a part asks for (they do not depend on the machine) and the time. The goals
 small database's blocks where a list is no search.
 
 ``--lists`` measures those whose name holds the text. A million rows take about ten minutes and 7 GB of disk
-(``--directory`` says where). The table is also written to ``bench/output/domain_lists.json``.
+(in ``--directory``). The table is also written to ``bench/output/domain_lists.json``.
 """
 
 from __future__ import annotations

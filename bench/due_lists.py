@@ -4,7 +4,7 @@ An embedded Postgres, empty at first: from a committed enrolment to its live cer
 its noted delivery, by the monitor's own runners, without the network; and the claims and the next due time of each kind
 of work, with nothing due and with one row due. Then so many rows of each table are written (`bench.rows`), of 20,000
 applications, none of them due, and all of it is measured once more. A million takes about five minutes and 4 GB of disk
-(``--directory`` says where). The table is also written to ``bench/output/due_lists.json``.
+(in ``--directory``). The table is also written to ``bench/output/due_lists.json``.
 """
 
 from __future__ import annotations

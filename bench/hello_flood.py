@@ -1,6 +1,6 @@
-"""A flood of TLS hellos for names nobody has, from many addresses, each name another one.
+"""A flood of TLS ClientHellos from many addresses, each for another name that is not enrolled.
 
-``python -m bench.hello_flood HOST PORT --seconds 10 --at-once 128`` says in the end, as JSON, how many were refused
+``python -m bench.hello_flood HOST PORT --seconds 10 --at-once 128`` prints in the end, as JSON, how many were refused
 with a TLS alert, how many were answered otherwise, and how many got no answer. A hello costs us no more than a write,
 so that it is the edge that is tried.
 """
@@ -63,7 +63,7 @@ class Flood:
 
 
 def client_hello(name: str) -> bytes:
-    """What a client of today says first when it wants `name`."""
+    """The ClientHello of a current client for `name`."""
     outgoing = ssl.MemoryBIO()
     engine = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
     with contextlib.suppress(ssl.SSLWantReadError):

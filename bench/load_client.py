@@ -6,12 +6,11 @@ with or without a session to resume.
     python -m bench.load_client new       URL --seconds 3
     python -m bench.load_client returning URL --seconds 3
 
-The first two keep 64 connections busy from one uvloop, the others 8 threads. All say in the end what wrk's script says:
-one line of JSON. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens
-each connection for the next host of the file (SNI and Host), makes ten requests on it, and closes it: whole handshakes,
-no sessions kept. `new` and `returning` open a connection for each request; `returning` offers the session of the last
-one, as a browser does. The URL's host is what TLS and HTTP ask for; connected is to loopback.
-"""
+The first two keep 64 connections busy from one uvloop, the others 8 threads. All end with one line of JSON, as wrk's
+script does. `socket` sends a message of 64 bytes on each connection and waits for it to come back. `domains` opens
+each connection for the next host of the file (SNI and Host), makes ten requests on it, and closes it: whole
+handshakes, no sessions kept. `new` and `returning` open a connection for each request; `returning` offers the session
+of the last one, as a browser does. The URL's host is what TLS and HTTP ask for; connected is to loopback."""
 
 from __future__ import annotations
 
@@ -218,7 +217,7 @@ def _connect_often(url: URL, account: Account, *, returns: bool) -> None:
 
 
 def _body_bytes(head: bytes) -> int:
-    """Of an answer that is a success and says its length. Raises: OSError for any other."""
+    """The length of a successful response that states it. Raises: OSError for any other."""
     status, _, fields = head.partition(b"\r\n")
     length = fields.lower().partition(b"content-length:")[2].partition(b"\r\n")[0].strip()
     if b" 200 " not in status or not length.isdigit():

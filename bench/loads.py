@@ -1,4 +1,4 @@
-"""What one run of a load says of itself: the last line of wrk's output and of our own clients', in one form."""
+"""The result of one run of a load: the last line of wrk's output and of our own clients', in one form."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ that is set, for both, else the last demo of this user), so no host is needed on
 
     locust -f bench/ --headless -u 20 -r 10 -t 20s
 
-It powers 20 domains of its own beneath the demo's (``--domains`` says how many; they stay for the next run), and then
+It powers 20 domains of its own beneath the demo's (as many as ``--domains``; they stay for the next run), and then
 come, of each 20 users:
 
     Visitor    14   opens pages, loads a picture, sends a form; every now and then goes on to another domain
     Uploader    2   posts bodies up to 1 MB, with their length and in chunks, and checks what the origin got
-    Chatter     2   keeps a WebSocket open, and checks that what it says comes back
+    Chatter     2   keeps a WebSocket open, and checks that its messages come back
     Partner     2   lists domains, checks eligibility, changes an applicationUrl, powers or secures a new domain and
                     removes it, has records monitored, and asks what is wrong with a domain
 
@@ -136,14 +136,14 @@ class EdgeAdapter(HTTPAdapter):
 
 
 class EdgeUser(HttpUser):
-    """Somebody with a browser, on one of the domains."""
+    """A person with a browser, on one of the domains."""
 
     abstract = True
 
     def __init__(self, environment: Environment) -> None:
         self.demo = require_demo()
         self.edge = parse_host_port(self.demo.edge_https)
-        self.host = f"https://{self.demo.domain}"  # each request says the domain it is for
+        self.host = f"https://{self.demo.domain}"  # each request names its domain
         super().__init__(environment)  # type: ignore[no-untyped-call]
         self.client.trust_env = False  # no proxy between us and loopback
         self.client.verify = self.demo.ca_file
@@ -257,7 +257,7 @@ class Chatter(User):
             self.socket.send(text)
             if self.socket.recv() != text:
                 failure = ValueError("something else came back")
-        except Exception as error:  # noqa: BLE001 - told to locust, whatever it is
+        except Exception as error:  # noqa: BLE001 - reported to locust, whatever it is
             failure = error
         self._tell("edge: WebSocket message", begun_at, len(text), failure)
         if failure:
@@ -340,7 +340,7 @@ class Partner(HttpUser):
     @tag("api", "monitor")
     @task(2)
     def watch_and_forget(self) -> None:
-        """A record that is there, so that nobody is told of one missing; it is checked meanwhile."""
+        """A record that exists, so that no webhook reports one missing; it is checked meanwhile."""
         host, _, zone = self._new_domain().partition(".")
         name = {"domain": zone, "subdomain": host}
         record = {"type": "CNAME", "host": host, "value": CNAME_TARGET, "ttl": 300}

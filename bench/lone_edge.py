@@ -21,7 +21,7 @@ _STOP_SECONDS = 20
 
 
 class LoneEdge:
-    """One edge, started and stopped as often as wanted; whoever creates it must `stop` it in the end."""
+    """One edge, started and stopped as often as wanted; its creator must `stop` it in the end."""
 
     def __init__(self, environ: Mapping[str, str], log: Path) -> None:
         """What it logs is added to `log`."""
@@ -41,7 +41,7 @@ class LoneEdge:
         return self._process.pid
 
     async def start(self, *, within_seconds: float) -> float:
-        """Seconds from the start of the process until it says that it serves.
+        """Seconds from the start of the process until it reports that it serves.
 
         Raises: `OperatorError` when it does not.
         """

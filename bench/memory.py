@@ -24,7 +24,7 @@ class Memory:
 
 
 def memory_of(pid: int) -> Memory:
-    """Raises: OSError when there is no such process, or it is somebody else's."""
+    """Raises: OSError when there is no such process, or it belongs to another user."""
     return parse_smaps(Path(f"/proc/{pid}/smaps").read_text("utf-8", "replace"))
 
 

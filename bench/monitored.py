@@ -3,8 +3,8 @@
 They are written into an embedded Postgres (`bench.monitored_rows`). Then, over HTTP to a real API: pages of the list,
 from its beginning, from anywhere, from its end and by dates, and single domains. Then the claiming of what is due,
 as monitors do it, while a tenth is overdue. Last, with a monitor and a name server beside it, the time from sending
-POST /monitor/domains to the first check's result in GET. It takes about three minutes and 4 GB of disk (``--directory``
-says where). The table is also written to ``bench/output/monitored.json``.
+POST /monitor/domains to the first check's result in GET. It takes about three minutes and 4 GB of disk (in
+``--directory``). The table is also written to ``bench/output/monitored.json``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class World:
 
     @contextlib.contextmanager
     def role(self, name: str) -> Iterator[None]:
-        """A role as a process; what it says is in the log."""
+        """A role as a process; its output is in the log."""
         with self.log.open("ab") as log:
             process = spawn(role_argv(name), env=self.environ, stdout=log, stderr=log)
         try:

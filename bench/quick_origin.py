@@ -1,6 +1,6 @@
-"""An origin that costs next to nothing: says back what a WebSocket says, and answers anything else with 1 KB.
+"""An origin that costs next to nothing: echoes the messages of a WebSocket, and answers anything else with 1 KB.
 
-``python -m bench.quick_origin PORT``: on loopback. It trusts whoever asks to be a proxy in good order: one request a
+``python -m bench.quick_origin PORT``: on loopback. It trusts its clients to be well-behaved proxies: one request a
 packet, no bodies, frames of less than 126 bytes. For benchmarks only; the lab's origin is the careful one.
 """
 

@@ -3,7 +3,7 @@
 A shop's front page of the usual make (styles, scripts, fonts, pictures, API calls, a cookie set on the way) is
 served on loopback, and headless Chromium is sent there. What it asked for, in the order it came, is written to
 ``recorded_page.json``: distinct blocks of header fields once, and of each request its target, its block and how many
-bytes were answered. `Host` is left out: whoever replays it knows where.
+bytes were answered. `Host` is left out: the program that replays it sets it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ In order: the domains are written into an embedded Postgres (`bench.enrolment`);
 full copy of them; it is started again, and again, with Postgres down; visitors come to random domains for the first
 time (cold: the certificate is read, opened and made into a context) and a second time (warm); 4,096 certificates are
 made hot, then 70,000 domains asked for, and what the worker holds is read from /proc; a flood of TLS hellos asks for
-names nobody has. With ``--soak MINUTES``, visitors and unknown names go on for that long, while Postgres is back and
-routes change. Without it a million takes about three minutes, and 5 GB of disk (``--directory`` says where).
+names that are not enrolled. With ``--soak MINUTES``, visitors and unknown names go on for that long, while
+Postgres is back and routes change. Without it a million takes about three minutes, and 5 GB of disk (in
+``--directory``).
 
 All domains share one wildcard certificate and key, so that a million need not be signed: each has its own row, its own
 sealed copy of the key and its own context, of the usual size. While visitors come, the edge has core 0 and everything

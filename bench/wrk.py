@@ -1,7 +1,7 @@
 """One run of wrk: 1 thread, 64 connections, on its own core, going round a list of requests.
 
-wrk keeps its connections until an answer says close. It resumes TLS sessions where it is given tickets, so new
-connections are `bench.load_client`'s.
+wrk keeps its connections until a response has ``Connection: close``. It resumes TLS sessions where it is
+given tickets, so new connections are `bench.load_client`'s.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class InvalidSetting(FrontageError):
-    """A value that is not stored; the text says why."""
+    """A value that is not stored; the text is the reason."""
 
 
 def read_name(text: str) -> str:

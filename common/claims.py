@@ -33,7 +33,7 @@ POLL_SECONDS = 5.0
 OUTAGE_PAUSE_SECONDS = 0.5
 _SHORTEST_PAUSE_SECONDS = 0.05
 _OVERDUE_PAUSE_SECONDS = 0.2  # a row that is due and cannot be had just now would have us spin
-_INTERNAL = "something went wrong inside Frontage, its log says what; it is tried again"
+_INTERNAL = "an internal error, described in Frontage's log; it is tried again"
 
 
 class Claim(Protocol):

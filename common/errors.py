@@ -2,7 +2,7 @@
 
 An error carries what happened in words a reader can act on. How it is rendered belongs to the border
 that renders it: the command line prints an `OperatorError` as one line, the API has a table from error
-to status and message (`api.errors`), the edge has another (`edge.http.errors`).
+to status and message (`api.errors`), the edge has another (`edge.http.error_responses`).
 """
 
 from __future__ import annotations

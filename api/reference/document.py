@@ -39,7 +39,7 @@ _WORDS: Final[Mapping[int, str]] = {
     415: "The body is not application/json.",
     429: "Too many requests.",
     500: "A failure of ours.",
-    502: "The change was not made; the message says why.",
+    502: "The change was not made; the message gives the reason.",
     503: "The database cannot be reached.",
 }
 _DESCRIPTION: Final = (

@@ -310,7 +310,7 @@ class ConnectService:
             raise Refused(
                 ZONE_CHANGED,
                 code="written_changed",
-                hint="others have changed what the flow wrote: the plan says what undo would do",
+                hint="others have changed what the flow wrote: the plan shows what undo would do",
                 details={"changed": [each.as_json() for each in changed], "plan": plan.as_json()},
             )
         way = body.way or flow.way or ""

@@ -230,7 +230,7 @@ def refuse_ineligible(application: Application, name: DomainName, assessment: As
         raise Refused(
             review,
             code=unknown.value if unknown else None,
-            hint=f"GET /domains/{name.text}/diagnosis says what is missing",
+            hint=f"GET /domains/{name.text}/diagnosis shows what is missing",
         )
     if assessment.verdict is Verdict.UNPROVEN:
         raise Refused(review, code=Verdict.UNPROVEN.value, hint=hints.unproven(name, application.id))

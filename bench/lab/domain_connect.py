@@ -1,8 +1,8 @@
 """A DNS provider with Domain Connect (draft-ietf-dconn-domainconnect): settings, template query, and a consent page.
 
-It applies templates as the draft says: it verifies the signature against the public key in the DNS, fills in the
+It applies templates as the draft states: it verifies the signature against the public key in the DNS, fills in the
 variables, removes what conflicts, and writes into a zone. It shares no code with the product's side of the protocol.
-In a test, `faults` says what it does wrong; ``PUT /faults`` (a JSON list of names) does the same from outside.
+In a test, `faults` sets what it does wrong; ``PUT /faults`` (a JSON list of names) does the same from outside.
 ``PUT /templates`` (a JSON list) onboards templates.
 """
 

@@ -1,7 +1,7 @@
-"""A CA that fails on purpose: an HTTPS proxy in front of Pebble that breaks, delays and refuses what it is told to.
+"""A CA that fails on purpose: an HTTPS proxy in front of Pebble that breaks, delays and refuses requests on demand.
 
-Pebble names its resources after the Host it is asked for, so behind this proxy everything it says points here. It also
-speaks what Debian's Pebble does not: renewal information (RFC 9773), for certificates it is told about.
+Pebble names its resources after the Host of the request, so behind this proxy every URL in its answers points here. It
+also serves what Debian's Pebble does not: renewal information (RFC 9773), for certificates that a test registers.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FaultyCa:
         self.orders: list[dict[str, Any]] = []
         self.windows: dict[str, tuple[datetime, datetime]] = {}
         self.offers_renewal_information = False
-        self.meta: dict[str, Any] = {}  # what its directory says beside Pebble's own
+        self.meta: dict[str, Any] = {}  # members of its directory beside Pebble's own
         self.renewal_retry_after = 21_600
         self._session: aiohttp.ClientSession
 

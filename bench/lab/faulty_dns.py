@@ -1,7 +1,7 @@
-"""Name servers that tell the truth only most of the time, over UDP alone: the lab's zone behind a bad line.
+"""Name servers that answer some questions wrongly or not at all, over UDP only: the lab's zone behind a bad line.
 
-What they do wrong is drawn anew for each answer. A liar says NXDOMAIN; a truncated answer stays so, since there is no
-TCP to fetch the rest by.
+The fault is drawn anew for each answer. A liar answers NXDOMAIN; a truncated answer stays truncated, since there is no
+TCP to fetch the rest.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FaultyServer:
             return None
         self.answered += 1
         response = None if self.is_out else self._zone.answer(query)
-        self._zone.questions.clear()  # nobody reads them here
+        self._zone.questions.clear()  # not read in this server
         if response is None:
             return None
         if not self._is_authoritative:

@@ -4,7 +4,7 @@ Under each of `VERSIONS` (the root, ``/a``, ``/b``) it serves
     /              a page that shows the host it is rendered on and the headers it received
     /echo          JSON: method, path, query, headers in their order, size and SHA-256 of the body
     /bytes/N       N bytes (the pattern of `pattern`), streamed, with their length announced
-    /socket        a WebSocket that says everything back
+    /socket        a WebSocket that echoes every message
 and, at the root only, ``/static/…``: what root-path access is for. The versions differ in title and colour,
 so that a change of applicationUrl is visible.
 """

@@ -72,7 +72,7 @@ class Pebble:
         return self.log_file.read_text()
 
     def count(self, said: str) -> int:
-        """How often its log says so."""
+        """How often its log has this line."""
         return self.log().count(said)
 
     async def _get(self, path: str) -> bytes:

@@ -1,7 +1,7 @@
 """An RDAP server (RFC 9082, RFC 9083), with the bootstrap file that leads to it (RFC 9224).
 
 ``GET /dns.json`` names it for the top-level domains it was given, ``GET /domain/NAME`` answers about a domain that it
-knows and 404 about any other. In a test, `answer_with` says how the next questions are answered.
+knows and 404 about any other. In a test, `answer_with` sets how the next questions are answered.
 """
 
 from __future__ import annotations

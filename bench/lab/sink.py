@@ -1,7 +1,7 @@
 """The webhook sink: takes every POST, remembers it, and lists what it has on GET.
 
 Over HTTP: ``POST /any/path`` is recorded, ``GET /`` lists everything received as JSON, ``DELETE /`` forgets.
-In a test, `answer_with` says how the next deliveries are answered, or `answer_by` who answers them.
+In a test, `answer_with` sets how the next deliveries are answered, `answer_by` the function that answers them.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class _Records:
 class Zone:
     """Mutable from the loop that serves it; every change shows in the very next answer.
 
-    One that is not authoritative answers like a resolver: what it says, it has from hearsay.
+    A server that is not authoritative answers like a resolver, without the AA flag.
     """
 
     def __init__(self, *, is_authoritative: bool = True) -> None:

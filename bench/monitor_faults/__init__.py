@@ -11,7 +11,7 @@ remove domains and their records through the API, one by one and in batches. Pri
 be 0:
 
     false alarms        events that name a record missing which was there, or restored while one was not
-    missed transitions  losses and returns that were not told in time, and domains whose check does not find what is so
+    missed transitions  losses and returns that were not reported in time, and domains whose check is wrong
     lost webhooks       events that the receiver never accepted, though nothing superseded them
     lost writes         requests answered with success that did not hold, or with a refusal that had no reason to be
 

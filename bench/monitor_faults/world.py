@@ -57,8 +57,8 @@ RECEIVER = SinkFaults(
 
 @dataclass
 class World:
-    """Made by `open_world`. `absent` says when which name was not there; the last stay may not have ended. Once `quiet`
-    is set, nothing is broken any more."""
+    """Made by `open_world`. `absent` holds when which name was not there; the last interval may still be open. Once
+    `quiet` is set, nothing is broken any more."""
 
     zone: Zone
     resolvers: list[FaultyServer]
@@ -172,8 +172,8 @@ def _make_api(directory: Path, dsn: str) -> RoleProcess:
 
 
 def _open_session(base_url: str) -> aiohttp.ClientSession:
-    """A connection a request: the client asks again by itself where one that it kept has died, and nobody could tell
-    what the first answer would have been."""
+    """A new connection for each request: the client repeats a request whose kept connection has died, which would hide
+    the first answer."""
     return aiohttp.ClientSession(
         base_url,
         connector=aiohttp.TCPConnector(force_close=True),

@@ -18,7 +18,7 @@ from typing import Protocol
 PROXY_CORE = 0
 LOAD_CORE = 1
 HOST = "shop.customer.localhost"  # what clients ask for: Host and SNI
-SOCKET_HOST = "socket.customer.localhost"  # the one that echoes what a WebSocket says
+SOCKET_HOST = "socket.customer.localhost"  # echoes the messages of a WebSocket
 
 
 @dataclass(frozen=True, slots=True)

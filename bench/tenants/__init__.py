@@ -11,6 +11,6 @@ a steady pace; its times stand alone and beside the offender in the table. Every
                         from another, ask for a token and for /healthz, each over a connection of its own
 
 Not varied: one API process, one resolver, one Postgres, all on this machine and without latency between them. It takes
-about five minutes and 2 GB of disk (``--directory`` says where), most of it to write a million domains. The table is
+about five minutes and 2 GB of disk (in ``--directory``), most of it to write a million domains. The table is
 also written to ``bench/output/tenants.json``.
 """

@@ -50,7 +50,7 @@ _ROUTED_TYPES: Final = ("A", "AAAA", "CNAME")
 
 
 class InvalidConfiguration(FrontageError):
-    """`key` is wrong: the text says what was expected."""
+    """The value of `key` is not valid; the text states what was expected."""
 
     def __init__(self, key: str, expected: str, *, code: str | None = None) -> None:
         super().__init__(expected)

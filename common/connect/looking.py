@@ -30,7 +30,7 @@ READ_BACK_SECONDS = 12.0
 _READ_BACK_PAUSE_SECONDS = 0.5
 
 Note = Callable[[Mapping[str, str]], Awaitable[None]]
-"""Told how far a look has come: the state of each step."""
+"""Called with the state of each step whenever one changes."""
 
 
 Discover = Callable[[Pass, str, Sequence[str]], Awaitable[Discovered | Closed | None]]

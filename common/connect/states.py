@@ -18,10 +18,10 @@ from common.errors import FrontageError
 class State(StrEnum):
     CHOOSING = "choosing"  # no domain yet
     CHECKING = "checking"  # provider, zone and ways are being looked at
-    UNCHECKED = "unchecked"  # the DNS could not be asked: `error` says why; plan looks again
+    UNCHECKED = "unchecked"  # the DNS could not be asked: `error` holds the reason; plan looks again
     PLANNED = "planned"  # the plan is there, nothing of it is written
     APPLYING = "applying"  # the plan is being written
-    HALTED = "halted"  # writing or taking back ended before its end: `journal` says what is in the zone
+    HALTED = "halted"  # writing or taking back ended before its end: `journal` holds what is in the zone
     WAITING = "waiting"  # the person makes the change, or the provider does; records are looked for
     PROPAGATING = "propagating"  # written and read back; records are looked for
     ENROLLING = "enrolling"  # the records are live; products are being enrolled

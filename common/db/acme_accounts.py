@@ -37,7 +37,7 @@ async def keep_key(connection: Connection, key: SealedKey) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What CAA records may say of us at a CA: what they call it, as it last said, and our account there (RFC 8657)."""
+    """The values of CAA records that name a CA and our account there (RFC 8657), as the CA last stated them."""
 
     names: tuple[str, ...]
     account_url: str

@@ -48,7 +48,7 @@ LogEntry: TypeAlias = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A claimed row, with what it takes to send it. Secrets are sealed. `failures` are attempts that failed;
-    `is_slow` is said of the endpoint."""
+    `is_slow` is about the endpoint."""
 
     event_id: str
     application_id: str

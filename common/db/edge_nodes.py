@@ -110,7 +110,7 @@ async def report(
     host: str = "",
     failing: Sequence[FailingOrigin] | None = None,
 ) -> None:
-    """This node has applied what the feed of that identity said up to `version`; true for `LEASE_SECONDS`. `failing`:
+    """This node has applied the feed of that identity up to `version`; true for `LEASE_SECONDS`. `failing`:
     the origins that it cannot reach; None leaves those reported before."""
     await connection.execute(
         "select report_lease($1, $2, $3, $4, $5, $6, $7, $8)",

@@ -6,7 +6,7 @@ and what a check writes, is `common.db.checks`' business, but for having one mad
 Rules
     one row a name and application; every change of it is made under its lock, so that changes at once take turns
     a name that is new, or whose records change, is due at once, and the monitors are woken
-    what the last check said stays true of the records that stay (`common.record_sets.carry_over`)
+    the results of the last check are kept for the records that stay (`common.record_sets.carry_over`)
 
 Functions that write need a transaction; the caller opens it.
 """

@@ -4,7 +4,7 @@ Rules (RFC 7208)
     a name has one SPF record at most (§3.2), so a second one must be merged into the first
     merged, every mechanism of both stays, in order, before the policy for all others; the policy and the modifiers are
         those of the record that is there: the domain's owner chose them
-    ``redirect`` of a merged-in record becomes ``include``: it would replace what the other record says (§6.1)
+    ``redirect`` of a merged-in record becomes ``include``: it would replace what the other record states (§6.1)
     ``include``, ``a``, ``mx``, ``ptr``, ``exists`` and ``redirect`` take a look-up each, in included records too; a
         record that takes more than ten is an error to mail servers (§4.6.4)
 """

@@ -15,7 +15,7 @@ _NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
 
 
 def new_id() -> str:
-    """Told apart from all others, but no secret: the kernel's randomness costs ten times as much."""
+    """A unique id, but not a secret: the kernel's random numbers cost ten times as much."""
     return f"{getrandbits(64):016x}"
 
 

@@ -26,7 +26,7 @@ log = get_logger("edge.process.generation")
 
 
 class Ended(FrontageError):
-    """The generation is gone; it has said why on standard error itself, unless a signal ended it."""
+    """The generation is gone; it has written the reason to standard error itself, unless a signal ended it."""
 
     def __init__(self, status: int) -> None:
         how = f"by signal {-status}" if status < 0 else f"with status {status}"

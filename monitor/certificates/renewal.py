@@ -59,7 +59,7 @@ def renewal_time(
     window: RenewalWindow | None = None,
     chosen: datetime | None = None,
 ) -> datetime:
-    """When to renew, which may be past. `chosen` is what was said before."""
+    """When to renew, which may be past. `chosen` is the time chosen before."""
     if window is None or window.end < window.start:
         lifetime = not_after - not_before
         if chosen is not None and not_before <= chosen <= not_after:

@@ -1,10 +1,12 @@
-"""The tested versions (`.ci/constraints.txt`) fit what the package asks for."""
+"""Imports, declared dependencies and the tested versions (`.ci/constraints.txt`) agree."""
 
 from __future__ import annotations
 
+import ast
+import sys
 import tomllib
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.children import ROOT
 
 FILE = Path(ROOT) / ".ci/constraints.txt"
 PROJECT = tomllib.loads((Path(ROOT) / "pyproject.toml").read_text("utf-8"))["project"]
+PRODUCT = frozenset({"api", "common", "edge", "monitor"})
 EXTRAS = PROJECT["optional-dependencies"]
 ASKED = {*PROJECT["dependencies"], *EXTRAS["embedded"], *EXTRAS["test"]}
 DIRECT = sorted(each for each in ASKED if not each.startswith(f"{PROJECT['name']}["))  # an extra of our own
@@ -25,6 +28,25 @@ def versions() -> dict[str, str]:
     lines = FILE.read_text("utf-8").splitlines()
     pairs = [(line.partition("==")[0], line.partition("==")[2]) for line in lines if line and not line.startswith("#")]
     return dict(pairs)
+
+
+def imported() -> set[str]:
+    """The distributions that the product's own modules import, wherever in them."""
+    modules: set[str] = set()
+    for path in (path for package in PRODUCT for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.add(node.module.partition(".")[0])
+    known = packages_distributions()
+    return {canonicalize_name(known[module][0]) for module in modules - sys.stdlib_module_names - PRODUCT}
+
+
+def test_what_the_product_imports_is_what_it_declares() -> None:
+    declared = {canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]}
+    embedded = {canonicalize_name(Requirement(each).name) for each in EXTRAS["embedded"]}
+    assert imported() - embedded == declared
 
 
 OLDEST_PYTHON = "3.11.2"

@@ -1,4 +1,4 @@
-"""The packages' READMEs name only files that exist, and stay short."""
+"""The packages' READMEs and docstrings name only what exists, and READMEs stay short."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ READMES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 _PATH = re.compile(r"`((?:api|bench|common|edge|monitor|tests)/[\w./-]*)`")
 _MODULE = re.compile(r"`python -m ((?:bench|tests)[\w.]*)")
 _NAME = re.compile(r"`([A-Z][a-z]+[A-Z]\w*|_?[a-z_]+\(\)|_[a-z_]+)`")  # a class, or a function
+_DEFINED = re.compile(r"^ *(?:class |def |async def )(\w+)|^([A-Z]\w+): TypeAlias", re.MULTILINE)
+_QUALIFIED = re.compile(r"(?<!`)`((?:api|bench|common|edge|monitor|tests)\.[\w.]+)`")
 _LINK = re.compile(r"\]\(([^)#:]+)\)")
 
 
@@ -40,11 +42,35 @@ def test_what_a_readme_names_exists(readme: Path) -> None:
     assert [str(path.relative_to(ROOT)) for path in named if not path.exists()] == []
 
 
-def test_classes_and_functions_named_in_the_edge_readme_exist() -> None:
-    code = "\n".join(path.read_text() for path in (ROOT / "edge").rglob("*.py"))
-    named = set(_NAME.findall((ROOT / "edge/README.md").read_text()))
-    assert {"ClientConnection", "respond()", "_may_retry"} <= named
-    assert {name for name in named if not re.search(rf"\b(?:class|def) {name.removesuffix('()')}\b", code)} == set()
+@pytest.fixture(scope="module")
+def sources() -> dict[Path, str]:
+    return {path: path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_classes_and_functions_named_in_a_readme_exist(readme: Path, sources: dict[Path, str]) -> None:
+    named = {name.removesuffix("()") for name in _NAME.findall(readme.read_text())}
+    if readme == ROOT / "edge/README.md":
+        assert {"ClientConnection", "respond", "_may_retry"} <= named
+    defined = {name for source in sources.values() for found in _DEFINED.findall(source) for name in found}
+    assert named - defined == set()
+
+
+def test_what_a_docstring_names_in_another_module_exists(sources: dict[Path, str]) -> None:
+    named = {name for source in sources.values() for name in _QUALIFIED.findall(source)}
+    assert "common.claims" in named
+    assert {name for name in named if not exists(name, sources)} == set()
+
+
+def exists(qualified: str, sources: dict[Path, str]) -> bool:
+    """Whether a package, a module, or a name within one is called that."""
+    parts = qualified.split(".")
+    for count in range(len(parts), 0, -1):
+        place, names = ROOT.joinpath(*parts[:count]), parts[count:]
+        source = sources.get(place.with_suffix(".py")) or sources.get(place / "__init__.py")
+        if source is not None:
+            return all(re.search(rf"\b{name}\b", source) for name in names)
+    return False
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""The ways into a zone. Each takes the changes of a plan and credentials, writes, and says in plain words what failed.
+"""The ways into a zone: each takes the changes of a plan and credentials, writes, and reports what failed.
 
 A way believes no provider: what was written is read back from the zone's own servers (`common.connect.looking`).
 Credentials are arguments of one call: no way keeps, logs or returns them.

@@ -168,7 +168,7 @@ def _is_same(kind: str, record: Mapping[str, Any], value: list[str | None]) -> b
 
 
 def _problem(error: Exception, stage: str) -> dict[str, str]:
-    """A code and words of ours: nothing that a provider or a library says."""
+    """An error code and a message of Frontage; a text of the provider or the library is never passed on."""
     code, words = _REFUSED, "The provider did not take the change."
     cause: BaseException | None = error
     while cause is not None:

@@ -145,8 +145,8 @@ WORDS: Mapping[str, tuple[str, str, HostStyle]] = {
 
 
 def manual(provider: Provider, view: ZoneView, requested: Sequence[Requested]) -> dict[str, Any]:
-    """`records`, in the order of the requested ones: what to type into the provider's form. `hostStyle` says what it
-    wants at the root: ``@`` (relative), nothing (blank), or the whole name."""
+    """The way in which a person types the records into the provider's form. `records` are in the order of the requested
+    ones; `hostStyle` is the form's host of the root: ``@`` (relative), nothing (blank), or the whole name."""
     host_word, value_word, style = WORDS.get(provider.id, ("Host", "Value", "relative"))
     return {
         "way": "manual",
