@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # What tests drive as a user would: package -> the command that shows it is there.
 DEBIAN_PACKAGES = {
-    "chromium": "chromium",
+    "chromium-headless-shell": "chromium-headless-shell",
     "curl": "curl",
     "firefox-esr": "firefox-esr",
     "knot": "knotd",

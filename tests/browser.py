@@ -1,4 +1,5 @@
-"""A real browser: Debian's Chromium, driven by Playwright. `tests.__main__` installs it.
+"""A real browser: Debian's Chromium, driven by Playwright. `tests.__main__` installs it without its own windows
+(``chromium-headless-shell``): whole Chromium draws these for each page too, and takes five times the CPU time.
 
 `chromium` is one browser for the session, as it takes seconds to start: a test opens contexts of its own in it, which
 are closed after it, and has the mark `SESSION_LOOP`, the loop in which the browser lives. `screenshot` writes what is
@@ -26,7 +27,7 @@ SESSION_LOOP = pytest.mark.asyncio(loop_scope="session")
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def started_chromium() -> AsyncIterator[Browser]:
-    path = shutil.which("chromium")
+    path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if path is None:
         pytest.skip("without Debian's chromium")
     async with async_playwright() as playwright:
