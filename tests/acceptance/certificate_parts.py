@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import ssl
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,11 @@ until = partial(waiting.until, seconds=60.0, pending=(DatabaseUnavailable, NoAns
 
 
 @asynccontextmanager
-async def a_world() -> AsyncIterator[World]:
-    """Where the embedded Postgres' own user can go, too."""
+async def a_world(habits: Mapping[str, str] | None = None) -> AsyncIterator[World]:
+    """Where the embedded Postgres' own user can go, too. `habits`: Pebble's."""
     directory = Path(tempfile.mkdtemp(prefix="frontage-tests-", dir="/var/tmp"))
     try:
-        async with certificate_world(directory) as world:
+        async with certificate_world(directory, habits=habits) as world:
             yield world
     finally:
         shutil.rmtree(directory, ignore_errors=True)
