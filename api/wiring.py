@@ -122,7 +122,7 @@ class Services:
             batches=BatchService(database),
             webhooks=WebhookService(database),
             applications=ApplicationService(database, keyring, policy, OwnNames.of(settings)),
-            domain_actions=DomainActions(database),
+            domain_actions=DomainActions(database, policy),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationStatus(database, Limits.of(settings), find_exposure(settings), clock),

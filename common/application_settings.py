@@ -46,8 +46,11 @@ def read_domain_name(text: str) -> str:
 
 
 def read_cname_target(text: str, own_names: OwnNames) -> str:
-    """A partner's own name. One of ours would make every domain that leads to us theirs."""
+    """A partner's own name. One of ours would make every domain that leads to us theirs; one that can have no CNAME
+    record leads nowhere, and would only keep the domain itself from its owner (RFC 1034 §3.6.2)."""
     name = read_domain_name(text)
+    if parse_domain(name).is_root:
+        raise InvalidSetting(f"{name} is a root, which can have no CNAME record: give a name beneath it")
     if name in own_names:
         raise InvalidSetting(f"{name} is our own name: give the partner's, which leads to our target by CNAME")
     return name
@@ -72,11 +75,13 @@ def write_upload_size(size: int | None) -> str:
     return f"{size // factor}{unit}"
 
 
-def read_application_url(text: str) -> str:
-    """As written, if it is one that an edge can ask."""
+def read_application_url(text: str, policy: AddressPolicy | None = None) -> str:
+    """As written, if it is one that an edge can ask; with `policy`, an address that may not be dialled is refused."""
     try:
-        parse_application_url(text)
-    except InvalidUrl as error:
+        url = parse_application_url(text)
+        if policy is not None and url.address is not None:
+            policy.check(url.address, url.port)
+    except (InvalidUrl, AddressRefused) as error:
         raise InvalidSetting(str(error)) from error
     return text
 

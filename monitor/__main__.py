@@ -88,7 +88,12 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         checks = _checks(settings, database, clock, random, on_events=deliveries.wake)
         flows = _flows(settings, database, keyring, clock, random, checks)
         runners = certificates | batch_runners | {"deliveries": deliveries, "flows": flows}
-        monitoring: dict[str, Work] = {**batch_runners, "deliveries": deliveries, "checks": checks, "flows": flows}
+        monitoring: dict[str, Work] = {
+            **batch_runners,
+            "deliveries": deliveries,
+            monitor_nodes.CHECKING: checks,
+            "flows": flows,
+        }
         awaited = monitoring | {_RECHECKS: certificates[_RECHECKS]}
         listeners = {
             "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),

@@ -211,7 +211,7 @@ class ApplicationService:
             "name": rules.read_name,
             "cname_target": self._cname_target,
             "secure_cname_target": _or_none(self._cname_target),
-            "application_url": _or_none(rules.read_application_url),
+            "application_url": _or_none(lambda text: rules.read_application_url(text, self.policy)),
             "webhook_url": _or_none(lambda text: rules.read_webhook_url(text, self.policy)),
             "root_path_access": rules.read_root_paths,
             "send_host": str,

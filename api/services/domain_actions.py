@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused
+from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
 from api.rights import Rights
 from common.accounts import Permission
+from common.addresses import AddressPolicy
+from common.application_settings import InvalidSetting, read_application_url
 from common.applications import is_id
 from common.db import applications, domains, orders, ownership
 from common.db.applications import Application
@@ -23,6 +25,7 @@ class DomainActions:
     """One a process; every request brings its application."""
 
     database: Database
+    policy: AddressPolicy
 
     async def renew(self, application: Application, name: DomainName) -> None:
         """Raises: `Refused`."""
@@ -55,6 +58,11 @@ class DomainActions:
     ) -> Application:
         """Give the domain to the application with the id `to`, of the same organisation unless `to_any` is set.
         Returns that application. Raises: `Refused`."""
+        try:
+            if url is not None:
+                read_application_url(url, self.policy)
+        except InvalidSetting as error:
+            raise Refused(invalid_parameter("applicationUrl"), hint=str(error)) from error
         try:
             async with self.database.transaction() as connection:
                 target = await applications.get_application(connection, to) if is_id(to) else None

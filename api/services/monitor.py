@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api.errors import (
     ALREADY_UNWATCHED,
@@ -15,7 +15,7 @@ from api.errors import (
 from api.schemas.monitor_bodies import RecordsBody, RemovedRecordsBody, UnwatchBody, UpdateBody, WatchBody
 from api.schemas.monitor_queries import MonitorQuery
 from api.schemas.queries import PartQuery
-from common.db import domain_list, monitor_health, monitored_domains
+from common.db import domain_list, monitor_health, monitor_nodes, monitored_domains
 from common.db.applications import Application
 from common.db.domain_list import Wanted
 from common.db.monitor_health import Health
@@ -90,8 +90,11 @@ class MonitorService:
         await self._edit(key, lambda records: without(records, tuple(body.records)))
 
     async def health(self) -> Health:
+        """As measured last; unhealthy as soon as no monitor runs that checks."""
         async with self.database.connection() as connection:
-            return await monitor_health.read(connection)
+            health = await monitor_health.read(connection)
+            is_checking = await monitor_nodes.is_checking(connection)
+        return health if is_checking else replace(health, is_healthy=False)
 
     async def _edit(self, key: Key, edit: monitored_domains.Edit) -> None:
         async with self.database.transaction() as connection:

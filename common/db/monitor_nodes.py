@@ -18,6 +18,8 @@ DEPARTED_DAYS = 1
 
 ISSUING = "awaited orders"
 """The work that obtains certificates for new domains."""
+CHECKING = "checks"
+"""The work that checks monitored domains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,18 @@ async def end_lease(connection: Connection, node_id: str) -> None:
 
 async def is_issuing(connection: Connection) -> bool:
     """Whether a monitor runs that obtains certificates for new domains."""
+    return await _is_done(connection, ISSUING)
+
+
+async def is_checking(connection: Connection) -> bool:
+    """Whether a monitor runs that checks monitored domains."""
+    return await _is_done(connection, CHECKING)
+
+
+async def _is_done(connection: Connection, work: str) -> bool:
     found: bool = await connection.fetchval(
         "select exists (select from monitor_nodes where lease_until > clock_timestamp() and not $1 = any(stopped))",
-        ISSUING,
+        work,
     )
     return found
 

@@ -90,7 +90,7 @@ class ApplicationHandlers:
             {
                 "name": rules.read_name,
                 "cname_target": self._cname_target,
-                "application_url": _optional(rules.read_application_url),
+                "application_url": _optional(self._application_url),
                 "webhook_url": _optional(self._webhook_url),
             },
         )
@@ -203,7 +203,7 @@ class ApplicationHandlers:
                 "name": rules.read_name,
                 "cname_target": self._cname_target,
                 "secure_cname_target": _optional(self._cname_target),
-                "application_url": _optional(rules.read_application_url),
+                "application_url": _optional(self._application_url),
                 "root_path_access": lambda text: rules.read_root_paths(text.split()),
                 "webhook_url": _optional(self._webhook_url),
             },
@@ -401,6 +401,10 @@ class ApplicationHandlers:
 
     def _cname_target(self, text: str) -> str:
         return rules.read_cname_target(text.strip(), OwnNames.of(self._context.settings))
+
+    def _application_url(self, text: str) -> str:
+        policy: AddressPolicy = self._context.enrolment.policy
+        return rules.read_application_url(text, policy)
 
     def _webhook_url(self, text: str) -> str:
         policy: AddressPolicy = self._context.enrolment.policy

@@ -21,7 +21,7 @@ from api.dashboard.live import stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
-from api.errors import FORBIDDEN, INVALID_BODY, NOT_FOUND, NOT_TRANSFERABLE, Refused
+from api.errors import FORBIDDEN, INVALID_BODY, NOT_FOUND, Refused
 from api.schemas.bodies import Strict, describe, parse_product_domain
 from api.schemas.diagnosis import rendered
 from api.schemas.evidence import last_check
@@ -33,7 +33,6 @@ from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
 from api.services.next_step import next_step
 from api.services.notices import Notice
 from common.accounts import Permission
-from common.application_settings import InvalidSetting, read_application_url
 from common.db import applications, audit, certificates, domain_list, domains, events, orders
 from common.db.applications import Application
 from common.db.certificates import InService
@@ -260,10 +259,6 @@ class DomainHandlers:
         visitor.require(Permission.OWN, application.organisation_id)
         self._require_typed(request, name)
         url = text_of(request, "url").strip() or None
-        try:
-            url = url and read_application_url(url)
-        except InvalidSetting as error:
-            raise Refused(NOT_TRANSFERABLE, hint=f"the origin is no URL that edges can ask ({error})") from error
         target = await self._context.domain_actions.transfer(
             application, name, text_of(request, "to").strip(), url, to_any=visitor.is_operator
         )

@@ -66,9 +66,11 @@ async def test_a_setting_that_is_wrong_is_named_and_nothing_changes(service: Ser
         ("name", 7, 400),
         ("name", "a\0b", 400),
         ("cnameTarget", "power.frontage.test", 400),
+        ("cnameTarget", "customer.test", 400),  # a root, which can have no CNAME
         ("cnameTarget", taken, 409),
         ("webhookUrl", "http://169.254.169.254/", 400),
         ("applicationUrl", "ftp://x", 400),
+        ("applicationUrl", "http://10.0.0.1/", 400),
         ("rootPathAccess", ["static"], 400),
         ("sendHost", "other", 400),
         ("bufferUploadsBytes", -1, 400),
@@ -137,6 +139,7 @@ async def test_a_domain_is_transferred_within_the_organisation_alone(service: Se
     await organise(service, stranger)
     assert await transfer(partner, stranger.id, **origin) == 409
     assert await transfer(partner, "no\0such", **origin) == 409
+    assert await transfer(partner, sibling.id, applicationUrl="http://169.254.169.254/") == 400
     assert await transfer(partner, sibling.id) == 409  # the sibling has no origin of its own
     assert await transfer(stranger, stranger.id, **origin) == 404
     assert await transfer(sibling, partner.id, **origin) == 404

@@ -9,6 +9,7 @@ import pytest
 
 from common.db import monitor_health
 from tests.integration.api.conftest import Service
+from tests.integration.api.installation import end_monitors, lease_monitor
 from tests.integration.api.watching import ABSENT, APEX, DOMAIN, EVIDENCE, MAIL, WWW, check, watcher
 
 
@@ -184,6 +185,19 @@ async def test_the_status_is_what_was_measured_last_and_not_long_ago(service: Se
     async with service.database.transaction() as connection:
         await connection.execute("update monitor_health set executed_at = executed_at - interval '10 minutes'")
     assert (await status())["status"] == "unhealthy"
+
+
+@pytest.mark.parametrize("stopped", [("checks",), None], ids=["checks have stopped", "no monitor"])
+async def test_the_status_is_unhealthy_once_no_monitor_checks(service: Service, stopped: tuple[str] | None) -> None:
+    """However lately a monitor has measured."""
+    mine = await watcher(service)
+    async with service.database.transaction() as connection:
+        await monitor_health.record(connection, is_healthy=True)
+    if stopped is None:
+        await end_monitors(service.database)
+    else:
+        await lease_monitor(service.database, stopped=stopped)
+    assert (await mine.partner.call("GET", "/monitor/status")).body["status"] == "unhealthy"
 
 
 PATHS = [
