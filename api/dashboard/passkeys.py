@@ -18,7 +18,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from webauthn import (
@@ -45,6 +44,7 @@ from webauthn.helpers.structs import (
 
 from common.clock import Clock
 from common.errors import FrontageError
+from common.ip_addresses import parse_address
 from common.secrets import Keyring
 
 CHALLENGE_SECONDS = 300
@@ -108,7 +108,7 @@ class Passkeys:
         url = urlsplit(base_url)
         host = url.hostname or ""
         is_local = host == "localhost" or host.endswith(".localhost")
-        is_possible = not _is_address(host) and (url.scheme == "https" or is_local)
+        is_possible = parse_address(host) is None and (url.scheme == "https" or is_local)
         return cls(clock, keyring, host, f"{url.scheme}://{url.netloc}", is_possible)
 
     def options_to_register(self, user_id: str, email: str, known: Sequence[bytes], holder: str) -> str:
@@ -218,11 +218,3 @@ def _read(text: str) -> dict[str, object]:
     if not isinstance(found, dict):
         raise NotProven("the answer is no object")
     return found
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -30,6 +30,7 @@ from common.connect.values import as_rdata
 from common.connect.ways.problems import WayFailed
 from common.dns import Resolver
 from common.errors import AddressRefused
+from common.ip_addresses import parse_address
 from common.settings import HostPort, parse_host_port
 
 _SECONDS = 10.0
@@ -81,7 +82,7 @@ class DynamicUpdate:
             given = parse_host_port(text, _PORT)
         except ValueError as error:
             raise WayFailed("credentials_missing", "The server is a host, or host:port.") from error
-        addresses = [given.host] if _is_address(given.host) else await self._resolve(given.host)
+        addresses = [given.host] if parse_address(given.host) else await self._resolve(given.host)
         for address in addresses:
             try:
                 self.policy.check(ip_address(address), given.port)
@@ -140,11 +141,3 @@ def _algorithm(credentials: Mapping[str, str]) -> dns.name.Name:
     if text not in _ALGORITHMS:
         raise WayFailed("credentials_missing", f"The algorithm is one of {', '.join(sorted(_ALGORITHMS))}.")
     return dns.name.from_text(text)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
