@@ -6,8 +6,9 @@ costs the same anywhere in the list.
 Rules
     the caller states the applications whose rows are listed; None is every application, for operators only
     a name stands once for each product and application; the key is unique: name, product, application
-    each order has an index that begins with the application and the product, and one for each status. What orders a
-    list is read from the index alone; the rows themselves are read of the names that are shown
+    each order has an index that begins with the application and the product, and one for each status; the order of all
+    applications' has one that begins with the product. What orders a list is read from the index alone; the rows
+    themselves are read of the names that are shown
     a search walks the next `_WINDOW` names first, since what many names contain is soon met; what few contain is then
     found in the index of name parts (`name_grams`). That index is every application's: so many of others' names can
     hold the text that it is given up after `_INDEX_SECONDS`, and `_WALKED` names are walked. A part can thus hold fewer
@@ -38,7 +39,7 @@ NEVER = datetime.max  # noqa: DTZ901 - as the driver reads it
 """The moment ``infinity``, without a time zone."""
 
 _WINDOW = 2_000
-_WALKED = 20_000
+_WALKED = 10_000
 _INDEX_SECONDS = 0.05
 _FEWEST_CHARACTERS = 3
 """Of a text that the index finds."""
@@ -113,6 +114,8 @@ class _Source:
     table: str
     name: str
     product: str
+    parts: str
+    """The name's parts, by which the row of a monitored one is found in its unique index."""
     owner: str
     """The application, where the list is every application's: none where name and product are unique."""
     added: str
@@ -130,6 +133,7 @@ _ENROLLED = _Source(
     table="domains",
     name="domain",
     product="product",
+    parts="null::text as apex, null::text as subdomain",
     owner="null::text",
     added="created_at",
     lapses="active_until",
@@ -143,6 +147,7 @@ _MONITORED = _Source(
     table="monitored_domains",
     name="monitored_name(domain, subdomain)",
     product="'monitor'",
+    parts="domain as apex, coalesce(subdomain, '') as subdomain",
     owner="application_id",
     added="date_added",
     lapses="'infinity'::timestamptz",
@@ -154,8 +159,10 @@ _MONITORED = _Source(
 )
 _LEADS = {"added": "added_at", "expiry": "lapses_at", "status": "is_well"}
 
+# The row of a monitored name is read for its id, which no index of a list holds: Postgres takes an application for an
+# average one, and would look through all of its entries in such an index.
 _DETAILS = """
-    select found.*, a.id as application_id, a.name as application_name,
+    select found.*, m.id as monitored_id, a.id as application_id, a.name as application_name,
         coalesce(d.created_at, m.date_added) as added_at, coalesce(d.active_until, 'infinity') as lapses_at,
         case when found.product = 'monitor' then m.state
             when d.active_until > now() then 'active' else 'inactive' end as status,
@@ -164,7 +171,7 @@ _DETAILS = """
     left join domains d on d.domain = found.name and d.product = found.product
     left join certificates c on found.product <> 'monitor' and c.domain = found.name and c.released_at is null
     left join monitored_domains m on found.product = 'monitor' and m.application_id = found.owner_id
-        and monitored_name(m.domain, m.subdomain) = found.name
+        and m.domain = found.apex and coalesce(m.subdomain, '') = found.subdomain
     join applications a on a.id = coalesce(d.application_id, m.application_id)
 """
 
@@ -178,8 +185,10 @@ async def list_part(connection: Connection, wanted: Wanted) -> Part:
     part = await _walk(connection, wanted, _WINDOW)
     if part.next is None or len(part.rows) == wanted.limit:
         return part
-    is_common = len(part.rows) * _WALKED >= wanted.limit * _WINDOW  # a longer walk finds enough, the index too many
-    if len(wanted.text) >= _FEWEST_CHARACTERS and not is_common:
+    enough = 2 * wanted.limit * _WINDOW // max(1, len(part.rows))  # names, at the rate at which the text was met
+    if enough <= _WALKED:  # of a text so common the index would find too many
+        return await _walk(connection, wanted, enough)
+    if len(wanted.text) >= _FEWEST_CHARACTERS:
         found = await _find(connection, wanted)
         if found is not None:
             return found
@@ -261,17 +270,24 @@ class _Query:
         selects = []
         for status, is_well in self._statuses(source):
             branch = _Branch(source, self._lead_of(source, is_well))
-            after = self._after(branch)
+            # A bound on where the list begins is part of the key: beside it, Postgres would begin at the bound alone.
+            begins = bool(status) and isinstance(branch.lead, str) and is_well != self._descending
+            bound = ("least" if self._descending else "greatest") if begins and self._lead == "lapses_at" else None
+            after = self._after(branch, bound)
             if after is None:
                 continue
             well = "null::boolean" if is_well is None else str(is_well).lower()
             owner = source.owner if self._wanted.applications is None else "application_id"
             columns = (
                 f"{_sql(branch.lead)} as lead, {source.name} as name, {source.product} as product,"
-                f" {owner} as owner_id, {well} as is_well"
+                f" {owner} as owner_id, {well} as is_well, {source.parts}"
             )
-            conditions = [*([status] if status else []), *after, *(self._of_text(source) if by_text else [])]
-            selects += self._of_applications(branch, columns, conditions, limit)
+            is_bounded = bound is not None and self._wanted.after is not None
+            conditions = [*([status] if status and not is_bounded else []), *after]
+            if by_text:
+                selects.append(self._of_text(branch, columns, conditions, limit))
+            else:
+                selects += self._of_applications(branch, columns, conditions, limit)
         return selects
 
     def _statuses(self, source: _Source) -> Iterator[tuple[str, bool | None]]:
@@ -300,18 +316,16 @@ class _Query:
         return None
 
     def _of_applications(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> list[str]:
-        wanted, source = self._wanted, branch.source
-        ids = wanted.applications
-        if ids is None:
-            if wanted.product is not None and source is _ENROLLED:
-                conditions = [*conditions, f"product = {self._value(wanted.product)}"]
-            return [_select(branch, columns, conditions, self._sorted(branch), limit)]
+        """For each product a select that an index answers in the list's order."""
+        source, ids = branch.source, self._wanted.applications
+        products = [self._wanted.product] if self._wanted.product else ["power", "secure"]
         selects = []
-        products = [wanted.product] if wanted.product else ["power", "secure"]
         for product in products if source is _ENROLLED else [None]:
             own = [*conditions, *([f"product = {self._value(product)}"] if product else [])]
-            order = self._sorted(branch, product_is_fixed=True)
-            if len(ids) == 1:
+            order = self._sorted(branch, product_is_fixed=source is _ENROLLED or ids is not None)
+            if ids is None:
+                selects.append(_select(branch, columns, own, order, limit))
+            elif len(ids) == 1:
                 own.append(f"application_id = {self._value(ids[0])}")
                 selects.append(_select(branch, columns, own, order, limit))
             else:
@@ -322,6 +336,22 @@ class _Query:
                 )
         return selects
 
+    def _of_text(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
+        """What holds the text is found first, whatever else is asked for (``offset 0``): a plan that does not know the
+        text would walk the list's own order, and look into each name."""
+        source, ids = branch.source, self._wanted.applications
+        own = [*conditions]
+        if source is _ENROLLED and self._wanted.product:
+            own.append(f"product = {self._value(self._wanted.product)}")
+        if ids is not None:
+            own.append(f"application_id = any({self._value(list(ids))}::text[])")
+        grams = self._value(_grams(self._wanted.text))
+        found = (
+            f"(select * from {source.table} where name_grams({source.name}) @> {grams}::int[]"
+            f" and {self.matches(source.name)} offset 0) {source.table}"
+        )
+        return _select(branch, columns, own, self._sorted(branch), limit, table=found)
+
     def _sorted(self, branch: _Branch, *, product_is_fixed: bool = False) -> str:
         """The list's order in the table's own terms, so that an index gives it."""
         columns = [*([branch.lead] if isinstance(branch.lead, str) else []), branch.source.name]
@@ -329,13 +359,10 @@ class _Query:
             columns.append("product" if branch.source is _ENROLLED else "application_id")
         return ", ".join(f"{column}{self._direction}" for column in columns)
 
-    def _of_text(self, source: _Source) -> list[str]:
-        grams = self._value(_grams(self._wanted.text))
-        return [f"name_grams({source.name}) @> {grams}::int[]", self.matches(source.name)]
-
-    def _after(self, branch: _Branch) -> list[str] | None:
-        """Conditions of what comes after the key; None if nothing of the branch does. The bound on the first column
-        lets an index begin there; the row decides."""
+    def _after(self, branch: _Branch, bound: str | None) -> list[str] | None:
+        """Conditions of what comes after the key; None if nothing of the branch does. They are one row, since beside a
+        bound on the first column Postgres begins at that, with all that has the key's value there. With `bound`,
+        nothing before or after now."""
         after, source = self._wanted.after, branch.source
         if after is None:
             return []
@@ -351,7 +378,9 @@ class _Query:
                 is_greater = branch.lead is True or branch.lead == NEVER
                 return [] if is_greater != self._descending else None
         places = [self._value(value) for value in values]
-        return [f"{columns[0]} {sign}= {places[0]}", f"({', '.join(columns)}) {sign} ({', '.join(places)})"]
+        if bound is not None:
+            places[0] = f"{bound}({places[0]}, now())"
+        return [f"({', '.join(columns)}) {sign} ({', '.join(places)})"]
 
     def _value(self, value: Any) -> str:
         self.values.append(value)
@@ -379,9 +408,11 @@ def _sql(lead: str | bool | datetime | None) -> str:
     return "'infinity'::timestamptz"
 
 
-def _select(branch: _Branch, columns: str, conditions: Sequence[str], order: str, limit: int) -> str:
+def _select(
+    branch: _Branch, columns: str, conditions: Sequence[str], order: str, limit: int, *, table: str | None = None
+) -> str:
     where = " and ".join(conditions) or "true"
-    return f"select {columns} from {branch.source.table} where {where} order by {order} limit {limit}"
+    return f"select {columns} from {table or branch.source.table} where {where} order by {order} limit {limit}"
 
 
 def _grams(text: str) -> list[int]:
