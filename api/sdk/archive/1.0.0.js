@@ -1400,13 +1400,11 @@ focus: fields.first,
 }
 function tokenGuide({ words }, way, values) {
 const page = way.tokenUrl && externalLink(new URL(way.tokenUrl).hostname, way.tokenUrl);
-const least = way.leastRight && el("strong", {}, way.leastRight.replace(/\.$/, ""));
-const source = way.isOwnServer ? "token_own_server" : "token_make";
 return el(
 "ol",
 { class: "guide" },
-el("li", {}, page ? words.nodes(source, { ...values, page }) : words.of("token_make_plain", values)),
-least && !way.isOwnServer && el("li", {}, words.nodes("token_least", { right: least })),
+el("li", {}, page ? words.nodes("token_make", { ...values, page }) : words.of("token_make_plain", values)),
+way.leastRight && el("li", {}, words.nodes("token_least", { right: el("strong", {}, way.leastRight.replace(/\.$/, "")) })),
 el("li", {}, words.of("token_paste")),
 );
 }
@@ -2218,8 +2216,6 @@ domain_connect_undo_lead: "{provider} made these changes, and we cannot change t
 token_title: "Connect with {provider}",
 token_make: "Open {page}, where {provider} makes tokens.",
 token_make_plain: "Make an API token at {provider}.",
-token_own_server:
-"Use the API key of your own {provider} server. It stands in the server's configuration ({page}) and reaches every zone of the server.",
 token_least: "The least that it must allow: {right}.",
 token_paste: "Paste it here.",
 token_forgotten: "It is used for these changes only, and is neither stored nor logged. You can delete it afterwards.",
