@@ -115,7 +115,7 @@ _KEPT = {
             union all
             select application_id, product, domain_span((domain_spans())[1], created_at), is_active,
                 domain_slot(domain), count(*)
-            from domains where application_id <> '{LARGE}' group by 1, 2, 3, 4, 5
+            from domains where application_id like 'bench-%' and application_id <> '{LARGE}' group by 1, 2, 3, 4, 5
         )
         insert into domain_tallies (application_id, product, span, begins_at, is_active, slot, domains)
         select application_id, product, span, domain_span(span, created_at), is_active, slot, sum(domains)
@@ -124,7 +124,8 @@ _KEPT = {
     "monitored_domains": f"""
         insert into monitored_tallies (application_id, span, begins_at, domains)
         select application_id, span, monitored_span(span, date_added), sum(domains)
-        from (select application_id, date_added, count(*) as domains from monitored_domains group by 1, 2) added,
+        from (select application_id, date_added, count(*) as domains from monitored_domains
+            where application_id like 'bench-%' group by 1, 2) added,
             unnest(array['day', 'minute', 'second']) span
         where application_id = '{LARGE}' or span = 'day' group by 1, 2, 3""",
 }
