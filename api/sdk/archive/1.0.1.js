@@ -2326,7 +2326,7 @@ return new Words("en", {}, copy);
 clearTimeout(timer);
 }
 }
-const VERSION = "1.0.0";
+const VERSION = "1.0.1";
 const SCRIPT = (globalThis.document?.currentScript ?? null);
 const SDK_PATH = /\/sdk\/[^/]+\/frontage\.js$/;
 const SHARE_PATH = /^(.*)\/share\/([A-Za-z0-9_-]{16,64})$/;
