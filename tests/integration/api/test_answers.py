@@ -9,9 +9,11 @@ import jwt
 import pytest
 
 from api.auth import TokenFault
+from common.accounts import mint_key
 from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
+from tests.integration.api.people import person
 
 
 def forged(partner: Partner) -> str:
@@ -21,12 +23,17 @@ def forged(partner: Partner) -> str:
 @pytest.mark.parametrize("fault", TokenFault)
 async def test_401_says_what_is_wrong_with_the_token(service: Service, fault: TokenFault) -> None:
     partner = await service.partner()
+    expired = await person(service, "ops@x.test")
+    async with service.database.transaction() as connection:
+        await connection.execute("update user_keys set expires_at = now()")
     token = {
         TokenFault.MISSING: "",
         TokenFault.UNSIGNED: forged(partner),
         TokenFault.EXPIRED: partner.token(lifetime=timedelta(hours=-1)),
         TokenFault.TOO_LONG: partner.token(lifetime=timedelta(hours=25)),
         TokenFault.NOT_YET: partner.token(nbf=2**31),
+        TokenFault.KEY_UNKNOWN: mint_key(),
+        TokenFault.KEY_EXPIRED: expired.key,
     }[fault]
     headers = {"applicationId": partner.id} | ({"Authorization": f"Bearer {token}"} if token else {})
     answer = await partner.call("GET", headers=headers)
