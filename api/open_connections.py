@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 
-class Connection(Protocol):
+class OpenConnection(Protocol):
     @property
     def waits_for_client(self) -> bool: ...
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=OpenConnection)
 
 
 @dataclass(frozen=True, slots=True)
-class Admission(Generic[C]):
+class ConnectionDecision(Generic[C]):
     """Whether the connection is kept, and the one to close in its place."""
 
     is_admitted: bool
@@ -42,7 +42,7 @@ class OpenConnections(Generic[C]):
     def __len__(self) -> int:
         return len(self._held)
 
-    def admit(self, connection: C, address: str | None, now: float) -> Admission[C]:
+    def admit(self, connection: C, address: str | None, now: float) -> ConnectionDecision[C]:
         evicted = None
         if address is not None and self._by_address[address] >= self._most - self._most // 4:
             evicted = self._slowest(address)
@@ -50,12 +50,12 @@ class OpenConnections(Generic[C]):
             evicted = self._slowest()
         else:
             self._add(connection, address, now)
-            return Admission(True)
+            return ConnectionDecision(True)
         if evicted is None:
-            return Admission(False)
+            return ConnectionDecision(False)
         self.remove(evicted)
         self._add(connection, address, now)
-        return Admission(True, evicted)
+        return ConnectionDecision(True, evicted)
 
     def request_ended(self, connection: C, now: float) -> None:
         if connection in self._held:

@@ -12,9 +12,9 @@ from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
 from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
-from api.services.enrolment import Enrolment
+from api.services.enrolment import EnrolmentService
 from api.services.flow_watch import FlowWatch
-from api.services.installation import InstallationStatus
+from api.services.installation import InstallationService
 from api.services.monitor import MonitorService
 from api.services.organisations import OrganisationService
 from api.services.origin_state import OriginStates
@@ -50,7 +50,7 @@ from common.settings import Settings
 class Services:
     """One a process; `build_app` makes and closes them."""
 
-    enrolment: Enrolment
+    enrolment: EnrolmentService
     probe_origin: OriginProbe
     origins: OriginStates
     power: PowerService
@@ -66,7 +66,7 @@ class Services:
     domain_actions: DomainActions
     removals: Removals
     organisations: OrganisationService
-    installation: InstallationStatus
+    installation: InstallationService
     sharing: SharingService
     connect: ConnectService
     flow_watch: FlowWatch
@@ -89,7 +89,7 @@ class Services:
         Raises: `OperatorError` for a setting that makes no sense."""
         policy = own_policy(settings)
         probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
-        enrolment = Enrolment(
+        enrolment = EnrolmentService(
             database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock
         )
         probe_origin = OriginProbe(
@@ -125,7 +125,7 @@ class Services:
             domain_actions=DomainActions(database, policy),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),
-            installation=InstallationStatus(database, Limits.of(settings), find_exposure(settings), clock),
+            installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),
             sharing=sharing,
             connect=ConnectService(
                 database,

@@ -25,7 +25,7 @@ class Load(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class CostLimit:
     """Ours may cost at most `factor` times what `peer` costs."""
 
     factor: float
@@ -44,11 +44,11 @@ class Case:
     scheme: str
     load: Load
     path: str = KB
-    bar: Bar | None = None
+    bar: CostLimit | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseVerdict:
     """`ratio` is our cost by that of the bar's peer."""
 
     ratio: float
@@ -56,23 +56,23 @@ class Verdict:
 
 
 CASES = (
-    Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=Bar(1, "nginx")),
-    Case("http-1k-varied", "http 1 KB, varied", HTTP, Load.VARIED, bar=Bar(1.25, "nginx")),
+    Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=CostLimit(1, "nginx")),
+    Case("http-1k-varied", "http 1 KB, varied", HTTP, Load.VARIED, bar=CostLimit(1.25, "nginx")),
     Case("http-host-last", "http 1 KB, Host last", HTTP, Load.HOST_LAST),
     Case("http-host-last-varied", "http 1 KB, Host last, varied", HTTP, Load.HOST_LAST_VARIED),
     Case("http-page", "http page load", HTTP, Load.PAGE),
     Case("http-many", "http 1,000 domains", HTTP, Load.MANY),
-    Case("https-1k", "https 1 KB", HTTPS, Load.SAME, bar=Bar(1, "HAProxy")),
+    Case("https-1k", "https 1 KB", HTTPS, Load.SAME, bar=CostLimit(1, "HAProxy")),
     Case("https-1k-varied", "https 1 KB, varied", HTTPS, Load.VARIED),
     Case("https-page", "https page load", HTTPS, Load.PAGE),
-    Case("https-new", "https new connections", HTTPS, Load.NEW, bar=Bar(1.25, "nginx")),
-    Case("https-returning", "https resumed TLS connections", HTTPS, Load.RETURNING, bar=Bar(1.25, "nginx")),
+    Case("https-new", "https new connections", HTTPS, Load.NEW, bar=CostLimit(1.25, "nginx")),
+    Case("https-returning", "https resumed TLS connections", HTTPS, Load.RETURNING, bar=CostLimit(1.25, "nginx")),
     Case("https-many", "https 1,000 domains", HTTPS, Load.MANY),
-    Case("http-64k", "http 64 KB", HTTP, Load.SAME, KB_64, Bar(1, "HAProxy")),
-    Case("http-64k-varied", "http 64 KB, varied", HTTP, Load.VARIED, KB_64, Bar(1, "HAProxy")),
-    Case("https-64k", "https 64 KB", HTTPS, Load.SAME, KB_64, Bar(1, "nginx")),
-    Case("http-1m", "http 1 MB", HTTP, Load.SAME, MB, Bar(0.8, "nginx")),
-    Case("https-1m", "https 1 MB", HTTPS, Load.SAME, MB, Bar(1, "nginx")),
+    Case("http-64k", "http 64 KB", HTTP, Load.SAME, KB_64, CostLimit(1, "HAProxy")),
+    Case("http-64k-varied", "http 64 KB, varied", HTTP, Load.VARIED, KB_64, CostLimit(1, "HAProxy")),
+    Case("https-64k", "https 64 KB", HTTPS, Load.SAME, KB_64, CostLimit(1, "nginx")),
+    Case("http-1m", "http 1 MB", HTTP, Load.SAME, MB, CostLimit(0.8, "nginx")),
+    Case("https-1m", "https 1 MB", HTTPS, Load.SAME, MB, CostLimit(1, "nginx")),
     Case("ws", "WebSocket message", HTTP, Load.SOCKET),
     Case("wss", "WebSocket over TLS", HTTPS, Load.SOCKET),
 )
@@ -92,9 +92,9 @@ def select(patterns: str | None) -> tuple[Case, ...]:
     return tuple(case for case in CASES if any(fnmatchcase(case.key, pattern) for pattern in wanted))
 
 
-def judge(case: Case, costs: Mapping[str, float], ours: str) -> Verdict | None:
+def judge(case: Case, costs: Mapping[str, float], ours: str) -> CaseVerdict | None:
     """`costs` by peer; None when there is no bar, or not both to hold against each other."""
     if case.bar is None or ours not in costs or case.bar.peer not in costs:
         return None
     ratio = costs[ours] / costs[case.bar.peer]
-    return Verdict(ratio, ratio <= case.bar.factor)
+    return CaseVerdict(ratio, ratio <= case.bar.factor)

@@ -28,10 +28,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from bench import output
-from bench.certificate_world import World, certificate_world
+from bench.certificate_world import CertificateWorld, certificate_world
 from bench.certificates import pebble_orders
 from bench.lab.pebble import is_installed
-from common.cli.walk import NoAnswer
+from common.cli.walk_clients import NoAnswer
 from common.errors import DatabaseUnavailable, FrontageError, OperatorError
 from common.processes import loop_factory
 
@@ -129,7 +129,7 @@ async def _measure(console: Console, storm: Storm, arguments: argparse.Namespace
 # The storm -------------------------------------------------------------------------------------------------
 
 
-async def _change(world: World, storm: Storm, until: float) -> None:
+async def _change(world: CertificateWorld, storm: Storm, until: float) -> None:
     """What partners do. The API may answer that its database is unavailable."""
     while time.monotonic() < until:
         domain, what = storm.domain(), storm.chance.choices(("POST", "PUT", "DELETE"), (6, 2, 1))[0]
@@ -140,7 +140,7 @@ async def _change(world: World, storm: Storm, until: float) -> None:
         await asyncio.sleep(_CHANGE_SECONDS * storm.chance.random())
 
 
-async def _refuse(world: World, storm: Storm, until: float) -> None:
+async def _refuse(world: CertificateWorld, storm: Storm, until: float) -> None:
     faults: tuple[dict[str, Any], ...] = (
         {"status": 503},
         {"status": 500},
@@ -157,7 +157,7 @@ async def _refuse(world: World, storm: Storm, until: float) -> None:
         await asyncio.sleep(_FAULT_SECONDS * storm.chance.random())
 
 
-async def _kill(world: World, storm: Storm, until: float) -> None:
+async def _kill(world: CertificateWorld, storm: Storm, until: float) -> None:
     while time.monotonic() < until:
         await asyncio.sleep(_DEATH_SECONDS * storm.chance.random())
         victim = storm.chance.choices(("a monitor", "an edge", "Postgres"), (6, 1, 1))[0]
@@ -179,7 +179,7 @@ async def _kill(world: World, storm: Storm, until: float) -> None:
 # What came of it -------------------------------------------------------------------------------------------
 
 
-async def _until_quiet(world: World) -> None:
+async def _until_quiet(world: CertificateWorld) -> None:
     """Raises: `OperatorError` when orders are stuck."""
     deadline = time.monotonic() + _QUIET_SECONDS
     busy = 0
@@ -201,7 +201,7 @@ async def _until_quiet(world: World) -> None:
     raise OperatorError(f"{busy} orders are not at rest after {_QUIET_SECONDS:g} seconds")
 
 
-async def _judge(world: World) -> dict[str, tuple[str, bool]]:
+async def _judge(world: CertificateWorld) -> dict[str, tuple[str, bool]]:
     """By what was asked: what was found, and whether it is right."""
     async with world.database.connection() as connection:
         enrolled = {row["domain"] for row in await connection.fetch("select domain from domains")}

@@ -27,7 +27,7 @@ from bench.lab.zone import Zone
 from bench.private_stage import private_environment
 from common import applications as minting
 from common.cli.database import prepare
-from common.cli.walk import Visitor
+from common.cli.walk_clients import VisitorClient
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres
@@ -87,7 +87,7 @@ class RoleProcess:
 
 
 @dataclass(slots=True)
-class World:
+class CertificateWorld:
     """Made by `certificate_world`."""
 
     directory: Path
@@ -98,7 +98,7 @@ class World:
     pebble: Pebble
     ca: FaultyCa
     lab: Lab
-    partner: Partner
+    partner: ApiClient
     ca_file: Path
     """Pebble's root, for visitors to trust."""
     edges: list[RoleProcess] = field(default_factory=list)
@@ -108,8 +108,8 @@ class World:
     def zone(self) -> Zone:
         return self.lab.zone
 
-    def visitor(self, edge: int = 0) -> Visitor:
-        return Visitor("127.0.0.1", self.edges[edge].settings.edge_https.port, self.ca_file)
+    def visitor(self, edge: int = 0) -> VisitorClient:
+        return VisitorClient("127.0.0.1", self.edges[edge].settings.edge_https.port, self.ca_file)
 
     async def restart_postgres(self) -> None:
         """Killed as with kill -9, and started again at the same address."""
@@ -120,7 +120,7 @@ class World:
             await asyncio.sleep(0.02)
 
 
-class Partner:
+class ApiClient:
     """The API's client, whose requests carry a fresh token."""
 
     def __init__(self, session: aiohttp.ClientSession, application_id: str, client_secret: str, origin: str) -> None:
@@ -164,7 +164,7 @@ async def certificate_world(
     habits: Mapping[str, str] | None = None,
     through_faulty_ca: bool = True,
     **settings: str,
-) -> AsyncIterator[World]:
+) -> AsyncIterator[CertificateWorld]:
     """Everything serves within the block and is gone after it. `settings` by their names without the prefix; limits
     are far away unless they are given. `directory` exists, and Postgres' own user can enter it.
 
@@ -210,8 +210,8 @@ async def certificate_world(
         session = await stack.enter_async_context(aiohttp.ClientSession(api.settings.base_url))
         ca_file = directory / "pebble-root.pem"
         ca_file.write_text(await pebble.root())
-        partner = Partner(session, application_id, secret, lab.origin.url)
-        world = World(directory, postgres, dsn, database, keyring, pebble, ca, lab, partner, ca_file)
+        partner = ApiClient(session, application_id, secret, lab.origin.url)
+        world = CertificateWorld(directory, postgres, dsn, database, keyring, pebble, ca, lab, partner, ca_file)
         world.edges = [
             role("edge", number, **({} if number else {"EDGE_HTTP": f"127.0.0.1:{http_port}"}))
             for number in range(edges)

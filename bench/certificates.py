@@ -31,8 +31,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from bench import output
-from bench.certificate_world import World, certificate_world
-from bench.enrolment import Enrolment, enrol
+from bench.certificate_world import CertificateWorld, certificate_world
+from bench.enrolment import EnrolledDomain, enrol
 from bench.lab.pebble import is_installed
 from bench.lab.ports import free_ports
 from bench.lone_edge import LoneEdge
@@ -41,7 +41,7 @@ from bench.pinned import module, server
 from bench.private_stage import private_environment
 from bench.visitors import Visitors
 from common.cli.database import prepare
-from common.cli.walk import NoAnswer
+from common.cli.walk_clients import NoAnswer
 from common.db.pool import open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
@@ -58,7 +58,7 @@ _PAGE_COLUMNS = 132  # where there is no terminal to ask
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class CertificateFigure:
     """One line of the table; `met` is None where there is no goal."""
 
     name: str
@@ -72,7 +72,7 @@ def main() -> None:
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
     if not is_installed():
         sys.exit("bench.certificates: pebble is not installed: `apt-get install pebble`")
-    figures: list[Figure] = []
+    figures: list[CertificateFigure] = []
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_measure(console, arguments, figures))
@@ -99,7 +99,7 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-async def _measure(console: Console, arguments: argparse.Namespace, figures: list[Figure]) -> None:
+async def _measure(console: Console, arguments: argparse.Namespace, figures: list[CertificateFigure]) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         with _directory(arguments.directory) as directory:
@@ -125,7 +125,7 @@ def _directory(within: Path) -> Iterator[Path]:
 # One after another -----------------------------------------------------------------------------------------
 
 
-async def _one_after_another(world: World, progress: Progress, count: int) -> list[Figure]:
+async def _one_after_another(world: CertificateWorld, progress: Progress, count: int) -> list[CertificateFigure]:
     domains = [f"shop.customer{number}.example" for number in range(count)]
     await secured(world, "shop.first.example")  # the account, the first connections
     seconds = [await secured(world, each) for each in progress.track(domains, description="one after another")]
@@ -133,7 +133,7 @@ async def _one_after_another(world: World, progress: Progress, count: int) -> li
     async with world.database.connection() as connection:
         rows = await connection.fetch("select phases from orders where domain = any($1)", domains)
     return [
-        Figure(
+        CertificateFigure(
             "POST /ssl → first valid HTTPS response",
             f"median {median:.3f} s, p99 {_p99(seconds):.3f} s, longest {max(seconds):.3f} s (of {count})",
             "median ≤ 0.5 s",
@@ -143,7 +143,7 @@ async def _one_after_another(world: World, progress: Progress, count: int) -> li
     ]
 
 
-async def secured(world: World, domain: str) -> float:
+async def secured(world: CertificateWorld, domain: str) -> float:
     """Seconds from sending POST /ssl until a visitor has a valid answer.
 
     Raises: `OperatorError` when there is none for long.
@@ -162,11 +162,11 @@ async def secured(world: World, domain: str) -> float:
     raise OperatorError(f"{domain} was not served within {_ONE_SECONDS:g} seconds")
 
 
-def _phase(phase: str, seconds: list[float]) -> Figure:
-    return Figure(f"… {phase}", f"median {statistics.median(seconds) * 1000:.1f} ms")
+def _phase(phase: str, seconds: list[float]) -> CertificateFigure:
+    return CertificateFigure(f"… {phase}", f"median {statistics.median(seconds) * 1000:.1f} ms")
 
 
-async def _above_the_authority(world: World, progress: Progress, count: int) -> Figure:
+async def _above_the_authority(world: CertificateWorld, progress: Progress, count: int) -> CertificateFigure:
     await secured(world, "shop.first.example")
     above, own = [], []
     for number in progress.track(range(count), description="with the authority's time taken"):
@@ -174,7 +174,7 @@ async def _above_the_authority(world: World, progress: Progress, count: int) -> 
         total = await secured(world, f"shop.customer{number}.example")
         own.append(world.ca.busy_seconds - before)
         above.append(total - own[-1])
-    return Figure(
+    return CertificateFigure(
         "… above the authority's own time",
         f"median {statistics.median(above):.3f} s, longest {max(above):.3f} s"
         f" (the authority's own: median {statistics.median(own):.3f} s)",
@@ -186,7 +186,7 @@ async def _above_the_authority(world: World, progress: Progress, count: int) -> 
 # A crowd ---------------------------------------------------------------------------------------------------
 
 
-async def _crowd(world: World, progress: Progress, count: int) -> list[Figure]:
+async def _crowd(world: CertificateWorld, progress: Progress, count: int) -> list[CertificateFigure]:
     domains = [f"shop.crowd{number}.example" for number in range(count)]
     orders_before = pebble_orders(world)
     task = progress.add_task("a crowd", total=count)
@@ -210,11 +210,11 @@ async def _crowd(world: World, progress: Progress, count: int) -> list[Figure]:
             "select count(distinct chain) from certificates where domain = any($1) and released_at is null", domains
         )
     return [
-        Figure(
+        CertificateFigure(
             f"{count:,} domains at once, two monitors",
             f"{seconds:.1f} s, {count / seconds:.0f} a second ({count / seconds * 60:,.0f} a minute)",
         ),
-        Figure(
+        CertificateFigure(
             "… orders that Pebble made, and the ledger counted",
             f"{ordered:,} and {counted:,} for {by:,} certificates",
             "none twice",
@@ -223,7 +223,7 @@ async def _crowd(world: World, progress: Progress, count: int) -> list[Figure]:
     ]
 
 
-async def _until_live(world: World, domains: list[str], progress: Progress, task: TaskID) -> None:
+async def _until_live(world: CertificateWorld, domains: list[str], progress: Progress, task: TaskID) -> None:
     deadline = time.monotonic() + _CROWD_SECONDS
     while True:
         async with world.database.connection() as connection:
@@ -238,7 +238,7 @@ async def _until_live(world: World, domains: list[str], progress: Progress, task
         await asyncio.sleep(0.1)
 
 
-def pebble_orders(world: World) -> int:
+def pebble_orders(world: CertificateWorld) -> int:
     """The number of orders that Pebble reports."""
     return max(map(int, re.findall(r"There are now (\d+) orders in the db", world.pebble.log())), default=0)
 
@@ -246,7 +246,7 @@ def pebble_orders(world: World) -> int:
 # An edge with many -----------------------------------------------------------------------------------------
 
 
-async def _edge_with_many(directory: Path, progress: Progress, count: int) -> list[Figure]:
+async def _edge_with_many(directory: Path, progress: Progress, count: int) -> list[CertificateFigure]:
     """All under one wildcard certificate, each with its own row, its own sealed key and its own context."""
     environ = private_environment(directory, EDGE_WORKERS="1", ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
     edge, postgres = LoneEdge(environ, directory / "edge.log"), EmbeddedPostgres(directory)
@@ -260,9 +260,9 @@ async def _edge_with_many(directory: Path, progress: Progress, count: int) -> li
             keyring = await prepare(edge.settings)
             await _make_application(dsn)
 
-            def enrolments() -> Iterator[Enrolment]:
+            def enrolments() -> Iterator[EnrolledDomain]:
                 for number in progress.track(range(count), description="writing certificates"):
-                    yield Enrolment(f"d{number:07d}.{_ZONE}", "many", f"http://127.0.0.1:{origin}/", chain, key)
+                    yield EnrolledDomain(f"d{number:07d}.{_ZONE}", "many", f"http://127.0.0.1:{origin}/", chain, key)
 
             await enrol(dsn, keyring, enrolments())
             await edge.start(within_seconds=900)  # copies everything
@@ -282,13 +282,13 @@ async def _edge_with_many(directory: Path, progress: Progress, count: int) -> li
         raise OperatorError(f"a visitor was not served: {cold.last_error or warm.last_error}")
     start, first, second = statistics.median(starts), cold.at_most(0.5) * 1000, warm.at_most(0.5) * 1000
     return [
-        Figure(
+        CertificateFigure(
             f"edge start with {count:,} certificates",
             f"median {start:.2f} s (of {_STARTS}, {min(starts):.2f}–{max(starts):.2f})",
             "≤ 1 s",
             start <= 1,
         ),
-        Figure(
+        CertificateFigure(
             "a certificate's first handshake: connecting to the first byte of the answer",
             f"median {first:.1f} ms, p99 {cold.at_most(0.99) * 1000:.1f} ms (its second: {second:.1f} ms)",
             "≤ 5 ms",
@@ -313,7 +313,7 @@ def _p99(seconds: list[float]) -> float:
     return sorted(seconds)[-(-len(seconds) * 99 // 100) - 1]
 
 
-def _table(figures: list[Figure]) -> Table:
+def _table(figures: list[CertificateFigure]) -> Table:
     table = Table(title="Certificates", box=box.SIMPLE_HEAD)
     for title in ("", "measured", "goal", ""):
         table.add_column(title)

@@ -32,7 +32,7 @@ from bench import cases, compare_picture, heads, output, wrk
 from bench.cases import BODY_BYTES, Case, Load
 from bench.lab.ports import free_ports
 from bench.loads import Run, read_run
-from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SOCKET_HOST, Peer, Serving, Sites, missing
+from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SOCKET_HOST, Peer, RunningProxy, Sites, missing
 from bench.peers.aiohttp_proxy import Aiohttp
 from bench.peers.caddy_proxy import Caddy
 from bench.peers.certificates import write_certificates
@@ -183,7 +183,7 @@ def _lay_out(directory: Path) -> tuple[Path, Path]:
     return files, certificates
 
 
-async def _measure(loads: _Loads, case: Case, serving: Serving, seconds: int) -> Measured:
+async def _measure(loads: _Loads, case: Case, serving: RunningProxy, seconds: int) -> Measured:
     port = serving.https_port if case.scheme == cases.HTTPS else serving.http_port
     await loads.run(case, port, _WARM_UP_SECONDS)
     before = cpu_seconds(serving.pid)

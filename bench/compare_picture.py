@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.cases import Bar
+from bench.cases import CostLimit
 
 _COLUMNS = 4
 _OURS, _OTHERS, _LINE, _INK = "#0f766e", "#cbd5e1", "#b91c1c", "#0f172a"
@@ -19,7 +19,7 @@ class Panel:
 
     title: str
     costs: Mapping[str, float]
-    bar: Bar | None
+    bar: CostLimit | None
 
 
 def draw(path: Path, panels: Sequence[Panel], *, ours: str) -> bool:

@@ -23,12 +23,12 @@ from rich.table import Table
 
 from bench import output
 from bench.application import make_application
-from bench.enrolment import Enrolment, enrol
+from bench.enrolment import EnrolledDomain, enrol
 from bench.figures import Figure
 from bench.private_stage import private_environment
 from common.cli.database import prepare
 from common.db import application_removal, certificates, domains
-from common.db.application_removal import Stage
+from common.db.application_removal import RemovalStage
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
@@ -73,7 +73,7 @@ async def _measure(console: Console, count: int, directory: Path) -> list[Figure
             async with open_pool(dsn, size=3, application_name="frontage bench") as database:
                 large, _ = await make_application(database, keyring, name="Large", cname_target="large.localhost")
                 other, _ = await make_application(database, keyring, name="Other", cname_target="other.localhost")
-                rows = (Enrolment(f"d{n}.example", large, "https://origin.example/", "", "") for n in range(count))
+                rows = (EnrolledDomain(f"d{n}.example", large, "https://origin.example/", "", "") for n in range(count))
                 await enrol(dsn, keyring, progress.track(rows, total=count, description="enrolling"))
                 return await _delete_beside(database, large, other, count, progress)
         finally:
@@ -86,7 +86,7 @@ async def _delete_beside(database: Database, large: str, other: str, total: int,
     batches: list[float] = []
     ended_at = time.perf_counter()
 
-    def note(stage: Stage, removed: int) -> None:
+    def note(stage: RemovalStage, removed: int) -> None:
         nonlocal ended_at
         if stage.words == "domains":
             batches.append(time.perf_counter() - ended_at)

@@ -72,7 +72,7 @@ _CASES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class DomainCheckFigure:
     """Times in milliseconds, as the client waits."""
 
     case: str
@@ -189,7 +189,7 @@ async def _application(database: Database, keyring: Keyring) -> tuple[str, str]:
     return application_id, applications.mint_token(application_id, secret, SystemClock().now())
 
 
-async def _run(name: str, job: dict[str, Any]) -> Figure:
+async def _run(name: str, job: dict[str, Any]) -> DomainCheckFigure:
     """Raises: `OperatorError` when the client fails."""
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.domain_check", "--client", json.dumps(job), stdout=asyncio.subprocess.PIPE
@@ -204,7 +204,7 @@ async def _run(name: str, job: dict[str, Any]) -> Figure:
     answers = json.loads(answered)
     times = [milliseconds for _, milliseconds in answers]
     failed = sum(status != 200 for status, _ in answers)
-    return Figure(name, len(answers), failed, spent, median(times), quantiles(times, n=100)[98])
+    return DomainCheckFigure(name, len(answers), failed, spent, median(times), quantiles(times, n=100)[98])
 
 
 async def _send(job: dict[str, Any]) -> None:
@@ -224,7 +224,7 @@ async def _send(job: dict[str, Any]) -> None:
         print(json.dumps(await asyncio.gather(*map(check, job["domains"]))))
 
 
-def _print(figures: list[Figure]) -> None:
+def _print(figures: list[DomainCheckFigure]) -> None:
     table = Table(title=f"Domain checks: {GOAL_A_SECOND} a second of a core are the goal")
     for heading in ("case", "checks", "failed", "CPU ms a check", "checks/s of a core", "median ms", "p99 ms"):
         table.add_column(heading, justify="left" if heading == "case" else "right")

@@ -31,7 +31,7 @@ from bench.figures import Figure, time_to_https
 from bench.memory import peak_resident_bytes
 from bench.private_stage import private_environment
 from common.cli.stage import CUSTOMER, Stage, set_up
-from common.cli.walk import WalkFailed
+from common.cli.walk_clients import WalkFailed
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError

@@ -33,8 +33,8 @@ from bench.blocks import count_blocks
 from bench.private_stage import private_environment
 from common import logs
 from common.cli.database import prepare
-from common.db import applications, audit, deliveries, domain_list, domains, events, monitored_domains
-from common.db.domain_list import SORTS, STATUSES, Key, Product, Wanted
+from common.db import applications, audit, deliveries, domain_list, domain_pages, domains, events, monitored_domains
+from common.db.domain_list import SORTS, STATUSES, ListKey, Product, Wanted
 from common.db.pool import Connection, Database, open_pool
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
@@ -50,17 +50,17 @@ _COUNTED = 12
 _TIMED = 60
 _ADDED_MINUTES = 100_000
 
-Read = Callable[["Place"], Awaitable[Key | None]]
+Read = Callable[["ListPlace"], Awaitable[ListKey | None]]
 
 
 @dataclass(slots=True)
-class Place:
+class ListPlace:
     """Where to read: a random place of the list, or after what was read last. `rows` are the table's."""
 
     connection: Connection
     random: Random
     rows: int
-    after: Key | None
+    after: ListKey | None
 
     def event_id(self) -> str:
         return f"evt_{self.random.randrange(1, self.rows + 1):034x}"
@@ -73,7 +73,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ListCase:
     """`is_search`: that it reads more among more names is no fault, as long as it is bounded."""
 
     name: str
@@ -82,7 +82,7 @@ class Case:
 
 
 @dataclass(slots=True)
-class Cost:
+class ListCost:
     blocks: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
@@ -93,10 +93,10 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    case: Case
-    small: Cost
-    large: Cost
+class ListFigure:
+    case: ListCase
+    small: ListCost
+    large: ListCost
 
     @property
     def ratio(self) -> float:
@@ -132,7 +132,7 @@ def main() -> None:
     console.print(f"written to {output.write('domain_lists', {'rows': arguments.rows, 'figures': written})}")
 
 
-async def _measure(console: Console, count: int, text: str, directory: Path | None) -> list[Figure]:
+async def _measure(console: Console, count: int, text: str, directory: Path | None) -> list[ListFigure]:
     counts = (_SMALL_ROWS, count)
     with ExitStack() as servers, Progress(console=console, transient=True) as progress:
         dsns = []
@@ -149,8 +149,8 @@ async def _measure(console: Console, count: int, text: str, directory: Path | No
 
 
 async def measure(
-    dsns: Sequence[str], counts: Sequence[int], chosen: Sequence[Case], progress: Progress
-) -> list[Figure]:
+    dsns: Sequence[str], counts: Sequence[int], chosen: Sequence[ListCase], progress: Progress
+) -> list[ListFigure]:
     """Each case in both databases, in turns."""
     async with AsyncExitStack() as stack:
         pools = [
@@ -160,25 +160,25 @@ async def measure(
         return [await _compare(case, pools, counts) for case in tracked]
 
 
-async def _compare(case: Case, pools: Sequence[Database], counts: Sequence[int]) -> Figure:
-    costs = (Cost(), Cost())
+async def _compare(case: ListCase, pools: Sequence[Database], counts: Sequence[int]) -> ListFigure:
+    costs = (ListCost(), ListCost())
     reading = [
         _read_on(case, pool, rows_there, cost) for pool, rows_there, cost in zip(pools, counts, costs, strict=True)
     ]
     for _ in range(_COUNTED + _TIMED):
         for one in reading:
             await anext(one)
-    return Figure(case, *costs)
+    return ListFigure(case, *costs)
 
 
-async def _read_on(case: Case, database: Database, count: int, cost: Cost) -> AsyncIterator[None]:
+async def _read_on(case: ListCase, database: Database, count: int, cost: ListCost) -> AsyncIterator[None]:
     """Parts one after the other, each third from a random place of the list."""
     random, following = Random(1), None
     for number in range(_COUNTED + _TIMED):
         async with database.transaction() as connection:
             if number % 3 == 1:
                 following = await _any_key(connection, random)
-            place = Place(connection, random, count, following)
+            place = ListPlace(connection, random, count, following)
             if number < _COUNTED:
                 async with count_blocks(connection, cost.blocks):
                     following = await case.read(place)
@@ -189,7 +189,7 @@ async def _read_on(case: Case, database: Database, count: int, cost: Cost) -> As
         yield
 
 
-async def _any_key(connection: Connection, random: Random) -> Key | None:
+async def _any_key(connection: Connection, random: Random) -> ListKey | None:
     row = await connection.fetchrow(
         "select domain, created_at, active_until, is_active from domains where application_id = $1"
         " and product = 'power' and domain > $2 order by domain limit 1",
@@ -198,17 +198,17 @@ async def _any_key(connection: Connection, random: Random) -> Key | None:
     )
     if row is None:
         return None
-    return Key(row["domain"], "power", rows.LARGE, row["created_at"], row["active_until"], row["is_active"])
+    return ListKey(row["domain"], "power", rows.LARGE, row["created_at"], row["active_until"], row["is_active"])
 
 
 # The lists --------------------------------------------------------------------------------------------------------
 
 
-def cases() -> list[Case]:
+def cases() -> list[ListCase]:
     return [*_parts(), *_of_many_applications(), *_pages(), *_logs(), *_totals()]
 
 
-def _parts() -> Iterator[Case]:
+def _parts() -> Iterator[ListCase]:
     """Of one application as the API and the dashboard list it, and of all, as operators see them."""
     for shown, ids, product in (
         ("GET /power", [rows.LARGE], "power"),
@@ -224,35 +224,37 @@ def _parts() -> Iterator[Case]:
                 continue
             for status in (None, *STATUSES):
                 name = f"{shown}, by {sort}" + (f", {status}" if status else "")
-                yield Case(name, _part(replace(every, sort=sort, status=status)))
+                yield ListCase(name, _part(replace(every, sort=sort, status=status)))
         for text in ("example", "shop", "rare", "absent"):
             for sort in ("name", "-added", "expiry", "status"):
                 name = f"{shown}, search {text}, by {sort}"
-                yield Case(name, _part(replace(every, text=text, sort=sort)), is_search=True)
-        yield Case(f"{shown}, search shop, active", _part(replace(every, text="shop", status="active")), is_search=True)
+                yield ListCase(name, _part(replace(every, text=text, sort=sort)), is_search=True)
+        yield ListCase(
+            f"{shown}, search shop, active", _part(replace(every, text="shop", status="active")), is_search=True
+        )
 
 
-def _of_many_applications() -> Iterator[Case]:
+def _of_many_applications() -> Iterator[ListCase]:
     """Of a partner with many applications, in the dashboard."""
     for most in (10, rows.PARTNERS):
         partner = f"partner of {most:,}"
         for sort in ("name", "-added", "expiry", "status"):
             wanted = Wanted([], sort=sort, limit=_LIMIT)
-            yield Case(f"{partner}, by {sort}", _part_of_partner(wanted, most))
+            yield ListCase(f"{partner}, by {sort}", _part_of_partner(wanted, most))
         for text in ("shop", "rare", "absent"):
             wanted = Wanted([], text=text, limit=_LIMIT)
-            yield Case(f"{partner}, search {text}", _part_of_partner(wanted, most), is_search=True)
+            yield ListCase(f"{partner}, search {text}", _part_of_partner(wanted, most), is_search=True)
 
 
 def _part(wanted: Wanted) -> Read:
-    async def read(place: Place) -> Key | None:
+    async def read(place: ListPlace) -> ListKey | None:
         return (await domain_list.list_part(place.connection, replace(wanted, after=place.after))).next
 
     return read
 
 
 def _part_of_partner(wanted: Wanted, most: int) -> Read:
-    async def read(place: Place) -> Key | None:
+    async def read(place: ListPlace) -> ListKey | None:
         ids = await applications.list_visible_ids(place.connection, [rows.ORGANISATION], most=most)
         wanted_now = replace(wanted, applications=ids, after=place.after)
         return (await domain_list.list_part(place.connection, wanted_now)).next
@@ -260,30 +262,32 @@ def _part_of_partner(wanted: Wanted, most: int) -> Read:
     return read
 
 
-def _pages() -> Iterator[Case]:
+def _pages() -> Iterator[ListCase]:
     """By number, as the specification has them."""
 
     def of_product(product: domains.Product, status: domains.Status | None) -> Read:
-        async def read(place: Place) -> None:
-            await domains.list_page(place.connection, rows.LARGE, product, status, offset=place.offset(), limit=_LIMIT)
+        async def read(place: ListPlace) -> None:
+            await domain_pages.list_page(
+                place.connection, rows.LARGE, product, status, offset=place.offset(), limit=_LIMIT
+            )
 
         return read
 
-    async def of_monitor(place: Place) -> None:
+    async def of_monitor(place: ListPlace) -> None:
         await monitored_domains.list_page(place.connection, rows.LARGE, offset=place.offset(), limit=_LIMIT, dates=None)
 
     for path, product in (("GET /power", "power"), ("GET /ssl", "secure")):
         for status in (None, "active", "inactive"):
             name = f"{path}?page=N" + (f"&status={status}" if status else "")
-            yield Case(name, of_product(product, status))  # type: ignore[arg-type]
-    yield Case("GET /monitor/domains?offset=N", of_monitor)
+            yield ListCase(name, of_product(product, status))  # type: ignore[arg-type]
+    yield ListCase("GET /monitor/domains?offset=N", of_monitor)
 
 
-def _logs() -> Iterator[Case]:
+def _logs() -> Iterator[ListCase]:
     """Lists that go back in time."""
 
     def of_events(event_type: str | None, *, with_domain: bool = False) -> Read:
-        async def read(place: Place) -> None:
+        async def read(place: ListPlace) -> None:
             key = await _any_key(place.connection, place.random) if with_domain else None
             await events.list_events(
                 place.connection,
@@ -297,7 +301,7 @@ def _logs() -> Iterator[Case]:
         return read
 
     def of_deliveries(status: deliveries.Status | None) -> Read:
-        async def read(place: Place) -> None:
+        async def read(place: ListPlace) -> None:
             await deliveries.list_deliveries(
                 place.connection, rows.LARGE, before=place.event_id(), limit=_LIMIT, status=status
             )
@@ -305,7 +309,7 @@ def _logs() -> Iterator[Case]:
         return read
 
     def of_audit(application_id: str | None, organisations: list[str] | None, by: str = "") -> Read:
-        async def read(place: Place) -> None:
+        async def read(place: ListPlace) -> None:
             key = await _any_key(place.connection, place.random) if by == "subject" else None
             await audit.list_entries(
                 place.connection,
@@ -319,39 +323,39 @@ def _logs() -> Iterator[Case]:
 
         return read
 
-    yield Case("GET /events", of_events(None))
+    yield ListCase("GET /events", of_events(None))
     for event_type in ("domain.power", "domain.flow.completed", "webhook.test"):
-        yield Case(f"GET /events?type={event_type}", of_events(event_type))
-    yield Case("GET /events?domain=…", of_events(None, with_domain=True))
+        yield ListCase(f"GET /events?type={event_type}", of_events(event_type))
+    yield ListCase("GET /events?domain=…", of_events(None, with_domain=True))
     for delivery in (None, "delivered", "failed", "pending"):
         suffix = f"?status={delivery}" if delivery else ""
-        yield Case(f"GET /deliveries{suffix}", of_deliveries(delivery))
+        yield ListCase(f"GET /deliveries{suffix}", of_deliveries(delivery))
     for who, application_id, organisations in (
         ("GET /audit", rows.LARGE, None),
         ("audit of a partner", None, [rows.ORGANISATION]),
         ("audit of all", None, None),
     ):
         for by in ("", "subject", "request"):
-            yield Case(f"{who}, by {by}" if by else who, of_audit(application_id, organisations, by))
+            yield ListCase(f"{who}, by {by}" if by else who, of_audit(application_id, organisations, by))
 
 
-def _totals() -> Iterator[Case]:
+def _totals() -> Iterator[ListCase]:
     def of(ids: Sequence[str] | None) -> Read:
-        async def read(place: Place) -> None:
+        async def read(place: ListPlace) -> None:
             await domain_list.count_domains(place.connection, ids)
 
         return read
 
-    yield Case("totals of an application", of([rows.LARGE]))
-    yield Case("totals of a partner of 1,000", of([f"bench-{n}" for n in range(1, rows.PARTNERS + 1)]))
-    yield Case("totals of all", of(None))
+    yield ListCase("totals of an application", of([rows.LARGE]))
+    yield ListCase("totals of a partner of 1,000", of([f"bench-{n}" for n in range(1, rows.PARTNERS + 1)]))
+    yield ListCase("totals of all", of(None))
 
 
 def _product(text: str | None) -> Product | None:
     return next((each for each in domain_list.PRODUCTS if each == text), None)
 
 
-def table(figures: Sequence[Figure], count: int) -> Table:
+def table(figures: Sequence[ListFigure], count: int) -> Table:
     shown = Table(title=f"Parts of {_LIMIT} in a database of {_SMALL_ROWS:,} → {count:,} rows of each table, medians")
     for column in ("list", "blocks", "ratio", "ms", "p99 ms", f"≤ {_GOAL_SECONDS * 1000:.0f} ms, ≤ {_GOAL_BLOCKS} ×"):
         shown.add_column(column, justify="left" if column == "list" else "right")

@@ -33,9 +33,9 @@ from common import logs
 from common.claims import Runner
 from common.cli.database import prepare
 from common.clock import SystemClock
-from common.db import batches, certificates, checks, deliveries, domains, events, orders, revocations
+from common.db import batches, certificates, checks, deliveries, domains, events, order_queue, revocations
 from common.db.ca_ledger import Limits
-from common.db.orders import Order
+from common.db.order_queue import Order
 from common.db.pool import Connection, Database, open_pool
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
@@ -54,7 +54,7 @@ _POOL = 4
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class DueListWorld:
     database: Database
     keyring: Keyring
     state_dir: Path
@@ -100,7 +100,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> tupl
                 application_id, _ = await make_application(
                     database, keyring, name="Due", cname_target="due.localhost", webhook_url="http://127.0.0.1:9/"
                 )
-                world = World(database, keyring, settings.state_dir, application_id)
+                world = DueListWorld(database, keyring, settings.state_dir, application_id)
                 empty = await _all_figures(world, "empty", progress)
                 numbers = progress.track(rows.chunks(count), description=f"writing {count:,} rows of each table")
                 await rows.fill(dsn, count, iter(numbers), console.log)
@@ -109,12 +109,12 @@ async def _measure(console: Console, count: int, directory: Path | None) -> tupl
             postgres.stop()
 
 
-async def _all_figures(world: World, run: str, progress: Progress) -> list[Figure]:
+async def _all_figures(world: DueListWorld, run: str, progress: Progress) -> list[Figure]:
     task = progress.add_task(f"measuring, {run}", total=None)
     figures = [await _live(world, run), await _delivered(world)]
     for name, queue in (
-        ("awaited orders", orders.AWAITED),
-        ("routine orders", orders.ROUTINE),
+        ("awaited orders", order_queue.AWAITED),
+        ("routine orders", order_queue.ROUTINE),
         ("checks", _Checks()),
         ("deliveries", deliveries),
         ("batches", batches),
@@ -140,7 +140,7 @@ class _Checks:
         return await checks.claim(connection, due, lease_seconds=lease_seconds) if due else []
 
 
-async def _time(world: World, name: str, work: Callable[[Connection], Awaitable[object]]) -> Figure:
+async def _time(world: DueListWorld, name: str, work: Callable[[Connection], Awaitable[object]]) -> Figure:
     seconds = []
     for _ in range(_TIMES):
         async with world.database.transaction() as connection:
@@ -150,7 +150,7 @@ async def _time(world: World, name: str, work: Callable[[Connection], Awaitable[
     return Figure(name, "", seconds)
 
 
-async def _live(world: World, run: str) -> Figure:
+async def _live(world: DueListWorld, run: str) -> Figure:
     """Enrolments one after the other, each from the commit of what POST /power writes."""
     is_live = asyncio.Event()
     issuer = open_internal(world.state_dir, world.keyring, SystemClock())
@@ -164,7 +164,7 @@ async def _live(world: World, run: str) -> Figure:
         limits=Limits(),
         on_event=is_live.set,
     )
-    runner = make_runner(world.database, orders.AWAITED, issuance.perform, Random(1), concurrency=4)
+    runner = make_runner(world.database, order_queue.AWAITED, issuance.perform, Random(1), concurrency=4)
     seconds = []
     async with following_edge(world.database), _running(runner):
         for number in range(_TIMES // 2):
@@ -181,7 +181,7 @@ async def _live(world: World, run: str) -> Figure:
     return Figure("enrolment to live certificate", "", seconds)
 
 
-async def _delivered(world: World) -> Figure:
+async def _delivered(world: DueListWorld) -> Figure:
     """Events recorded, claimed and noted as delivered, without the attempt itself."""
     seconds = []
     async with world.database.transaction() as connection:

@@ -48,7 +48,7 @@ _FEED = """
 
 
 @dataclass(frozen=True, slots=True)
-class Enrolment:
+class EnrolledDomain:
     """One powered domain with its certificate; PEM, the chain leaf first. The domain must never have been there."""
 
     domain: str
@@ -68,7 +68,7 @@ class Enrolled:
     feed_seconds: float
 
 
-async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[Enrolment]) -> Enrolled:
+async def enrol(dsn: str, keyring: Keyring, enrolments: Iterable[EnrolledDomain]) -> Enrolled:
     """All of them in one transaction."""
     connection = await asyncpg.connect(dsn)
     try:
@@ -107,7 +107,7 @@ async def _set_triggers(connection: asyncpg.Connection[asyncpg.Record], state: s
 
 
 async def _copy_rows(
-    connection: asyncpg.Connection[asyncpg.Record], keyring: Keyring, enrolments: Iterable[Enrolment]
+    connection: asyncpg.Connection[asyncpg.Record], keyring: Keyring, enrolments: Iterable[EnrolledDomain]
 ) -> int:
     now = datetime.now(UTC)
     not_before, not_after = now - timedelta(hours=1), now + timedelta(days=30)

@@ -41,7 +41,7 @@ _UPDATE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FeedFigure:
     """Commits a second of each run, and the milliseconds that a commit took in the median run."""
 
     change: str
@@ -54,7 +54,7 @@ class Figure:
         return statistics.median(self.commits_per_second)
 
 
-class Reader:
+class FeedReader:
     """Follows the feed from its beginning, and keeps the checksum of what it was given."""
 
     def __init__(self, connection: Connection) -> None:
@@ -108,7 +108,7 @@ def main() -> None:
     console.print(f"written to {path}")
 
 
-async def _measure(arguments: argparse.Namespace) -> list[Figure]:
+async def _measure(arguments: argparse.Namespace) -> list[FeedFigure]:
     with tempfile.TemporaryDirectory(
         prefix="frontage-bench-", dir=arguments.directory, ignore_cleanup_errors=True
     ) as directory:
@@ -145,21 +145,23 @@ async def _fill(dsn: str) -> None:
         connection.terminate()
 
 
-async def _run_all(arguments: argparse.Namespace, directory: Path, dsn: str, change: str, writers: int) -> Figure:
+async def _run_all(arguments: argparse.Namespace, directory: Path, dsn: str, change: str, writers: int) -> FeedFigure:
     script = directory / f"{change}.sql"
     script.write_text(f"\\set number random(0, {_DOMAINS - 1})\n{_UPDATE[change]};\n")
     connection = await open_session(dsn, "frontage bench reader")
     try:
         is_over = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(Reader(connection).follow(is_over))
+            tasks.create_task(FeedReader(connection).follow(is_over))
             try:
                 runs = [await run_pgbench(dsn, script, writers, arguments.seconds) for _ in range(arguments.runs)]
             finally:
                 is_over.set()
     finally:
         connection.terminate()
-    return Figure(change, writers, [commits for commits, _ in runs], statistics.median(latency for _, latency in runs))
+    return FeedFigure(
+        change, writers, [commits for commits, _ in runs], statistics.median(latency for _, latency in runs)
+    )
 
 
 async def run_pgbench(dsn: str, script: Path, writers: int, seconds: int) -> tuple[float, float]:
@@ -185,7 +187,7 @@ async def run_pgbench(dsn: str, script: Path, writers: int, seconds: int) -> tup
     return float(commits[1]), float(latency[1])
 
 
-def _table(figures: Sequence[Figure]) -> Table:
+def _table(figures: Sequence[FeedFigure]) -> Table:
     table = Table(title="The change feed, fsync on")
     for title in ("change", "writers", "commits/s", "lowest", "highest", "ms a commit", "goal"):
         table.add_column(title, justify="left" if title == "change" else "right")

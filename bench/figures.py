@@ -28,7 +28,7 @@ from bench.private_stage import private_environment, private_stage
 from bench.process_tree import find_child
 from bench.worker_connections import WorkerConnection, one_to_each_worker
 from common.cli.stage import CUSTOMER, Stage
-from common.cli.walk import Partner, Visitor
+from common.cli.walk_clients import PartnerClient, VisitorClient
 from common.db import domains
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
@@ -93,8 +93,8 @@ async def _measure(console: Console, domain_count: int, change_count: int) -> li
 
 async def time_to_https(stage: Stage, domain: str) -> float:
     """Seconds from sending POST /power to the first valid HTTPS response."""
-    visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
-    async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
+    visitor = VisitorClient(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
+    async with PartnerClient.at(stage.settings.base_url, stage.application_id) as partner:
         await partner.sign_in(stage.client_secret)
         start = time.perf_counter()
         await partner.power(domain, f"{stage.lab.origin}/a")

@@ -39,7 +39,7 @@ _TOTALS: Final = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class InstructionCase:
     """`requests` are sent in turn, on one connection."""
 
     key: str
@@ -48,16 +48,18 @@ class Case:
     secure: bool = False
 
 
-def cases() -> list[Case]:
+def cases() -> list[InstructionCase]:
     page = heads.page(HOST, heads.read_page())
     return [
-        Case("repeated", "the same request again", heads.same(HOST, KB)),
-        Case("varied", "every header block different", heads.varied(HOST, KB)),
-        Case("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
-        Case("host-last-varied", "every block different, Host last", heads.host_last(heads.varied(HOST, KB))),
-        Case("page", "a recorded browser's page load", page),
-        Case("tls", "the same request again, over TLS", heads.same(HOST, KB), secure=True),
-        Case("tls-varied", "every block different, over TLS", heads.varied(HOST, KB), secure=True),
+        InstructionCase("repeated", "the same request again", heads.same(HOST, KB)),
+        InstructionCase("varied", "every header block different", heads.varied(HOST, KB)),
+        InstructionCase("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
+        InstructionCase(
+            "host-last-varied", "every block different, Host last", heads.host_last(heads.varied(HOST, KB))
+        ),
+        InstructionCase("page", "a recorded browser's page load", page),
+        InstructionCase("tls", "the same request again, over TLS", heads.same(HOST, KB), secure=True),
+        InstructionCase("tls-varied", "every block different, over TLS", heads.varied(HOST, KB), secure=True),
     ]
 
 
@@ -78,7 +80,7 @@ def main() -> None:
     print(f"written to {output.write('instructions', {'instructions_per_request': counts})}")
 
 
-def measure(chosen: Sequence[Case], requests: int) -> dict[str, float]:
+def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, float]:
     """Instructions a request, by case.
 
     Raises: `OperatorError`.
@@ -103,7 +105,7 @@ def measure(chosen: Sequence[Case], requests: int) -> dict[str, float]:
 class _Conversation:
     """One client connection and the one connection to the origin that serves it; both ends are this process'."""
 
-    def __init__(self, worker: _Worker, listener: socket.socket, case: Case) -> None:
+    def __init__(self, worker: _Worker, listener: socket.socket, case: InstructionCase) -> None:
         self._requests = case.requests
         self._turn = 0
         self._listener = listener

@@ -42,7 +42,7 @@ _THREADS = 8
 
 
 @dataclass(slots=True)
-class Account:
+class LoadResult:
     """What the connections of one run share."""
 
     ends_at: float
@@ -76,7 +76,7 @@ class Account:
 class Echoing(asyncio.Protocol):
     """Upgrades, then has one message on its way at a time until the run is over."""
 
-    def __init__(self, url: URL, account: Account) -> None:
+    def __init__(self, url: URL, account: LoadResult) -> None:
         self._upgrade = _upgrade(url)
         self._account = account
         self._frame = _client_frame(os.urandom(MESSAGE_BYTES))
@@ -134,7 +134,7 @@ def _client_frame(payload: bytes) -> bytes:
     return bytes((0x82, 0x80 | len(payload))) + mask + masked
 
 
-async def echo(url: URL, account: Account) -> None:
+async def echo(url: URL, account: LoadResult) -> None:
     loop = asyncio.get_running_loop()
     protocols = []
     for _ in range(CONNECTIONS):
@@ -148,12 +148,12 @@ async def echo(url: URL, account: Account) -> None:
 # Many domains ----------------------------------------------------------------------------------------------
 
 
-async def visit(url: URL, hosts: list[str], account: Account) -> None:
+async def visit(url: URL, hosts: list[str], account: LoadResult) -> None:
     requests = itertools.cycle(zip(hosts, heads.round_robin(hosts, url.path), strict=True))
     await asyncio.gather(*(_visit(url, requests, account) for _ in range(CONNECTIONS)))
 
 
-async def _visit(url: URL, requests: Iterator[tuple[str, bytes]], account: Account) -> None:
+async def _visit(url: URL, requests: Iterator[tuple[str, bytes]], account: LoadResult) -> None:
     while not account.is_over:
         host, request = next(requests)
         try:
@@ -163,7 +163,7 @@ async def _visit(url: URL, requests: Iterator[tuple[str, bytes]], account: Accou
             account.errors += 1
 
 
-async def _converse(url: URL, host: str, request: bytes, account: Account) -> None:
+async def _converse(url: URL, host: str, request: bytes, account: LoadResult) -> None:
     started_at = time.perf_counter()
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", url.port, ssl=_tls(url), server_hostname=_name(url, host)
@@ -182,8 +182,8 @@ async def _converse(url: URL, host: str, request: bytes, account: Account) -> No
 # New connections -------------------------------------------------------------------------------------------
 
 
-async def connect_often(url: URL, account: Account, *, returns: bool) -> None:
-    accounts = [Account(account.ends_at) for _ in range(_THREADS)]
+async def connect_often(url: URL, account: LoadResult, *, returns: bool) -> None:
+    accounts = [LoadResult(account.ends_at) for _ in range(_THREADS)]
     await asyncio.gather(*(asyncio.to_thread(_connect_often, url, each, returns=returns) for each in accounts))
     for each in accounts:
         account.latencies_us += each.latencies_us
@@ -191,7 +191,7 @@ async def connect_often(url: URL, account: Account, *, returns: bool) -> None:
         account.resumed += each.resumed
 
 
-def _connect_often(url: URL, account: Account, *, returns: bool) -> None:
+def _connect_often(url: URL, account: LoadResult, *, returns: bool) -> None:
     """In a thread of its own: asyncio's TLS takes no session."""
     assert url.host is not None
     (request,) = heads.closing(url.host, url.path)
@@ -264,7 +264,7 @@ def main() -> None:
 
 async def _load(arguments: argparse.Namespace) -> str:
     start = time.perf_counter()
-    account = Account(ends_at=start + arguments.seconds)
+    account = LoadResult(ends_at=start + arguments.seconds)
     if arguments.load == "socket":
         await echo(arguments.url, account)
     elif arguments.load in ("new", "returning"):

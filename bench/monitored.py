@@ -58,7 +58,7 @@ _GOAL = "p99 ≤ 20 ms"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class MonitoredWorld:
     """A Postgres with the domains, who they belong to, and a name server that knows nothing yet."""
 
     dsn: str
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 @contextlib.asynccontextmanager
-async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
+async def _world(count: int, directory: Path | None) -> AsyncIterator[MonitoredWorld]:
     with tempfile.TemporaryDirectory(prefix="frontage-monitored-", dir=directory, ignore_cleanup_errors=True) as name:
         state_dir = Path(name)
         async with NameServer.serve(Zone()) as server:
@@ -126,7 +126,7 @@ async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
                         database, keyring, name="Monitored", cname_target="apps.monitored.localhost"
                     )
                 log = state_dir / "roles.log"
-                yield World(dsn, environ, settings, log, server.zone, application_id, secret, count)
+                yield MonitoredWorld(dsn, environ, settings, log, server.zone, application_id, secret, count)
             finally:
                 postgres.stop()
 
@@ -152,7 +152,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> list
 
 
 @contextlib.asynccontextmanager
-async def _partner(world: World) -> AsyncIterator[aiohttp.ClientSession]:
+async def _partner(world: MonitoredWorld) -> AsyncIterator[aiohttp.ClientSession]:
     """An API client with a token, once the API answers."""
     token = minting.mint_token(world.application_id, world.client_secret, datetime.now(UTC))
     headers = {"applicationId": world.application_id, "Authorization": f"Bearer {token}"}
@@ -169,7 +169,7 @@ async def _partner(world: World) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def _read(world: World, partner: aiohttp.ClientSession, progress: Progress) -> list[Figure]:
+async def _read(world: MonitoredWorld, partner: aiohttp.ClientSession, progress: Progress) -> list[Figure]:
     chance = Random(1)
     last_day = datetime.now(UTC).date()
 
@@ -235,14 +235,14 @@ async def _claim(database: Database, progress: Progress) -> list[Figure]:
     ]
 
 
-async def _first_checks(world: World, partner: aiohttp.ClientSession, progress: Progress) -> Figure:
+async def _first_checks(world: MonitoredWorld, partner: aiohttp.ClientSession, progress: Progress) -> Figure:
     await _first_check(world, partner, "warm-up.test")  # the monitor may still be starting
     numbers = progress.track(range(_FIRST_CHECKS), description="POST → first check")
     seconds = [await _first_check(world, partner, f"new-{number}.test") for number in numbers]
     return Figure("POST → result of the first check", "p99 ≤ 1 s", seconds)
 
 
-async def _first_check(world: World, partner: aiohttp.ClientSession, domain: str) -> float:
+async def _first_check(world: MonitoredWorld, partner: aiohttp.ClientSession, domain: str) -> float:
     world.zone.add(domain, "A", "192.0.2.10")
     world.zone.add(f"www.{domain}", "CNAME", "apps.partner.example")
     records = [

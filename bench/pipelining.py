@@ -18,7 +18,7 @@ from collections import defaultdict
 from typing import Final
 
 from bench import heads, output
-from bench.peers import HOST, LOAD_CORE, Serving
+from bench.peers import HOST, LOAD_CORE, RunningProxy
 from bench.peers.side_by_side import side_by_side
 from bench.process_tree import cpu_seconds
 from common.errors import FrontageError, OperatorError
@@ -65,7 +65,7 @@ async def _measure(requests: int, rounds: int) -> dict[tuple[str, str], list[Run
     return runs
 
 
-async def _pipeline(serving: Serving, scheme: str, requests: int) -> Run:
+async def _pipeline(serving: RunningProxy, scheme: str, requests: int) -> Run:
     """Raises: `OperatorError` when the connection ends before the last response."""
     port, context = (serving.https_port, _trusting()) if scheme == "https" else (serving.http_port, None)
     name = HOST if context else None

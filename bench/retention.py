@@ -29,7 +29,7 @@ from rich.table import Table
 from bench import output
 from bench.bulk import bulk_load
 from common.db.migrate import migrate
-from common.db.retention import STEPS, Step
+from common.db.retention import STEPS, RetentionStep
 from common.db.session import Connection, Patience, open_session, transaction
 from common.errors import FrontageError
 from common.postgres import EmbeddedPostgres
@@ -158,7 +158,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class RetentionFigure:
     step: str
     batch_rows: int
     empty: Cost
@@ -191,7 +191,7 @@ def main() -> None:
     console.print(f"written to {path}")
 
 
-async def _measure(console: Console, arguments: argparse.Namespace) -> list[Figure]:
+async def _measure(console: Console, arguments: argparse.Namespace) -> list[RetentionFigure]:
     steps = [step for step in STEPS if step.name in arguments.steps]
     async with AsyncExitStack() as stack:
         empty = await stack.enter_async_context(_server(arguments.directory))
@@ -230,7 +230,7 @@ async def _session(dsn: str) -> AsyncIterator[Connection]:
         connection.terminate()
 
 
-async def _fill_large(dsn: str, steps: Sequence[Step], rows: int, progress: Progress) -> None:
+async def _fill_large(dsn: str, steps: Sequence[RetentionStep], rows: int, progress: Progress) -> None:
     task = progress.add_task("", total=None)
     async with bulk_load(dsn, lambda words: progress.update(task, description=words)) as connection:
         for step in steps:
@@ -241,17 +241,17 @@ async def _fill_large(dsn: str, steps: Sequence[Step], rows: int, progress: Prog
     progress.remove_task(task)
 
 
-async def _fill(connection: Connection, step: Step, at: str, first: int, last: int) -> None:
+async def _fill(connection: Connection, step: RetentionStep, at: str, first: int, last: int) -> None:
     """Triggers, which count and publish row by row, are off in the session."""
     for statement in FILL[step.name]:
         await connection.execute(f"{statement.format(at=at)} from generate_series($1::bigint, $2) n", first, last)
 
 
-def _tables(step: Step) -> list[str]:
+def _tables(step: RetentionStep) -> list[str]:
     return [statement.split()[2] for statement in FILL[step.name]]
 
 
-async def _compare(step: Step, empty: str, large: str, rows: int) -> Figure:
+async def _compare(step: RetentionStep, empty: str, large: str, rows: int) -> RetentionFigure:
     """Erase the same expired rows in both databases, in turns."""
     async with _session(empty) as one, _session(large) as other:
         runs = [_Run(one, step), _Run(other, step)]
@@ -265,13 +265,13 @@ async def _compare(step: Step, empty: str, large: str, rows: int) -> Figure:
             for _ in range(batches):
                 for run in runs:
                     await measure(run)
-        return Figure(step.name, step.batch_rows, *(run.cost() for run in runs))
+        return RetentionFigure(step.name, step.batch_rows, *(run.cost() for run in runs))
 
 
 class _Run:
     """A step in one of the databases, on a session of its own."""
 
-    def __init__(self, connection: Connection, step: Step) -> None:
+    def __init__(self, connection: Connection, step: RetentionStep) -> None:
         self._connection = connection
         self._step = step
         self._pid = connection.get_server_pid()
@@ -315,7 +315,7 @@ class _Run:
         return int(Path(f"/proc/{self._pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def _table(figures: Sequence[Figure], rows: int) -> Table:
+def _table(figures: Sequence[RetentionFigure], rows: int) -> Table:
     table = Table(title=f"Retention: a batch in an empty database → among {rows:,} rows, medians")
     for title in ("step", "rows erased", "blocks", "ratio", "CPU ms", "ratio", "ms", "ratio", f"goal ≤ {_GOAL}"):
         table.add_column(title, justify="left" if title == "step" else "right")

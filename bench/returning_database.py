@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from bench import output
-from bench.enrolment import Enrolment, enrol, until_applied
+from bench.enrolment import EnrolledDomain, enrol, until_applied
 from bench.lone_edge import LoneEdge
 from bench.peers.certificates import make_certificate
 from bench.private_stage import private_environment
@@ -72,8 +72,10 @@ async def _measure(directory: Path, visitors: int) -> tuple[int, list[float]]:
         await _make_application(dsn)
         key, chain = make_certificate(f"*.{_ZONE}")
 
-        def enrolments(number: int, count: int) -> list[Enrolment]:
-            return [Enrolment(f"{number}-{n}.{_ZONE}", "app", "http://127.0.0.1:1/", chain, key) for n in range(count)]
+        def enrolments(number: int, count: int) -> list[EnrolledDomain]:
+            return [
+                EnrolledDomain(f"{number}-{n}.{_ZONE}", "app", "http://127.0.0.1:1/", chain, key) for n in range(count)
+            ]
 
         first = await enrol(dsn, keyring, enrolments(0, 1))
         await edge.start(within_seconds=_START_SECONDS)

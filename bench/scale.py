@@ -35,7 +35,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from bench import output, scale_picture
-from bench.enrolment import Enrolled, Enrolment, enrol
+from bench.enrolment import Enrolled, EnrolledDomain, enrol
 from bench.hello_flood import Flood
 from bench.lab.ports import free_ports
 from bench.lone_edge import LoneEdge
@@ -44,7 +44,7 @@ from bench.peers import LOAD_CORE, PROXY_CORE
 from bench.peers.certificates import make_certificate
 from bench.pinned import last_line, module, server
 from bench.private_stage import private_environment
-from bench.visitors import Seen, Visitors
+from bench.visitors import Visitors, VisitTimes
 from common import applications as minting
 from common.cli.database import prepare
 from common.db import applications, domains
@@ -73,7 +73,7 @@ _MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ScaleFigure:
     """One line of the table; `met` is None where there is no goal."""
 
     name: str
@@ -102,7 +102,7 @@ class Sample:
 def main() -> None:
     arguments = _parse()
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PAGE_COLUMNS)
-    figures: list[Figure] = []
+    figures: list[ScaleFigure] = []
     samples: list[Sample] = []
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -132,7 +132,7 @@ def _parse() -> argparse.Namespace:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ScaleWorld:
     """A Postgres that can be stopped, an edge of one worker, an origin, and who the domains belong to."""
 
     state_dir: Path
@@ -155,15 +155,15 @@ class World:
         numbers = random.Random(seed).sample(range(self.count), min(count, self.count))
         return [self.domain(number) for number in numbers]
 
-    def enrolments(self, progress: Progress) -> Iterator[Enrolment]:
+    def enrolments(self, progress: Progress) -> Iterator[EnrolledDomain]:
         key, chain = self.certificate
         url = f"http://127.0.0.1:{self.origin_port}/"
         for number in progress.track(range(self.count), description="writing domains"):
-            yield Enrolment(self.domain(number), self.application_id, url, chain, key)
+            yield EnrolledDomain(self.domain(number), self.application_id, url, chain, key)
 
 
 @contextlib.asynccontextmanager
-async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
+async def _world(count: int, directory: Path | None) -> AsyncIterator[ScaleWorld]:
     with tempfile.TemporaryDirectory(prefix="frontage-scale-", dir=directory, ignore_cleanup_errors=True) as name:
         state_dir = Path(name)
         environ = private_environment(state_dir, EDGE_WORKERS="1", ALLOW_PRIVATE_ADDRESSES="127.0.0.0/8")
@@ -176,7 +176,7 @@ async def _world(count: int, directory: Path | None) -> AsyncIterator[World]:
                 dsn = postgres.start()  # from this thread: the server ends with it
                 keyring = await prepare(edge.settings)
                 application_id = await _make_application(dsn, keyring)
-                world = World(state_dir, postgres, edge, keyring, origin_port, application_id, certificate, count)
+                world = ScaleWorld(state_dir, postgres, edge, keyring, origin_port, application_id, certificate, count)
                 world.ca_file.write_text(certificate[1])
                 yield world
             finally:
@@ -205,7 +205,7 @@ async def _make_application(dsn: str, keyring: Keyring) -> str:
 
 
 async def _measure(
-    console: Console, arguments: argparse.Namespace, figures: list[Figure], samples: list[Sample]
+    console: Console, arguments: argparse.Namespace, figures: list[ScaleFigure], samples: list[Sample]
 ) -> None:
     if not {PROXY_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
         raise OperatorError("two cores are needed: one for the edge, one for everything else")
@@ -235,37 +235,37 @@ async def _measure(
                 figures += await _soak(world, visitors, arguments.soak, samples)
 
 
-def _pin(world: World) -> None:
+def _pin(world: ScaleWorld) -> None:
     os.sched_setaffinity(0, {LOAD_CORE})
     world.edge.pin(PROXY_CORE)
 
 
-def _written(enrolled: Enrolled) -> list[Figure]:
+def _written(enrolled: Enrolled) -> list[ScaleFigure]:
     return [
-        Figure("domains and certificates written to Postgres", f"{enrolled.rows_seconds:.1f} s"),
-        Figure("… and their entries in the change feed", f"{enrolled.feed_seconds:.1f} s"),
+        ScaleFigure("domains and certificates written to Postgres", f"{enrolled.rows_seconds:.1f} s"),
+        ScaleFigure("… and their entries in the change feed", f"{enrolled.feed_seconds:.1f} s"),
     ]
 
 
-async def _first_copy(world: World) -> Figure:
+async def _first_copy(world: ScaleWorld) -> ScaleFigure:
     seconds = await world.edge.start(within_seconds=_COPY_SECONDS)
     size = sum(file.stat().st_blocks * 512 for file in (world.state_dir / "edge" / "replica").iterdir())
     others = await world.edge.private_bytes_of_others()
     await world.edge.stop()
-    return Figure(
+    return ScaleFigure(
         "edge start with an empty replica: first full copy",
         f"{seconds:.1f} s ({size / 1e9:.2f} GB on disk, {others / _MB:.0f} MB beside the worker)",
     )
 
 
-async def _starts(world: World) -> Figure:
+async def _starts(world: ScaleWorld) -> ScaleFigure:
     """Leaves the last one running."""
     seconds = []
     for _ in range(_STARTS):
         await world.edge.stop()
         seconds.append(await world.edge.start(within_seconds=_START_SECONDS))
     median = statistics.median(seconds)
-    return Figure(
+    return ScaleFigure(
         "edge start, Postgres down",
         f"median {median:.2f} s (of {_STARTS}, {min(seconds):.2f}–{max(seconds):.2f})",
         "≤ 1 s",
@@ -273,19 +273,19 @@ async def _starts(world: World) -> Figure:
     )
 
 
-async def _first_bytes(world: World, visitors: Visitors) -> list[Figure]:
+async def _first_bytes(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     fresh = await world.edge.worker_memory()
     some = world.random_domains(_COLD_VISITS, seed=10)
     cold = await visitors.visit_each(some, at_once=1)
     warm = await visitors.visit_each(some, at_once=1)
     return [
-        Figure("worker's memory after the start", _memory(fresh)),
+        ScaleFigure("worker's memory after the start", _memory(fresh)),
         _first_byte("first byte over HTTPS, cold (a domain's first visitor)", cold),
         _first_byte("first byte over HTTPS, warm (a new connection again)", warm),
     ]
 
 
-async def _heat(world: World, visitors: Visitors) -> list[Figure]:
+async def _heat(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     hot = world.random_domains(HOT, seed=11)
     begun_at = time.perf_counter()
     seen = await visitors.visit_each(hot, at_once=_VISITORS)
@@ -293,8 +293,8 @@ async def _heat(world: World, visitors: Visitors) -> list[Figure]:
     seconds = time.perf_counter() - begun_at
     memory = await world.edge.worker_memory()
     return [
-        Figure(f"first visits to {len(hot)} domains, {_VISITORS} at once", f"{len(hot) / seconds:.0f} a second"),
-        Figure(
+        ScaleFigure(f"first visits to {len(hot)} domains, {_VISITORS} at once", f"{len(hot) / seconds:.0f} a second"),
+        ScaleFigure(
             f"worker's memory with {len(hot)} certificates hot",
             _memory(memory),
             "≤ 200 MB private",
@@ -303,14 +303,14 @@ async def _heat(world: World, visitors: Visitors) -> list[Figure]:
     ]
 
 
-async def _remember(world: World, visitors: Visitors) -> Figure:
+async def _remember(world: ScaleWorld, visitors: Visitors) -> ScaleFigure:
     """Fills what else a worker keeps of domains it has met; from here on its memory ought to stay as it is."""
     some = world.random_domains(KNOWN_ROUTES, seed=14)
     led = await visitors.ask_each(world.edge.settings.edge_http, some, at_once=_VISITORS)
     if led != len(some):
         raise OperatorError(f"of {len(some)} plain requests {led} were led to HTTPS")
     memory = await world.edge.worker_memory()
-    return Figure(
+    return ScaleFigure(
         f"… and {len(some)} domains met",
         _memory(memory),
         "≤ 200 MB private",
@@ -318,7 +318,7 @@ async def _remember(world: World, visitors: Visitors) -> Figure:
     )
 
 
-async def _flood(world: World, visitors: Visitors) -> list[Figure]:
+async def _flood(world: ScaleWorld, visitors: Visitors) -> list[ScaleFigure]:
     real = world.random_domains(HOT, seed=11)
     before = await world.edge.worker_memory()
     quiet = await visitors.probe(real, until=time.perf_counter() + 3)
@@ -329,14 +329,14 @@ async def _flood(world: World, visitors: Visitors) -> list[Figure]:
     cpu = world.edge.cpu_seconds() - cpu_begun
     after = await world.edge.worker_memory()
     return [
-        Figure(
+        ScaleFigure(
             "flood of unknown names",
             f"{flood.refused / _FLOOD_SECONDS:,.0f} refused a second, {flood.answered + flood.failed} not,"
             f" {cpu / max(1, flood.refused) * 1e6:.0f} µs of CPU each",
             "all refused",
             flood.refused > 0 and not flood.answered + flood.failed,
         ),
-        Figure("… worker's memory before and after it", f"{before.private_bytes / _MB:.0f} → {_memory(after)}"),
+        ScaleFigure("… worker's memory before and after it", f"{before.private_bytes / _MB:.0f} → {_memory(after)}"),
         _first_byte("… real domains meanwhile, first byte", seen),
         _first_byte("… and without it", quiet),
     ]
@@ -347,7 +347,7 @@ async def _flooded(edge: LoneEdge, seconds: float) -> Flooded:
     return Flooded(**json.loads(await last_line(argv, core=LOAD_CORE, seconds=seconds + _SPARE_SECONDS)))
 
 
-async def _soak(world: World, visitors: Visitors, minutes: float, samples: list[Sample]) -> list[Figure]:
+async def _soak(world: ScaleWorld, visitors: Visitors, minutes: float, samples: list[Sample]) -> list[ScaleFigure]:
     """Three visits in four to hot domains, the fourth to any; a few unknown names; a route changed each second."""
     dsn = world.postgres.start()
     hot, chance = world.random_domains(HOT, seed=11), random.Random(12)
@@ -366,13 +366,13 @@ async def _soak(world: World, visitors: Visitors, minutes: float, samples: list[
     _require_success(seen, "the soak")
     growth = growth_bytes(samples)
     return [
-        Figure(
+        ScaleFigure(
             f"soak of {minutes:g} minutes",
             f"{seen.requests:,} requests on {len(seen.seconds):,} connections, {seen.errors} failed",
             "none failed",
             not seen.errors,
         ),
-        Figure(
+        ScaleFigure(
             "… growth of private memory, its second quarter to its last",
             f"{growth / _MB:+.1f} MB (ends at {samples[-1].private_bytes / _MB:.0f} MB)",
             "flat: ≤ 2 %",
@@ -390,7 +390,7 @@ def growth_bytes(samples: list[Sample]) -> float:
     )
 
 
-async def _change_routes(world: World, database: Database, until: float) -> None:
+async def _change_routes(world: ScaleWorld, database: Database, until: float) -> None:
     chance, number = random.Random(13), 0
     while time.perf_counter() < until:
         number += 1
@@ -408,7 +408,7 @@ async def _sample(edge: LoneEdge, until: float, samples: list[Sample]) -> None:
         await asyncio.sleep(_SAMPLE_SECONDS)
 
 
-def _require_success(seen: Seen, what: str) -> None:
+def _require_success(seen: VisitTimes, what: str) -> None:
     if not seen.seconds:
         raise OperatorError(f"{what}: no visitor was served: {seen.last_error}")
 
@@ -416,11 +416,11 @@ def _require_success(seen: Seen, what: str) -> None:
 # Showing ---------------------------------------------------------------------------------------------------
 
 
-def _first_byte(name: str, seen: Seen) -> Figure:
+def _first_byte(name: str, seen: VisitTimes) -> ScaleFigure:
     _require_success(seen, name)
     median, p99 = seen.at_most(0.5) * 1000, seen.at_most(0.99) * 1000
     failed = f", {seen.errors} of {len(seen.seconds) + seen.errors} failed" if seen.errors else ""
-    return Figure(name, f"median {median:.1f} ms, p99 {p99:.1f} ms{failed}", "none failed", not seen.errors)
+    return ScaleFigure(name, f"median {median:.1f} ms, p99 {p99:.1f} ms{failed}", "none failed", not seen.errors)
 
 
 def _memory(memory: Memory) -> str:
@@ -430,7 +430,7 @@ def _memory(memory: Memory) -> str:
     )
 
 
-def _table(figures: list[Figure], count: int) -> Table:
+def _table(figures: list[ScaleFigure], count: int) -> Table:
     table = Table(title=f"The edge with {count:,} domains", box=box.SIMPLE_HEAD)
     for title in ("", "measured", "goal", ""):
         table.add_column(title)
@@ -440,7 +440,7 @@ def _table(figures: list[Figure], count: int) -> Table:
     return table
 
 
-def _write(console: Console, arguments: argparse.Namespace, figures: list[Figure], samples: list[Sample]) -> None:
+def _write(console: Console, arguments: argparse.Namespace, figures: list[ScaleFigure], samples: list[Sample]) -> None:
     said = {
         "domains": arguments.domains,
         "figures": [asdict(figure) for figure in figures],

@@ -18,7 +18,7 @@ _LONGEST_STAY = 20  # requests on one connection
 
 
 @dataclass(slots=True)
-class Seen:
+class VisitTimes:
     """`seconds` are from the first packet to the first byte of the answer, one a connection."""
 
     seconds: list[float] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Visitors:
         self._edge = edge
         self._trust = ssl.create_default_context(cafile=str(ca_file))
 
-    async def visit(self, domain: str, seen: Seen, *, requests: int = 1) -> None:
+    async def visit(self, domain: str, seen: VisitTimes, *, requests: int = 1) -> None:
         """One connection; errors are counted, not raised."""
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
@@ -48,9 +48,9 @@ class Visitors:
             seen.errors += 1
             seen.last_error = f"{domain}: {error!r}"
 
-    async def visit_each(self, domains: Iterable[str], *, at_once: int) -> Seen:
+    async def visit_each(self, domains: Iterable[str], *, at_once: int) -> VisitTimes:
         """Each domain once, on a connection of its own."""
-        seen, left = Seen(), iter(domains)
+        seen, left = VisitTimes(), iter(domains)
 
         async def go() -> None:
             for domain in left:
@@ -59,9 +59,9 @@ class Visitors:
         await asyncio.gather(*(go() for _ in range(at_once)))
         return seen
 
-    async def come_and_go(self, pick: Callable[[], str], *, at_once: int, until: float) -> Seen:
+    async def come_and_go(self, pick: Callable[[], str], *, at_once: int, until: float) -> VisitTimes:
         """Visits of 1 to 20 requests to domains that `pick` names, until that time (``perf_counter``)."""
-        seen, chance = Seen(), random.Random(1)
+        seen, chance = VisitTimes(), random.Random(1)
 
         async def go() -> None:
             while time.perf_counter() < until:
@@ -89,15 +89,15 @@ class Visitors:
             writer.transport.abort()
         return count
 
-    async def probe(self, domains: Sequence[str], *, until: float) -> Seen:
+    async def probe(self, domains: Sequence[str], *, until: float) -> VisitTimes:
         """One visitor at a time, unhurried: what the others meet while something else goes on."""
-        seen, chance = Seen(), random.Random(2)
+        seen, chance = VisitTimes(), random.Random(2)
         while time.perf_counter() < until:
             await self.visit(chance.choice(domains), seen)
             await asyncio.sleep(_PROBE_SECONDS)
         return seen
 
-    async def _visit(self, domain: str, seen: Seen, requests: int) -> None:
+    async def _visit(self, domain: str, seen: VisitTimes, requests: int) -> None:
         begun_at = time.perf_counter()
         reader, writer = await asyncio.open_connection(*self._edge, ssl=self._trust, server_hostname=domain)
         try:

@@ -13,16 +13,25 @@ from common.db import certificates, domains, ownership
 from common.db.applications import Application, get_application
 from common.db.pool import Connection, Database
 from common.dns import Outcome, Pass, Resolver
-from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
+from common.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
 from common.errors import FrontageError
 from common.logs import get_logger
 from common.names import DomainName
-from common.ownership import Claim, Evidence, OwnNames, Standing, Target, Verdict, is_proof, judge
+from common.ownership import (
+    OwnershipClaim,
+    OwnershipEvidence,
+    OwnershipRecord,
+    OwnershipVerdict,
+    OwnNames,
+    Target,
+    is_proof,
+    judge,
+)
 from common.ownership_evidence import find_evidence, has_txt_record, party_of
 
 _log = get_logger("common.domain_claims")
 
-_NOT_ASKED = Findings(None, None, Outcome.TIMEOUT)
+_NOT_ASKED = EligibilityFindings(None, None, Outcome.TIMEOUT)
 
 
 class StandingChanged(FrontageError):
@@ -33,13 +42,13 @@ class StandingChanged(FrontageError):
 class Assessment:
     """Whether an application may enrol a name, and why. `findings` say nothing where the verdict alone refuses it."""
 
-    verdict: Verdict
-    evidence: Evidence
-    findings: Findings = _NOT_ASKED
+    verdict: OwnershipVerdict
+    evidence: OwnershipEvidence
+    findings: EligibilityFindings = _NOT_ASKED
 
     @property
     def may_enrol(self) -> bool:
-        return self.verdict in (Verdict.ENROL, Verdict.MOVE) and self.findings.is_eligible
+        return self.verdict in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE) and self.findings.is_eligible
 
     @property
     def is_foreign(self) -> bool:
@@ -57,7 +66,7 @@ class DomainClaims:
     own_names: OwnNames
     probe: EdgeProbe
 
-    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> Findings:
+    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> EligibilityFindings:
         """Asks within the caller's pass, or one of its own."""
         if within is not None:
             return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
@@ -71,7 +80,7 @@ class DomainClaims:
         cname_target: str,
         *,
         within: Pass | None = None,
-        findings: Findings | None = None,
+        findings: EligibilityFindings | None = None,
     ) -> Assessment:
         """Asks within the caller's pass, or one of its own. `findings`: what was asked already, by `look`."""
         async with self.database.connection() as connection:
@@ -79,7 +88,7 @@ class DomainClaims:
             is_held = standing.holder not in (None, application.id)
             holder = await get_application(connection, standing.holder or "") if is_held else None
         if name.text in self.own_names or standing.is_own_target:
-            return Assessment(Verdict.RESERVED, Evidence(None))
+            return Assessment(OwnershipVerdict.RESERVED, OwnershipEvidence(None))
         opened = self.resolver.open_pass(application.id) if within is None else contextlib.nullcontext(within)
         async with opened as questions:
             if holder is not None:
@@ -89,11 +98,16 @@ class DomainClaims:
             return await self._assess_free(questions, application, name, standing, findings)
 
     async def _rank(
-        self, application: Application, name: DomainName, cname_target: str, standing: Standing, findings: Findings
-    ) -> Findings:
+        self,
+        application: Application,
+        name: DomainName,
+        cname_target: str,
+        standing: OwnershipRecord,
+        findings: EligibilityFindings,
+    ) -> EligibilityFindings:
         """Without the claim by CNAME, where another application's cname target on the way outranks the claimant's."""
         between = {*findings.way} - {cname_target} - self.service_targets.targets
-        if findings.claim is not Claim.CNAME or not (between or standing.is_target):
+        if findings.claim is not OwnershipClaim.CNAME or not (between or standing.is_target):
             return findings
         way = (name.text, *findings.way)
         if is_proof(way, party_of(application, cname_target), await self._find_targets(way)):
@@ -105,14 +119,19 @@ class DomainClaims:
             return await ownership.find_targets(connection, names)
 
     async def _assess_free(
-        self, questions: Pass, application: Application, name: DomainName, standing: Standing, findings: Findings
+        self,
+        questions: Pass,
+        application: Application,
+        name: DomainName,
+        standing: OwnershipRecord,
+        findings: EligibilityFindings,
     ) -> Assessment:
-        verdict = self._judge(application, name, standing, Evidence(findings.claim))
-        lacks_proof = verdict is Verdict.UNPROVEN or not findings.is_pointed
+        verdict = self._judge(application, name, standing, OwnershipEvidence(findings.claim))
+        lacks_proof = verdict is OwnershipVerdict.UNPROVEN or not findings.is_pointed
         if lacks_proof and findings.leads_here and await has_txt_record(questions, name, application.id):
-            findings = replace(findings, claim=Claim.TXT)
-            verdict = self._judge(application, name, standing, Evidence(Claim.TXT))
-        return Assessment(verdict, Evidence(findings.claim), findings)
+            findings = replace(findings, claim=OwnershipClaim.TXT)
+            verdict = self._judge(application, name, standing, OwnershipEvidence(OwnershipClaim.TXT))
+        return Assessment(verdict, OwnershipEvidence(findings.claim), findings)
 
     async def _assess_held(
         self,
@@ -120,7 +139,7 @@ class DomainClaims:
         application: Application,
         name: DomainName,
         cname_target: str,
-        standing: Standing,
+        standing: OwnershipRecord,
         holder: Application,
     ) -> Assessment:
         evidence = await find_evidence(
@@ -133,20 +152,24 @@ class DomainClaims:
             self._find_targets,
         )
         verdict = self._judge(application, name, standing, evidence)
-        if verdict is not Verdict.MOVE:
+        if verdict is not OwnershipVerdict.MOVE:
             return Assessment(verdict, evidence)
-        if evidence.claim is Claim.CNAME:  # a resolver's cache may be older
+        if evidence.claim is OwnershipClaim.CNAME:  # a resolver's cache may be older
             step_one = await questions.follow(cname_target, self.service_targets.targets)
-            return Assessment(verdict, evidence, Findings(Claim.CNAME, None, step_one.end))
+            return Assessment(verdict, evidence, EligibilityFindings(OwnershipClaim.CNAME, None, step_one.end))
         findings = await self.look(name, cname_target, within=questions)
-        return Assessment(verdict, evidence, replace(findings, claim=Claim.TXT) if findings.leads_here else findings)
+        return Assessment(
+            verdict, evidence, replace(findings, claim=OwnershipClaim.TXT) if findings.leads_here else findings
+        )
 
-    def _judge(self, application: Application, name: DomainName, standing: Standing, evidence: Evidence) -> Verdict:
+    def _judge(
+        self, application: Application, name: DomainName, standing: OwnershipRecord, evidence: OwnershipEvidence
+    ) -> OwnershipVerdict:
         return judge(name, application.id, standing, evidence, self.own_names)
 
     @contextlib.asynccontextmanager
     async def claimed(
-        self, application: Application, name: DomainName, evidence: Evidence, locks_redirects: bool = False
+        self, application: Application, name: DomainName, evidence: OwnershipEvidence, locks_redirects: bool = False
     ) -> AsyncIterator[Connection]:
         """A transaction in which the name is free for the application, or its own. Raises: `StandingChanged`."""
         async with self.database.transaction() as connection:
@@ -155,9 +178,9 @@ class DomainClaims:
             await certificates.lock_domain(connection, name.text)
             standing = await ownership.find_standing(connection, name, application.id)
             verdict = self._judge(application, name, standing, evidence)
-            if verdict not in (Verdict.ENROL, Verdict.MOVE):
+            if verdict not in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE):
                 raise StandingChanged(name.text)
-            if verdict is Verdict.MOVE and standing.holder is not None:
+            if verdict is OwnershipVerdict.MOVE and standing.holder is not None:
                 await ownership.take_away(connection, name.text, standing.holder, "moved")
                 _log.info("domain moves", domain=name.text, holder=standing.holder, claimant=application.id)
             yield connection

@@ -49,7 +49,7 @@ class InvalidRow(FrontageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Enrolment:
+class EnrolmentRow:
     """A row of Power or Secure. None: not given."""
 
     product: Literal["power", "secure"]
@@ -60,7 +60,7 @@ class Enrolment:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class MonitorRow:
     """A row of Monitor; `domain` is the apex."""
 
     domain: str
@@ -71,7 +71,7 @@ class Watch:
     user_email: str | None = None
 
 
-Row: TypeAlias = Enrolment | Watch
+Row: TypeAlias = EnrolmentRow | MonitorRow
 
 
 # Reading ----------------------------------------------------------------------------------------------------------
@@ -180,11 +180,11 @@ def _from_cell(name: str, text: str) -> Any:
         raise InvalidRow(f"{name}: a JSON list is expected") from error
 
 
-def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -> Enrolment:
+def _enrolment(product: Literal["power", "secure"], fields: Mapping[str, Any]) -> EnrolmentRow:
     url, target, paths = (fields.get(name) for name in ("applicationUrl", "redirectTo", "powerRootPathAccess"))
     if product == "power" and url is None:
         raise InvalidRow("applicationUrl: missing")
-    return Enrolment(
+    return EnrolmentRow(
         product,
         _checked("domain", lambda: parse_domain(fields["domain"]).text),
         None if url is None else _checked("applicationUrl", lambda: _application_url(product, _text(url))),
@@ -208,7 +208,7 @@ def _root_paths(given: Any) -> tuple[str, ...]:
     return tuple(map(parse_root_path, given))
 
 
-def _watch(fields: Mapping[str, Any]) -> Watch:
+def _watch(fields: Mapping[str, Any]) -> MonitorRow:
     name = _checked("domain", lambda: parse_domain(fields["domain"]))
     if not name.is_root:
         raise InvalidRow(f"domain: not an apex: {name.registrable} is the domain, {name.subdomain} the subdomain")
@@ -221,7 +221,7 @@ def _watch(fields: Mapping[str, Any]) -> Watch:
     if any(each and "\0" in each for each in labels):
         raise InvalidRow("userId, jobId and userEmail: characters that cannot be kept")
     subdomain = fields.get("subdomain")
-    return Watch(
+    return MonitorRow(
         name.text,
         None if subdomain is None else _checked("subdomain", lambda: parse_subdomain(_text(subdomain), name.text)),
         _checked("dnsRecords", lambda: _records(given, name.text)),
@@ -257,7 +257,7 @@ def _checked(name: str, parse: Callable[[], Any]) -> Any:
 def write_rows(rows: Iterable[Row], file_format: Format, *, is_first: bool) -> Iterator[str]:
     """The text of each row. Before the first comes what opens the file; `end_of` closes it."""
     if file_format == "csv":
-        line = _Line()
+        line = _CsvLine()
         writer = csv.writer(line, lineterminator="\n")
         if is_first:
             writer.writerow(FIELDS)
@@ -277,7 +277,7 @@ def end_of(file_format: Format, *, is_empty: bool) -> str:
     return "[]\n" if is_empty else "\n]\n"
 
 
-class _Line:
+class _CsvLine:
     """What a CSV writer writes to."""
 
     def __init__(self) -> None:
@@ -295,7 +295,7 @@ def _cell(value: Any) -> str:
 
 def _fields(row: Row) -> dict[str, Any]:
     given: dict[str, Any]
-    if isinstance(row, Enrolment):
+    if isinstance(row, EnrolmentRow):
         given = {
             "product": row.product,
             "domain": row.domain,

@@ -17,7 +17,7 @@ from typing import Final
 from common.dns import Answer, Chain, Outcome, Pass
 from common.errors import InvalidName, OperatorError
 from common.names import DomainName, parse_host_name
-from common.ownership import Claim
+from common.ownership import OwnershipClaim
 from common.records import RecordType
 from common.settings import Settings
 
@@ -46,12 +46,12 @@ class ServiceTargets:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class EligibilityFindings:
     """`claim`: how the domain leads to the application; none where it does not. `unresolved`: why nothing can be said
     of the domain. `step_one` is RECORDS once the partner's part is done. `bypasses_target`: the domain's CNAMEs lead to
     us, but not through the application's cname target. `way`: the names that its CNAMEs lead through, where they do."""
 
-    claim: Claim | None
+    claim: OwnershipClaim | None
     unresolved: Outcome | None
     step_one: Outcome
     bypasses_target: bool = False
@@ -84,7 +84,7 @@ class Findings:
 
 async def check_eligibility(
     questions: Pass, name: DomainName, cname_target: str, service: ServiceTargets, probe: EdgeProbe
-) -> Findings:
+) -> EligibilityFindings:
     if name.is_root:
         return await _check_root(questions, name.text, service, probe)
     return await _check_subdomain(questions, name.text, cname_target, service, probe)
@@ -92,7 +92,7 @@ async def check_eligibility(
 
 async def _check_subdomain(
     questions: Pass, domain: str, cname_target: str, service: ServiceTargets, probe: EdgeProbe
-) -> Findings:
+) -> EligibilityFindings:
     chain, step_one = await asyncio.gather(
         _follow(questions, domain, {cname_target, *service.targets} - {domain}, cname_target),
         _follow(questions, cname_target, service.targets),
@@ -100,13 +100,15 @@ async def _check_subdomain(
     if chain.end is Outcome.RECORDS:
         is_through = chain.names[-1] == cname_target
         way = (*chain.names, *step_one.names) if is_through else chain.names
-        return Findings(Claim.CNAME if is_through else None, None, step_one.end, not is_through, way)
+        return EligibilityFindings(
+            OwnershipClaim.CNAME if is_through else None, None, step_one.end, not is_through, way
+        )
     if not chain.end.is_known or (chain.end is Outcome.NO_NAME and not chain.names):
-        return Findings(None, chain.end, step_one.end)
+        return EligibilityFindings(None, chain.end, step_one.end)
     # The name exists, and no CNAME leads to us.
     addresses = await questions.resolve_confirmed(domain, *ADDRESS_TYPES)
     is_ours = _are_ours(addresses, service) or await probe(questions, domain)
-    return Findings(Claim.ADDRESS if is_ours else None, None, step_one.end)
+    return EligibilityFindings(OwnershipClaim.ADDRESS if is_ours else None, None, step_one.end)
 
 
 async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: str | None = None) -> Chain:
@@ -120,15 +122,15 @@ async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: st
     return await questions.follow_confirmed(name, goals)
 
 
-async def _check_root(questions: Pass, domain: str, service: ServiceTargets, probe: EdgeProbe) -> Findings:
+async def _check_root(questions: Pass, domain: str, service: ServiceTargets, probe: EdgeProbe) -> EligibilityFindings:
     if _are_ours([await questions.ask(domain, kind) for kind in ADDRESS_TYPES], service):
-        return Findings(Claim.ADDRESS, None, Outcome.RECORDS)
+        return EligibilityFindings(OwnershipClaim.ADDRESS, None, Outcome.RECORDS)
     answers = [await questions.ask_confirmed(domain, kind) for kind in ADDRESS_TYPES]
     for answer in answers:
         if not answer.outcome.is_known or answer.outcome is Outcome.NO_NAME:
-            return Findings(None, answer.outcome, Outcome.RECORDS)
+            return EligibilityFindings(None, answer.outcome, Outcome.RECORDS)
     is_ours = _are_ours(answers, service) or await probe(questions, domain)
-    return Findings(Claim.ADDRESS if is_ours else None, None, Outcome.RECORDS)
+    return EligibilityFindings(OwnershipClaim.ADDRESS if is_ours else None, None, Outcome.RECORDS)
 
 
 def _are_ours(answers: Sequence[Answer], service: ServiceTargets) -> bool:

@@ -18,21 +18,21 @@ DISABLE_AFTER = timedelta(days=5)
 NOTICE = timedelta(days=1)
 
 
-class Verdict(Enum):
+class EndpointVerdict(Enum):
     GO_ON = auto()
     WARN = auto()
     DISABLE = auto()
 
 
-def judge(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> Verdict:
+def judge(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> EndpointVerdict:
     """Decide after a failure. `is_gone`: the endpoint answered 410."""
     if is_gone:
-        return Verdict.DISABLE
+        return EndpointVerdict.DISABLE
     failing_for = now - (endpoint.failing_since or now)
     if endpoint.warned_at is None:
-        return Verdict.WARN if failing_for >= WARN_AFTER else Verdict.GO_ON
+        return EndpointVerdict.WARN if failing_for >= WARN_AFTER else EndpointVerdict.GO_ON
     has_had_notice = now - endpoint.warned_at >= NOTICE
-    return Verdict.DISABLE if failing_for >= DISABLE_AFTER and has_had_notice else Verdict.GO_ON
+    return EndpointVerdict.DISABLE if failing_for >= DISABLE_AFTER and has_had_notice else EndpointVerdict.GO_ON
 
 
 def disables_at(endpoint: Endpoint) -> datetime | None:

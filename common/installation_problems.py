@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from common.db.status import Status
+    from common.db.status import InstallationStatus
 
 OVERDUE_SECONDS: Final = 300
 """Work that has been due for longer is overdue."""
@@ -40,7 +40,7 @@ class Problem:
         return f"{self.seen}: {self.remedy}."
 
 
-def find_problems(status: Status) -> list[Problem]:
+def find_problems(status: InstallationStatus) -> list[Problem]:
     return [
         *_edges(status),
         *_monitors(status),
@@ -51,7 +51,7 @@ def find_problems(status: Status) -> list[Problem]:
     ]
 
 
-def _edges(status: Status) -> Iterator[Problem]:
+def _edges(status: InstallationStatus) -> Iterator[Problem]:
     alive = [edge for edge in status.edges if edge.is_alive]
     if not alive:
         yield Problem("edges", "No edge runs", "no domain is served", is_critical=True)
@@ -69,7 +69,7 @@ def _edges(status: Status) -> Iterator[Problem]:
             yield Problem("edges", seen, failed.reason)
 
 
-def _monitors(status: Status) -> Iterator[Problem]:
+def _monitors(status: InstallationStatus) -> Iterator[Problem]:
     alive = [monitor for monitor in status.monitors if monitor.is_alive]
     if not alive:
         remedy = "no certificate is issued, no record is checked, no webhook is sent"
@@ -80,7 +80,7 @@ def _monitors(status: Status) -> Iterator[Problem]:
             yield Problem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
 
 
-def _certificates(status: Status) -> Iterator[Problem]:
+def _certificates(status: InstallationStatus) -> Iterator[Problem]:
     expired = next(span.count for span in status.certificates if span.from_days is None)
     remedy = "`frontage certificate show DOMAIN` has the last error of one"
     if expired:
@@ -91,7 +91,7 @@ def _certificates(status: Status) -> Iterator[Problem]:
         yield Problem("certificates", seen, remedy, is_critical=True)
 
 
-def _orders(status: Status) -> Iterator[Problem]:
+def _orders(status: InstallationStatus) -> Iterator[Problem]:
     for failing in status.failing_orders:
         if failing.count > MOST_FAILING_ORDERS:
             seen = f"{failing.count} certificate orders fail, such as that of {failing.example}"
@@ -103,7 +103,7 @@ def _orders(status: Status) -> Iterator[Problem]:
             yield Problem("limits of the CA", seen, "`frontage certificate limits` prints when there is room again")
 
 
-def _work(status: Status) -> Iterator[Problem]:
+def _work(status: InstallationStatus) -> Iterator[Problem]:
     for queue in status.queues:
         if queue.oldest_seconds is not None and queue.oldest_seconds > OVERDUE_SECONDS:
             seen = f"{queue.count} {queue.name} are due, the first for {queue.oldest_seconds / 60:,.0f} minutes"
@@ -113,7 +113,7 @@ def _work(status: Status) -> Iterator[Problem]:
         yield Problem("webhooks", seen, "see whether monitors reach the internet")
 
 
-def _checks(status: Status) -> Iterator[Problem]:
+def _checks(status: InstallationStatus) -> Iterator[Problem]:
     if not status.checks.is_healthy and any(monitor.is_alive for monitor in status.monitors):
         yield Problem("DNS checks", "DNS checks are not well", status.checks.reason or "no reason given")
     if status.alarms_held:

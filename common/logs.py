@@ -21,7 +21,7 @@ _COLOURS = {logging.DEBUG: 32, logging.INFO: 32, logging.WARNING: 33, logging.ER
 
 
 @dataclass(slots=True)
-class _Output:
+class _LogOutput:
     """Where the lines of this process go; one a process, as standard error is. Written by `configure` only."""
 
     role: str | None = None
@@ -34,7 +34,7 @@ class _Output:
         sys.stderr.flush()
 
 
-_output = _Output()
+_output = _LogOutput()
 
 
 def configure(role: str, *, level: str = "info", human: bool | None = None) -> None:

@@ -38,7 +38,7 @@ REMEMBERED_DAYS = 30
 TXT_LABEL = "_frontage"
 
 
-class Claim(StrEnum):
+class OwnershipClaim(StrEnum):
     """How a domain shows that it belongs to an application."""
 
     CNAME = "cname"
@@ -47,10 +47,10 @@ class Claim(StrEnum):
 
     @property
     def is_proof(self) -> bool:
-        return self is not Claim.ADDRESS
+        return self is not OwnershipClaim.ADDRESS
 
 
-class Verdict(StrEnum):
+class OwnershipVerdict(StrEnum):
     """What an application may do with a name. The values, but for the first two, are what the API shows as ``code``."""
 
     ENROL = "enrol"
@@ -63,7 +63,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OwnershipRecord:
     """What the database knows of a name.
 
     `held_since`: since when `holder` holds it. `former_holders` are applications that held it within
@@ -99,11 +99,11 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class OwnershipEvidence:
     """DNS evidence for a claimant. `against`: the holder that `leads_to_holder` is about; None there means that
     the zone's own servers could not be asked."""
 
-    claim: Claim | None
+    claim: OwnershipClaim | None
     against: str | None = None
     leads_to_holder: bool | None = None
 
@@ -126,32 +126,34 @@ class OwnNames:
         return any(name.endswith(f".{root}") for name in self.names)
 
 
-def judge(name: DomainName, claimant: str, standing: Standing, evidence: Evidence, own: OwnNames) -> Verdict:
+def judge(
+    name: DomainName, claimant: str, standing: OwnershipRecord, evidence: OwnershipEvidence, own: OwnNames
+) -> OwnershipVerdict:
     """Whether `claimant` may enrol `name`. That the name leads to us is a question of its own (`common.eligibility`):
     without a claim the verdict on a free name is UNPROVEN."""
-    is_customers = evidence.claim is Claim.CNAME and not standing.is_own_target
+    is_customers = evidence.claim is OwnershipClaim.CNAME and not standing.is_own_target
     if name.text in own or (standing.is_target and not is_customers):
-        return Verdict.RESERVED
+        return OwnershipVerdict.RESERVED
     if standing.holder == claimant:
-        return Verdict.ENROL
+        return OwnershipVerdict.ENROL
     if standing.holder is not None:
         return _judge_held(standing.holder, evidence)
     if evidence.claim is None:
-        return Verdict.UNPROVEN
+        return OwnershipVerdict.UNPROVEN
     if evidence.claim.is_proof or _may_take_by_address(name, claimant, standing, own):
-        return Verdict.ENROL
-    return Verdict.UNPROVEN
+        return OwnershipVerdict.ENROL
+    return OwnershipVerdict.UNPROVEN
 
 
-def _judge_held(holder: str, evidence: Evidence) -> Verdict:
+def _judge_held(holder: str, evidence: OwnershipEvidence) -> OwnershipVerdict:
     if evidence.against != holder or evidence.leads_to_holder is None:
-        return Verdict.UNKNOWN
+        return OwnershipVerdict.UNKNOWN
     if evidence.claim is None or not evidence.claim.is_proof:
-        return Verdict.HELD
-    return Verdict.LEADS_TO_HOLDER if evidence.leads_to_holder else Verdict.MOVE
+        return OwnershipVerdict.HELD
+    return OwnershipVerdict.LEADS_TO_HOLDER if evidence.leads_to_holder else OwnershipVerdict.MOVE
 
 
-def _may_take_by_address(name: DomainName, claimant: str, standing: Standing, own: OwnNames) -> bool:
+def _may_take_by_address(name: DomainName, claimant: str, standing: OwnershipRecord, own: OwnNames) -> bool:
     if standing.former_holders:
         return standing.former_holders[0] == claimant
     return name.is_root and not standing.is_above_foreign_target and not own.has_beneath(name.text)

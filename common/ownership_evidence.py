@@ -16,7 +16,7 @@ from typing import TypeAlias
 from common.db.applications import Application
 from common.dns import Pass
 from common.names import DomainName
-from common.ownership import Claim, Evidence, Party, Target, is_proof, txt_record
+from common.ownership import OwnershipClaim, OwnershipEvidence, Party, Target, is_proof, txt_record
 
 FindTargets: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Target]]]
 """The cname targets among the names, the one that was set first first."""
@@ -42,7 +42,7 @@ async def find_evidence(
     held_since: datetime | None,
     service_targets: Collection[str],
     find_targets: FindTargets,
-) -> Evidence:
+) -> OwnershipEvidence:
     """What the zones' own servers say for `claimant`, about a domain that `holder` holds."""
     ask = questions.authoritative
     chain = await ask.follow(name.text, service_targets)
@@ -50,11 +50,11 @@ async def find_evidence(
     record = await ask.ask(txt_record(name.text, claimant.application_id)[0], "TXT")
     named = {party: txt_record(name.text, party.application_id)[1] in record.values for party in (claimant, holder)}
     is_proven = is_proof(chain.names, claimant, targets)
-    claim = Claim.CNAME if is_proven else Claim.TXT if named[claimant] else None
+    claim = OwnershipClaim.CNAME if is_proven else OwnershipClaim.TXT if named[claimant] else None
     if _leads_to(holder, held_since, chain.names, targets) or named[holder]:
-        return Evidence(claim, holder.application_id, leads_to_holder=True)
+        return OwnershipEvidence(claim, holder.application_id, leads_to_holder=True)
     is_settled = chain.end.is_known and record.outcome.is_known and not (chain.is_disputed or record.is_disputed)
-    return Evidence(claim, holder.application_id, leads_to_holder=False if is_settled else None)
+    return OwnershipEvidence(claim, holder.application_id, leads_to_holder=False if is_settled else None)
 
 
 def _leads_to(holder: Party, held_since: datetime | None, way: Collection[str], targets: Sequence[Target]) -> bool:

@@ -46,7 +46,7 @@ SECRET_VARIABLES = (PREFIX + "DATABASE_URL", PREFIX + "ACME_EAB")
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UnixAccount:
     """The unprivileged user a child runs as when we are root."""
 
     name: str
@@ -121,7 +121,7 @@ def spawn(
     *,
     env: Mapping[str, str],
     pass_fds: Sequence[int] = (),
-    account: Account | None = None,
+    account: UnixAccount | None = None,
     cwd: str | Path | None = None,
     stdin: int | IO[bytes] | None = subprocess.DEVNULL,
     stdout: int | IO[bytes] | None = None,
@@ -192,7 +192,7 @@ class Group:
 
     def __init__(self) -> None:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._outputs: dict[str, _Output] = {}
+        self._outputs: dict[str, _ChildOutput] = {}
         self._is_passing_on = False
         self._log = logs.get_logger(__name__)
 
@@ -206,7 +206,7 @@ class Group:
         if (before := self._outputs.pop(name, None)) is not None:
             before.close()
         assert process.stdout is not None
-        output = self._outputs[name] = _Output(process.stdout)
+        output = self._outputs[name] = _ChildOutput(process.stdout)
         try:
             async with asyncio.timeout(_SERVING_SECONDS):
                 is_serving = await output.wait_until_ready()
@@ -261,7 +261,7 @@ class Group:
                 output.close()
 
 
-class _Output:
+class _ChildOutput:
     """The standard output of one child. A thread copies it, so that a slow reader of our own output blocks no task."""
 
     def __init__(self, pipe: IO[bytes]) -> None:

@@ -15,7 +15,7 @@ State = Literal["unchecked", "present", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LastResult:
     """The result of the last check; both are None before the first check."""
 
     state: State = "unchecked"
@@ -36,16 +36,16 @@ def without(records: Records, unwanted: Records) -> Records:
     return tuple(record for record in records if identity(record) not in gone)
 
 
-def carry_over(seen: Seen, records: Records) -> Seen:
+def carry_over(seen: LastResult, records: Records) -> LastResult:
     """Return what is known after `records` have replaced the set: unknown for new ones, unchanged for those that stay.
 
     An edit alone is no transition: when the last missing record is removed, no record is missing.
     """
     if seen.present is None or seen.missing is None:
-        return Seen()
+        return LastResult()
     was_present, was_missing = set(map(identity, seen.present)), set(map(identity, seen.missing))
     present = tuple(record for record in records if identity(record) in was_present)
     missing = tuple(record for record in records if identity(record) in was_missing)
     if missing and seen.state == "missing":
-        return Seen("missing", present, missing)
-    return Seen("present" if len(present) == len(records) else "unchecked", present, missing)
+        return LastResult("missing", present, missing)
+    return LastResult("present" if len(present) == len(records) else "unchecked", present, missing)

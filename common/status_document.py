@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from common.db.status import Status
+from common.db.status import InstallationStatus
 
 
-def status_document(status: Status, problems: Sequence[str], notices: Sequence[str]) -> dict[str, Any]:
+def status_document(status: InstallationStatus, problems: Sequence[str], notices: Sequence[str]) -> dict[str, Any]:
     """`problems`: what an operator should look at now; `notices`: what is no fault. In sentences."""
     figures: dict[str, Any] = _renamed(asdict(status))
     return {"problems": list(problems), "notices": list(notices)} | figures

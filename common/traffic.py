@@ -29,7 +29,7 @@ ORIGIN_ERRORS: Final = BUCKETS + 3  # the origin did not respond, or not in full
 FIGURES: Final = BUCKETS + 4
 
 
-class Key(NamedTuple):
+class TrafficKey(NamedTuple):
     """`domain` is empty for all domains of the application."""
 
     application_id: str
@@ -49,9 +49,9 @@ class TrafficReport:
     """Counts by domain, of one or more sources. It grows with `add` until `shrink` is called."""
 
     def __init__(self) -> None:
-        self._counts: dict[Key, list[int]] = {}
+        self._counts: dict[TrafficKey, list[int]] = {}
 
-    def add(self, key: Key, counts: Sequence[int]) -> None:
+    def add(self, key: TrafficKey, counts: Sequence[int]) -> None:
         former = self._counts.get(key)
         self._counts[key] = list(counts) if former is None else add_up((former, counts))
 
@@ -75,7 +75,7 @@ class TrafficReport:
     def from_plain(cls, entries: Iterable[Sequence[Any]]) -> TrafficReport:
         report = cls()
         for application_id, domain, counts in entries:
-            report.add(Key(application_id, domain), counts)
+            report.add(TrafficKey(application_id, domain), counts)
         return report
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from common.clock import Clock, SystemClock
 from common.concurrency_shares import ConcurrencyShares
 from common.connect.looker import Looker
 from common.connect.settlement import Settlement
-from common.db import batches, monitor_nodes, monitored_domains, orders, revocations
+from common.db import batches, monitor_nodes, monitored_domains, order_queue, revocations
 from common.db.address import resolve_dsn
 from common.db.ca_ledger import Limits
 from common.db.listener import Listener
@@ -167,12 +167,14 @@ def _certificates(
     )
     return {
         monitor_nodes.ISSUING: make_order_runner(
-            database, orders.AWAITED, issuance.perform, random, concurrency=AWAITED_AT_ONCE
+            database, order_queue.AWAITED, issuance.perform, random, concurrency=AWAITED_AT_ONCE
         ),
         "routine orders": make_order_runner(
-            database, orders.ROUTINE, issuance.perform, random, concurrency=ROUTINE_AT_ONCE
+            database, order_queue.ROUTINE, issuance.perform, random, concurrency=ROUTINE_AT_ONCE
         ),
-        _RECHECKS: make_order_runner(database, orders.RECHECKS, issuance.perform, random, concurrency=RECHECKS_AT_ONCE),
+        _RECHECKS: make_order_runner(
+            database, order_queue.RECHECKS, issuance.perform, random, concurrency=RECHECKS_AT_ONCE
+        ),
         "revocations": Runner[Any](
             database,
             revocations,

@@ -14,7 +14,7 @@ from typing import Any
 from common.claims import Runner
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
-from common.db.status import Status, Unrenewed, read_status
+from common.db.status import InstallationStatus, Unrenewed, read_status
 from common.errors import DatabaseUnavailable
 from common.machine_metrics import measure_machine
 from common.metrics import Family, Labels
@@ -89,7 +89,7 @@ def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
     )
 
 
-def _of_status(status: Status) -> list[Family]:
+def _of_status(status: InstallationStatus) -> list[Family]:
     edges = Counter(each.node.condition.state if each.is_alive else "gone" for each in status.edges)
     monitors = Counter("running" if each.is_alive else "ended" for each in status.monitors)
     behind = max((each.behind for each in status.edges if each.is_alive), default=0)
@@ -157,7 +157,7 @@ def _samples(counts: Mapping[str, int], states: Collection[str]) -> dict[Labels,
     return {(state,): [counts.get(state, 0)] for state in states}
 
 
-def _used(status: Status) -> dict[Labels, list[float]]:
+def _used(status: InstallationStatus) -> dict[Labels, list[float]]:
     used: dict[Labels, list[float]] = {}
     for each in status.ledger:
         ratio = each.used / each.most
@@ -165,7 +165,7 @@ def _used(status: Status) -> dict[Labels, list[float]]:
     return used
 
 
-def _reasons(status: Status) -> dict[Labels, list[float]]:
+def _reasons(status: InstallationStatus) -> dict[Labels, list[float]]:
     """Without what is particular to a domain, so that the number of label values stays small."""
     reasons: Counter[str] = Counter()
     for each in status.failing_orders:

@@ -14,7 +14,7 @@ from random import Random
 
 from common.clock import Clock
 from common.db.pool import Database
-from common.db.retention import STEPS, Step, oldest_seconds
+from common.db.retention import STEPS, RetentionStep, oldest_seconds
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.metrics import Family, Labels
@@ -28,10 +28,10 @@ _SMALLEST_BATCH_ROWS = 10
 
 
 @dataclass(slots=True)
-class Progress:
+class StepProgress:
     """What a step has done since this process started. `batch_rows` adapts to what the database can do in time."""
 
-    step: Step
+    step: RetentionStep
     batch_rows: int
     rows_erased: int = 0
     seconds: float = 0.0
@@ -43,11 +43,13 @@ class Progress:
 class Retention:
     """One for each monitor, created by its ``__main__``; `run` as a task."""
 
-    def __init__(self, database: Database, clock: Clock, random: Random, *, steps: Iterable[Step] = STEPS) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, random: Random, *, steps: Iterable[RetentionStep] = STEPS
+    ) -> None:
         self._database = database
         self._clock = clock
         self._random = random
-        self._progress = [Progress(step, step.batch_rows) for step in steps]
+        self._progress = [StepProgress(step, step.batch_rows) for step in steps]
 
     async def run(self) -> None:
         """Sweep every ten minutes or so, until cancelled."""
@@ -113,7 +115,7 @@ class Retention:
 class _StepSweep:
     """One step's part of one sweep."""
 
-    def __init__(self, database: Database, clock: Clock, progress: Progress) -> None:
+    def __init__(self, database: Database, clock: Clock, progress: StepProgress) -> None:
         self._database = database
         self._clock = clock
         self._progress = progress
@@ -174,5 +176,5 @@ class _StepSweep:
         self._progress.seconds += seconds
 
 
-def _by_step(values: Iterable[tuple[Progress, float | None]]) -> dict[Labels, list[float]]:
+def _by_step(values: Iterable[tuple[StepProgress, float | None]]) -> dict[Labels, list[float]]:
     return {(each.step.name,): [float(value)] for each, value in values if value is not None}

@@ -13,5 +13,5 @@ from common import logs
 @contextmanager
 def capture_logs() -> Iterator[list[dict[str, Any]]]:
     entries: list[dict[str, Any]] = []
-    with patch.object(logs._Output, "write", lambda _output, _level, entry: entries.append(entry)):
+    with patch.object(logs._LogOutput, "write", lambda _output, _level, entry: entries.append(entry)):
         yield entries

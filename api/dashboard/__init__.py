@@ -6,7 +6,8 @@ Words
     page        a handler and its template; a fragment is a part of a page that loads or refreshes by itself
 
 Rules
-    every query names the application that the visitor may see: `Visitor.require` decides, before anything is read
+    every query names the application that the visitor may see: `SignedInVisitor.require` decides, before anything is
+        read
     a page shows what `api.services` and `common.db` find, and changes it through them; it has no rules of its own
     a change is a POST with the CSRF token of the session, from our own origin
     a secret is shown by the answer that made it, and by no other page

@@ -9,16 +9,18 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from api.dashboard.context import DashboardContext
-from api.dashboard.handlers.account import AccountHandlers
-from api.dashboard.handlers.applications import ApplicationHandlers
+from api.dashboard.handlers.account import AccountPages
+from api.dashboard.handlers.application_secrets import SecretPages
+from api.dashboard.handlers.application_settings import SettingsPages
+from api.dashboard.handlers.applications import ApplicationPages
 from api.dashboard.handlers.audit import AuditPages
-from api.dashboard.handlers.domains import DomainHandlers
+from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.files import FileHandler
-from api.dashboard.handlers.home import HomeHandler
+from api.dashboard.handlers.home import HomePage
 from api.dashboard.handlers.operations import OperationsPages
-from api.dashboard.handlers.organisations import OrganisationHandlers
-from api.dashboard.handlers.passkeys import PasskeyHandlers
-from api.dashboard.handlers.signing_in import SigningInHandlers
+from api.dashboard.handlers.organisations import OrganisationPages
+from api.dashboard.handlers.passkeys import PasskeyPages
+from api.dashboard.handlers.signing_in import SigningInPages
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.dashboard.live import STREAMS
 from api.dashboard.middlewares import framed, protected, signed_in
@@ -28,26 +30,26 @@ Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
 
 def build_dashboard(context: DashboardContext) -> web.Application:
     app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
-    signing_in = SigningInHandlers(context)
-    organisations = OrganisationHandlers(context)
+    signing_in = SigningInPages(context)
+    organisations = OrganisationPages(context)
     app[STREAMS] = Counter()
     routes = (
-        ("GET", "", HomeHandler(context).get),
+        ("GET", "", HomePage(context).get),
         ("GET", "/static/{digest}/{name}", FileHandler(context).get),
         ("GET", "/sign-in", signing_in.get),
         ("POST", "/sign-in", signing_in.post),
         ("GET", "/link/{token}", signing_in.get_link),
         ("POST", "/link/{token}", signing_in.post_link),
         ("POST", "/sign-out", signing_in.sign_out),
-        *_account_routes(AccountHandlers(context), PasskeyHandlers(context)),
+        *_account_routes(AccountPages(context), PasskeyPages(context)),
         ("GET", "/organisations", organisations.list_all),
         ("POST", "/organisations", organisations.create),
         ("GET", "/organisations/{organisation}", organisations.get),
         ("POST", "/organisations/{organisation}/members", organisations.put_member),
         ("POST", "/organisations/{organisation}/members/remove", organisations.remove_member),
         ("POST", "/organisations/{organisation}/members/link", organisations.make_link),
-        *_application_routes(ApplicationHandlers(context, context.removals)),
-        *_domain_routes(DomainHandlers(context), WebhookPages(context)),
+        *_application_routes(ApplicationPages(context, context.removals), SettingsPages(context), SecretPages(context)),
+        *_domain_routes(DomainPages(context), WebhookPages(context)),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),
     )
@@ -56,7 +58,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     return app
 
 
-def _account_routes(account: AccountHandlers, passkeys: PasskeyHandlers) -> Routes:
+def _account_routes(account: AccountPages, passkeys: PasskeyPages) -> Routes:
     return (
         ("GET", "/sign-in/passkey", passkeys.get_sign_in),
         ("POST", "/sign-in/passkey", passkeys.post_sign_in),
@@ -75,7 +77,7 @@ def _account_routes(account: AccountHandlers, passkeys: PasskeyHandlers) -> Rout
     )
 
 
-def _application_routes(pages: ApplicationHandlers) -> Routes:
+def _application_routes(pages: ApplicationPages, settings: SettingsPages, secrets: SecretPages) -> Routes:
     one = "/applications/{application}"
     return (
         ("GET", "/applications", pages.list_all),
@@ -83,16 +85,16 @@ def _application_routes(pages: ApplicationHandlers) -> Routes:
         ("POST", "/applications/new", pages.post_new),
         ("GET", one, pages.get),
         ("GET", f"{one}/checks", pages.get_checks),
-        ("GET", f"{one}/settings", pages.get_settings),
-        ("POST", f"{one}/settings", pages.post_settings),
-        ("GET", f"{one}/secrets", pages.get_secrets),
-        ("POST", f"{one}/secrets", pages.post_secrets),
+        ("GET", f"{one}/settings", settings.get),
+        ("POST", f"{one}/settings", settings.post),
+        ("GET", f"{one}/secrets", secrets.get),
+        ("POST", f"{one}/secrets", secrets.post),
         ("GET", f"{one}/delete", pages.get_delete),
         ("POST", f"{one}/delete", pages.post_delete),
     )
 
 
-def _domain_routes(pages: DomainHandlers, webhooks: WebhookPages) -> Routes:
+def _domain_routes(pages: DomainPages, webhooks: WebhookPages) -> Routes:
     one = "/applications/{application}"
     return (
         ("GET", "/domains", pages.list_all),

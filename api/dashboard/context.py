@@ -11,8 +11,8 @@ from api.dashboard.throttle import Throttle
 from api.services.applications import ApplicationService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
-from api.services.enrolment import Enrolment
-from api.services.installation import InstallationStatus
+from api.services.enrolment import EnrolmentService
+from api.services.installation import InstallationService
 from api.services.monitor import MonitorService
 from api.services.organisations import OrganisationService
 from api.services.power import PowerService
@@ -36,7 +36,7 @@ class DashboardContext:
     database: Database
     keyring: Keyring
     clock: Clock
-    enrolment: Enrolment
+    enrolment: EnrolmentService
     power: PowerService
     secure: SecureService
     diagnosis: DiagnosisService
@@ -46,7 +46,7 @@ class DashboardContext:
     removals: Removals
     applications: ApplicationService
     organisations: OrganisationService
-    installation: InstallationStatus
+    installation: InstallationService
     probe_origin: OriginProbe
     cookies: Cookies
     renderer: Renderer

@@ -15,7 +15,7 @@ from multidict import MultiDictProxy
 from api.dashboard.browser import ROOT, csrf_token, is_same_origin, is_same_token
 from api.dashboard.context import DashboardContext
 from api.dashboard.rendering import HEADERS
-from api.dashboard.visitors import VISITOR, Visitor
+from api.dashboard.visitors import VISITOR, SignedInVisitor
 from api.errors import FORBIDDEN, NOT_A_MEMBER, NOT_FOUND, Refused
 from api.requests import REQUEST_ID
 from common.accounts import hash_token
@@ -101,7 +101,7 @@ def signed_in(context: DashboardContext) -> Middleware:
     return sign_in
 
 
-async def find_visitor(context: DashboardContext, request: web.Request) -> Visitor | None:
+async def find_visitor(context: DashboardContext, request: web.Request) -> SignedInVisitor | None:
     """Raises: `DatabaseUnavailable`."""
     token = context.cookies.read(request, "session")
     if token is None or (request.match_info.route.resource is not None and _is_static(request)):
@@ -111,7 +111,7 @@ async def find_visitor(context: DashboardContext, request: web.Request) -> Visit
         if user is None:
             return None
         memberships = await users.list_memberships(connection, user.id)
-    return Visitor(
+    return SignedInVisitor(
         user=user, memberships=tuple(memberships), session_hash=hash_token(token), csrf_token=csrf_token(token)
     )
 

@@ -56,7 +56,7 @@ _UNREADABLE = (WebAuthnException, ValueError, TypeError, KeyError, AttributeErro
 """What the library raises for answers that no authenticator gives."""
 
 
-class Purpose(StrEnum):
+class ProofPurpose(StrEnum):
     SIGN_IN = "sign-in"
     CONFIRM = "confirm"
     REGISTER = "register"
@@ -118,7 +118,7 @@ class Passkeys:
             rp_name="Frontage",
             user_name=email,
             user_id=user_id.encode(),
-            challenge=self._challenge(Purpose.REGISTER, holder),
+            challenge=self._challenge(ProofPurpose.REGISTER, holder),
             timeout=CHALLENGE_SECONDS * 1000,
             authenticator_selection=AuthenticatorSelectionCriteria(
                 resident_key=ResidentKeyRequirement.REQUIRED, user_verification=UserVerificationRequirement.REQUIRED
@@ -127,7 +127,7 @@ class Passkeys:
         )
         return options_to_json(options)
 
-    def options_to_assert(self, purpose: Purpose, holder: str, allowed: Sequence[bytes] = ()) -> str:
+    def options_to_assert(self, purpose: ProofPurpose, holder: str, allowed: Sequence[bytes] = ()) -> str:
         """As JSON. `allowed`: the credentials that will do; without any, whichever the user chooses."""
         options = generate_authentication_options(
             rp_id=self.rp_id,
@@ -142,7 +142,7 @@ class Passkeys:
         """Raises: `NotProven`."""
         try:
             credential = parse_registration_credential_json(_read(text))
-            challenge = self._challenge_of(credential, Purpose.REGISTER, holder)
+            challenge = self._challenge_of(credential, ProofPurpose.REGISTER, holder)
             verified = verify_registration_response(
                 credential=credential,
                 expected_challenge=challenge,
@@ -156,7 +156,7 @@ class Passkeys:
             raise NotProven("the credential id is longer than WebAuthn allows")
         return NewCredential(verified.credential_id, verified.credential_public_key, verified.sign_count, challenge)
 
-    def read_assertion(self, text: str, purpose: Purpose, holder: str) -> Assertion:
+    def read_assertion(self, text: str, purpose: ProofPurpose, holder: str) -> Assertion:
         """Raises: `NotProven`."""
         try:
             credential = parse_authentication_credential_json(_read(text))
@@ -183,12 +183,12 @@ class Passkeys:
             raise NotProven(str(error)) from error
         return verified.new_sign_count
 
-    def _challenge(self, purpose: Purpose, holder: str) -> bytes:
+    def _challenge(self, purpose: ProofPurpose, holder: str) -> bytes:
         nonce, ends_at = secrets.token_bytes(16), int(self.clock.now().timestamp()) + CHALLENGE_SECONDS
         return _CHALLENGE.pack(nonce, ends_at, self._signature(nonce, ends_at, purpose, holder))
 
     def _challenge_of(
-        self, credential: AuthenticationCredential | RegistrationCredential, purpose: Purpose, holder: str
+        self, credential: AuthenticationCredential | RegistrationCredential, purpose: ProofPurpose, holder: str
     ) -> bytes:
         """The challenge that was answered. Raises: `NotProven` unless we made it, for this purpose and browser, less
         than `CHALLENGE_SECONDS` ago."""
@@ -200,7 +200,7 @@ class Passkeys:
             raise NotProven("the challenge has expired")
         return challenge
 
-    def _signature(self, nonce: bytes, ends_at: int, purpose: Purpose, holder: str) -> bytes:
+    def _signature(self, nonce: bytes, ends_at: int, purpose: ProofPurpose, holder: str) -> bytes:
         text = f"{purpose}/{nonce.hex()}/{ends_at}/{holder}"
         return hmac.digest(self.keyring.derive(_KEY), text.encode(), "sha256")
 

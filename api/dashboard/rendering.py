@@ -46,18 +46,18 @@ HEADERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class StaticFile:
     content: bytes
     content_type: str
     digest: str
 
 
-def _read_assets() -> dict[str, Asset]:
+def _read_assets() -> dict[str, StaticFile]:
     found = {}
     for path in sorted((_HERE / "static").iterdir()):
         if path.suffix in _TYPES:
             content = path.read_bytes()
-            found[path.name] = Asset(content, _TYPES[path.suffix], hashlib.sha256(content).hexdigest()[:12])
+            found[path.name] = StaticFile(content, _TYPES[path.suffix], hashlib.sha256(content).hexdigest()[:12])
     return found
 
 
@@ -76,7 +76,7 @@ class Renderer:
     clock: Clock
     cookies: Cookies
     exposure: Exposure | None = None  # what every page warns of
-    assets: dict[str, Asset] = field(default_factory=_read_assets)
+    assets: dict[str, StaticFile] = field(default_factory=_read_assets)
     _templates: Environment = field(init=False)
 
     def __post_init__(self) -> None:

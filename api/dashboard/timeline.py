@@ -32,37 +32,39 @@ _KINDS = {
 }
 
 
-class Step(NamedTuple):
+class TimelineStep(NamedTuple):
     title: str
     state: State
     when: str = ""
     more: str = ""
 
 
-def steps(certificate: InService | None, order: OrderState | None, now: datetime) -> list[Step]:
+def steps(certificate: InService | None, order: OrderState | None, now: datetime) -> list[TimelineStep]:
     """Oldest first: asked for, each phase with the time it took, live, and what comes next."""
-    found: list[Step] = []
+    found: list[TimelineStep] = []
     if order is not None:
         kind = "new" if order.state == "issued" else order.kind  # an order that is done waits for its renewal
-        found.append(Step(_KINDS[kind], "done", words.ago(order.requested_at, now)))
+        found.append(TimelineStep(_KINDS[kind], "done", words.ago(order.requested_at, now)))
         ordered = sorted(order.phases.items(), key=lambda phase: _place(phase[0]))
-        found += [Step(_PHASES.get(name, name), "done", words.seconds(taken)) for name, taken in ordered]
+        found += [TimelineStep(_PHASES.get(name, name), "done", words.seconds(taken)) for name, taken in ordered]
         if order.state == "running":
-            found.append(Step("Being issued", "now", f"attempt {max(1, order.attempts)}", order.last_error or ""))
+            found.append(
+                TimelineStep("Being issued", "now", f"attempt {max(1, order.attempts)}", order.last_error or "")
+            )
         if order.state == "failed":
             again = f"tried again {words.ago(order.due_at, now)}" if order.due_at else ""
-            found.append(Step("Issuance fails", "failed", again, order.last_error or ""))
+            found.append(TimelineStep("Issuance fails", "failed", again, order.last_error or ""))
     if certificate is not None:
-        found.append(Step("Issued", "done", words.ago(certificate.issued_at, now)))
+        found.append(TimelineStep("Issued", "done", words.ago(certificate.issued_at, now)))
         if certificate.live_at is None:
-            found.append(Step("Waiting for the edges to serve it", "now"))
+            found.append(TimelineStep("Waiting for the edges to serve it", "now"))
         elif certificate.live_at >= certificate.issued_at:
-            found.append(Step("Live on every edge", "done", words.ago(certificate.live_at, now)))
+            found.append(TimelineStep("Live on every edge", "done", words.ago(certificate.live_at, now)))
         if order is not None and order.renew_at is not None and order.state == "issued":
-            found.append(Step("Renews by itself", "later", words.ago(order.renew_at, now)))
+            found.append(TimelineStep("Renews by itself", "later", words.ago(order.renew_at, now)))
         expired = certificate.not_after <= now
         title = "Expired" if expired else "Expires"
-        found.append(Step(title, "failed" if expired else "later", words.ago(certificate.not_after, now)))
+        found.append(TimelineStep(title, "failed" if expired else "later", words.ago(certificate.not_after, now)))
     return found
 
 

@@ -12,7 +12,7 @@ from common.db.applications import Application
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor(Rights):
+class SignedInVisitor(Rights):
     """`csrf_token` belongs to the session, whose stored hash is `session_hash`."""
 
     session_hash: bytes
@@ -30,8 +30,8 @@ class Visitor(Rights):
         return self.may(Permission.OWN, application.organisation_id)
 
 
-VISITOR: web.RequestKey[Visitor] = web.RequestKey("visitor", Visitor)
+VISITOR: web.RequestKey[SignedInVisitor] = web.RequestKey("visitor", SignedInVisitor)
 
 
-def visitor_of(request: web.Request) -> Visitor:
+def visitor_of(request: web.Request) -> SignedInVisitor:
     return request[VISITOR]

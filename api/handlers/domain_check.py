@@ -21,7 +21,7 @@ class DomainCheckHandlers:
     async def post_domain(self, request: web.Request) -> web.Response:
         application = application_of(request)
         refuse_tier(application)
-        body = await read_body(request, DomainCheckBody, context=self._service.surroundings(application))
+        body = await read_body(request, DomainCheckBody, context=self._service.placeholder_values(application))
         refuse_other_domain(request, body.domain)
         wants_conflicts = bool(body.check_conflicts)
         if wants_conflicts and not body.records:
@@ -33,7 +33,7 @@ class DomainCheckHandlers:
 
     async def post_records(self, request: web.Request) -> web.Response:
         application = application_of(request)
-        body = await read_body(request, RecordCheckBody, context=self._service.surroundings(application))
+        body = await read_body(request, RecordCheckBody, context=self._service.placeholder_values(application))
         refuse_other_domain(request, body.domain)
         checked = await self._records.check(application.id, body.domain, body.records)
         return respond(schema.record_check(body.domain, checked))

@@ -20,7 +20,7 @@ from api.schemas.monitor_bodies import (
 )
 from api.services.batches import BatchService
 from api.services.monitor import MonitorService
-from common.db.monitored_domains import Key
+from common.db.monitored_domains import MonitoredKey
 
 ADDED = "Domain successfully added"
 UPDATED = "Domain successfully updated."
@@ -116,14 +116,14 @@ def _accepted(batch_id: str) -> web.Response:
     return answers.respond({"request_id": batch_id, "status": "IN_PROGRESS"}, 201)
 
 
-def _key_of_path(request: web.Request) -> Key:
+def _key_of_path(request: web.Request) -> MonitoredKey:
     """Raises: `Refused`."""
     return _key(request, request.match_info["domain_name"])
 
 
-def _key(request: web.Request, domain: str) -> Key:
+def _key(request: web.Request, domain: str) -> MonitoredKey:
     """Raises: `Refused`."""
     name = monitor_queries.parse_name_query(domain, request.query)
     if name is None:
         raise Refused(NOT_MONITORED_OR_FOREIGN)
-    return Key(application_of(request).id, *name)
+    return MonitoredKey(application_of(request).id, *name)

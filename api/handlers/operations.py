@@ -6,12 +6,12 @@ from aiohttp import web
 
 from api.rights import rights_of
 from api.schemas import answers
-from api.services.installation import InstallationStatus
+from api.services.installation import InstallationService
 from common.status_document import status_document
 
 
 class OperationsHandler:
-    def __init__(self, installation: InstallationStatus) -> None:
+    def __init__(self, installation: InstallationService) -> None:
         self._installation = installation
 
     async def get(self, request: web.Request) -> web.Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.errors import NOT_FOUND, Refused
-from api.sdk.assets import Asset, load_assets
+from api.sdk.assets import SdkAsset, load_assets
 
 _MOVING_SECONDS = 300
 _PINNED_SECONDS = 365 * 24 * 60 * 60
@@ -27,7 +27,7 @@ class SdkHandler:
         return web.Response(body=asset.content, headers=headers)
 
 
-def _headers(asset: Asset) -> dict[str, str]:
+def _headers(asset: SdkAsset) -> dict[str, str]:
     lifetime = f"max-age={_PINNED_SECONDS}, immutable" if asset.is_pinned else f"max-age={_MOVING_SECONDS}"
     return {
         "Content-Type": asset.content_type,

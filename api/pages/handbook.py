@@ -69,7 +69,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HandbookPage:
     name: str
     title: str
     html: str
@@ -79,7 +79,7 @@ class Page:
 class Handbook:
     """All pages, rendered. Made by `load`."""
 
-    def __init__(self, pages: Sequence[Page]) -> None:
+    def __init__(self, pages: Sequence[HandbookPage]) -> None:
         self._pages = {page.name: page for page in pages}
 
     @classmethod
@@ -137,7 +137,7 @@ class Handbook:
         return "".join(groups)
 
 
-def _render(markdown: MarkdownIt, name: str, text: str) -> Page:
+def _render(markdown: MarkdownIt, name: str, text: str) -> HandbookPage:
     tokens = markdown.parse(_COMMENT.sub("", text))
     anchors: Counter[str] = Counter()
     for at, token in enumerate(tokens):
@@ -151,7 +151,7 @@ def _render(markdown: MarkdownIt, name: str, text: str) -> Page:
     title = next(tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open")
     html = markdown.renderer.render(tokens, markdown.options, {})
     html = html.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
-    return Page(name, title, html, tuple(_sections(name, tokens)))
+    return HandbookPage(name, title, html, tuple(_sections(name, tokens)))
 
 
 def _href(target: str) -> str:

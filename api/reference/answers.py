@@ -1,4 +1,9 @@
-"""What the API answers, as models: for the reference, and for the tests that compare answers with it."""
+"""What the API answers, as models: for the reference, and for the tests that compare answers with it.
+
+A model's name is the name of its schema in ``/openapi.json``, which generated clients know; it shows the object of the
+same name in `common.db`. What webhooks receive: `api.reference.webhook_payloads`; domain check, links and flows:
+`api.reference.connect_answers`.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +13,17 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from api.schemas.dns_record import DnsRecord
-from common.accounts import Permission, Role
-from common.connect.states import State
 from common.db.deliveries import Status as DeliveryStatus
-from common.db.edge_nodes import EdgeState
 from common.db.events import EventType
-from common.records import RecordType
 
 ProductStatus = Literal["active", "inactive"]
 
 
-class Answer(BaseModel):
+class AnswerModel(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-class Problem(Answer):
+class Problem(AnswerModel):
     """Every error."""
 
     message: str
@@ -40,7 +41,7 @@ class Problem(Answer):
     """With `written_changed`: what is no longer as the flow wrote it."""
 
 
-class Message(Answer):
+class Message(AnswerModel):
     """An accepted change. `code` and `hint` are there when visitors do not meet it yet."""
 
     message: str
@@ -48,7 +49,7 @@ class Message(Answer):
     hint: str | None = None
 
 
-class Token(Answer):
+class Token(AnswerModel):
     auth_token: str
     """A JWT, for the `Authorization` header, as `Bearer <JWT>`."""
 
@@ -56,7 +57,7 @@ class Token(Answer):
 Item = TypeVar("Item")
 
 
-class Page(Answer, Generic[Item]):
+class Page(AnswerModel, Generic[Item]):
     items: list[Item]
     total: int
     """Domains that match the filter."""
@@ -69,7 +70,7 @@ class Page(Answer, Generic[Item]):
     prevPage: int | None
 
 
-class Part(Answer, Generic[Item]):
+class Part(AnswerModel, Generic[Item]):
     """Of a list that is sorted or searched."""
 
     items: list[Item]
@@ -80,7 +81,7 @@ class Part(Answer, Generic[Item]):
     """For `after`; null at the end of the list."""
 
 
-class ListOf(Answer, Generic[Item]):
+class ListOf(AnswerModel, Generic[Item]):
     items: list[Item]
     limit: int
     count: int
@@ -89,12 +90,12 @@ class ListOf(Answer, Generic[Item]):
     """For `after`; null at the end of the list."""
 
 
-class CertificateInService(Answer):
+class CertificateInService(AnswerModel):
     issuer: str
     expiresAt: datetime
 
 
-class DomainDetails(Answer):
+class DomainDetails(AnswerModel):
     id: str
     createdAt: datetime
     updatedAt: datetime
@@ -103,7 +104,7 @@ class DomainDetails(Answer):
     """Null until there is one."""
 
 
-class PoweredDomain(Answer):
+class PoweredDomain(AnswerModel):
     domain: str
     applicationUrl: str
     powerRootPathAccess: list[str]
@@ -114,7 +115,7 @@ class DetailedPoweredDomain(PoweredDomain, DomainDetails):
     """Of a list that is sorted or searched."""
 
 
-class SecuredDomain(Answer):
+class SecuredDomain(AnswerModel):
     domain: str
     applicationUrl: str
     secureStatus: ProductStatus
@@ -126,7 +127,7 @@ class DetailedSecuredDomain(SecuredDomain, DomainDetails):
     """Of a list that is sorted or searched."""
 
 
-class PowerEligibility(Answer):
+class PowerEligibility(AnswerModel):
     eligible: bool
     """The domain has a CNAME to the application's cname target and is not powered yet."""
     powerStatus: ProductStatus
@@ -136,7 +137,7 @@ class PowerEligibility(Answer):
     hint: str | None = None
 
 
-class SslEligibility(Answer):
+class SslEligibility(AnswerModel):
     eligible: bool
     """The domain has the CNAME and no certificate yet."""
     sslStatus: ProductStatus
@@ -146,7 +147,7 @@ class SslEligibility(Answer):
     hint: str | None = None
 
 
-class MonitoredDomain(Answer):
+class MonitoredDomain(AnswerModel):
     id: str
     domain: str
     subdomain: str | None
@@ -167,7 +168,7 @@ class MonitoredDomain(Answer):
     """When its records or labels were last changed by a call."""
 
 
-class MonitoredDomains(Answer):
+class MonitoredDomains(AnswerModel):
     domains: list[MonitoredDomain]
     page: int
     """Echoes `offset`."""
@@ -177,7 +178,7 @@ class MonitoredDomains(Answer):
     """For `after`, where the list is sorted or searched; null at its end."""
 
 
-class Statement(Answer):
+class Statement(AnswerModel):
     """One answer of a name server."""
 
     at: str | None = None
@@ -189,7 +190,7 @@ class Statement(Answer):
     values: list[str] | None = None
 
 
-class LastCheck(Answer):
+class LastCheck(AnswerModel):
     """What the last check of a monitored domain went by."""
 
     domain: str
@@ -199,23 +200,23 @@ class LastCheck(Answer):
     evidence: list[Statement] | None
 
 
-class Submitted(Answer):
+class Submitted(AnswerModel):
     request_id: str
     status: Literal["IN_PROGRESS"]
 
 
-class FailedItem(Answer):
+class FailedItem(AnswerModel):
     domain: str | None
     subdomain: str | None
     reason: str
 
 
-class FailedItems(Answer):
+class FailedItems(AnswerModel):
     count: int
     domains: list[FailedItem]
 
 
-class BatchStatus(Answer):
+class BatchStatus(AnswerModel):
     batchId: str
     applicationId: str
     status: Literal["IN_PROGRESS", "SUCCESS", "FAILED"]
@@ -223,12 +224,12 @@ class BatchStatus(Answer):
     failedDomains: FailedItems | None = None
 
 
-class ServiceStatus(Answer):
+class ServiceStatus(AnswerModel):
     status: Literal["healthy", "unhealthy"]
     executedAt: datetime | None
 
 
-class WebhookEvent(Answer):
+class WebhookEvent(AnswerModel):
     id: str
     type: EventType
     created_at: datetime
@@ -236,13 +237,13 @@ class WebhookEvent(Answer):
     payload: dict[str, Any]
 
 
-class WebhookEvents(Answer):
+class WebhookEvents(AnswerModel):
     events: list[WebhookEvent]
     next: str | None
     """Send it as `before` for the page after."""
 
 
-class Delivery(Answer):
+class Delivery(AnswerModel):
     event_id: str
     type: EventType
     domain: str | None
@@ -256,12 +257,12 @@ class Delivery(Answer):
     attempts: list[dict[str, Any]]
 
 
-class Deliveries(Answer):
+class Deliveries(AnswerModel):
     deliveries: list[Delivery]
     next: str | None
 
 
-class AuditEntry(Answer):
+class AuditEntry(AnswerModel):
     id: str
     at: datetime
     way: Literal["api", "dashboard", "command", "monitor"]
@@ -273,12 +274,12 @@ class AuditEntry(Answer):
     after: dict[str, Any] | None
 
 
-class AuditEntries(Answer):
+class AuditEntries(AnswerModel):
     entries: list[AuditEntry]
     next: str | None
 
 
-class Deleting(Answer):
+class Deleting(AnswerModel):
     """What is left of an application. Counts stop at a million."""
 
     since: datetime
@@ -286,7 +287,7 @@ class Deleting(Answer):
     monitored: int
 
 
-class Application(Answer):
+class Application(AnswerModel):
     """Secrets are in no answer but the one that made them."""
 
     applicationId: str
@@ -312,7 +313,7 @@ class Application(Answer):
     createdAt: datetime
 
 
-class ListedApplication(Answer):
+class ListedApplication(AnswerModel):
     applicationId: str
     name: str
     cnameTarget: str
@@ -325,28 +326,28 @@ class Applications(ListOf[ListedApplication]):
     pass
 
 
-class ClientSecret(Answer):
+class ClientSecret(AnswerModel):
     message: str
     clientSecret: str
     previousUntil: datetime
     """The secret so far works until then."""
 
 
-class WebhookSecret(Answer):
+class WebhookSecret(AnswerModel):
     message: str
     webhookSecret: str
     previousUntil: datetime
     """The secret so far signs beside the new one until then."""
 
 
-class SignatureState(Answer):
+class SignatureState(AnswerModel):
     message: str
     signature: Literal["off", "on"]
     key: str | None
     """Where one was made."""
 
 
-class ServiceAuthState(Answer):
+class ServiceAuthState(AnswerModel):
     message: str
     serviceAuth: Literal["off", "on", "rotating"]
     """While `rotating`, edges send the value so far."""
@@ -354,7 +355,7 @@ class ServiceAuthState(Answer):
     """Where one was made."""
 
 
-class Endpoint(Answer):
+class Endpoint(AnswerModel):
     url: str | None
     enabled: bool
     failing_since: datetime | None
@@ -363,7 +364,7 @@ class Endpoint(Answer):
     last_error: str | None
 
 
-class Replay(Answer):
+class Replay(AnswerModel):
     """`more`: there may be more in the range; the same call goes on with the next."""
 
     message: str
@@ -371,12 +372,12 @@ class Replay(Answer):
     more: bool
 
 
-class TestEvent(Answer):
+class TestEvent(AnswerModel):
     message: str
     id: str
 
 
-class Diagnosis(Answer):
+class Diagnosis(AnswerModel):
     """What is wrong with a domain. A part that could not be observed has the status `unknown`."""
 
     domain: str
@@ -395,7 +396,7 @@ class Diagnosis(Answer):
     edges: dict[str, Any]
 
 
-class TrafficFigures(Answer):
+class TrafficFigures(AnswerModel):
     """What the edges counted."""
 
     requests: int
@@ -418,7 +419,7 @@ class TrafficPoint(TrafficFigures):
     """The start of the interval."""
 
 
-class Traffic(Answer):
+class Traffic(AnswerModel):
     """Intervals without a request are left out."""
 
     domain: str
@@ -428,363 +429,7 @@ class Traffic(Answer):
     items: list[TrafficPoint]
 
 
-class Share(Answer):
-    """What is behind a sharing link: records to set, or a configuration of the connect modal."""
-
-    id: str
-    applicationId: str
-    domain: str | None
-    subdomain: str | None
-    dnsRecords: list[dict[str, Any]]
-    config: dict[str, Any] | None
-    job_id: str | None
-    expires_at: datetime
-    token: str
-    """Opens flows, for an hour: of the link's domain and user, where it has them."""
-
-
-# Domain check and connect ---------------------------------------------------------------------------------
-
-
-class ProviderAnswer(Answer):
-    """A DNS provider, and what can be done there."""
-
-    provider: str
-    setupType: Literal["automatic", "manual"]
-    """`automatic`: this installation can set records there."""
-    wwwRedirect: bool
-    cnameFlattening: bool
-    wildcardSupport: bool
-    subdomainCnameNsOverride: bool
-    spfOverrideSupport: bool
-    caaSupport: bool
-    supportsSocialLogin: Literal["yes", "no", "n/a"]
-
-
-class NsSupport(Answer):
-    root: bool
-    subdomains: bool
-
-
-class RecordConflict(Answer):
-    """An existing record that stands in the way."""
-
-    host: str
-    type: RecordType
-    value: str
-    priority: str | None = None
-    code: str
-    reason: str
-    suggestedValue: str | None = None
-    """What to publish instead, where records can be merged."""
-
-
-class DomainCheckAnswer(ProviderAnswer):
-    NSSupport: NsSupport
-    expired: bool
-    registered: bool
-    authoritativeDnsProvider: ProviderAnswer | None = None
-    """Only where the request has NS records."""
-    recordConflicts: list[RecordConflict] | None = None
-    """Only where `checkConflicts` is true; null: there are none."""
-
-
-class ServerAnswer(Answer):
-    role: str
-    server: str
-    outcome: str
-    values: list[str]
-    ttl: int | None
-    at: datetime
-
-
-class CheckedRecord(Answer):
-    type: RecordType
-    host: str
-    value: str
-    ttl: int
-    priority: str | None = None
-    status: Literal["propagated", "missing", "unknown"]
-    answers: list[ServerAnswer]
-    cachedUntil: datetime | None
-    """When the last old answer leaves the caches."""
-
-
-class RecordCheckAnswer(Answer):
-    domain: str
-    records: list[CheckedRecord]
-
-
-class Flow(Answer):
-    """A domain being connected; the handbook explains its states."""
-
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
-
-    id: str
-    job_id: str
-    state: State
-    version: int
-    domain: str | None
-    subdomain: str | None
-    records: list[dict[str, Any]]
-    """Each with its `status`."""
-    plan: dict[str, Any] | None
-    """What will be added, replaced, merged and kept."""
-    error: dict[str, Any] | None
-
-
-class SharedLink(Answer):
-    id: str
-    link: str
-    job_id: str | None
-    domain: str | None
-    subdomain: str | None
-    created_at: datetime
-    expires_at: datetime
-
-
-class SharedLinks(Answer):
-    links: list[SharedLink]
-
-
-class Health(Answer):
+class Health(AnswerModel):
     status: str
     code: str | None = None
     hint: str | None = None
-
-
-# What a webhook receives ----------------------------------------------------------------------------------
-
-
-class RecordsSeen(Answer):
-    records_propagated: list[DnsRecord]
-    records_non_propagated: list[DnsRecord]
-
-
-class RecordEvent(Answer):
-    """Monitored records are missing, or all of them are back."""
-
-    id: str
-    type: Literal["domain.record_missing", "domain.record_restored"]
-    user_id: str | None
-    job_id: str | None
-    domain: str
-    subdomain: str | None
-    sequence: int
-    """Counted per domain and subdomain: which of two is the later."""
-    data: RecordsSeen
-    connect_link: str
-
-
-class FlowEvent(Answer):
-    """Of a flow: the person's part is done, its records are live, or they were not within 72 hours."""
-
-    id: str
-    type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
-    user_id: str | None
-    job_id: str
-    domain: str
-    subdomain: str | None
-    sequence: int
-    data: RecordsSeen
-    connect_link: str | None
-    """With what is missing, after a time-out."""
-    provider: str | None
-    setup_type: Literal["automatic", "manual"] | None
-    propagation_status: Literal["pending", "success", "timeout"] | None
-    power_status: Literal["pending", "success", "failed", "exempt"]
-    secure_status: Literal["pending", "success", "failed", "exempt"]
-    monitor_status: Literal["pending", "success", "failed", "exempt"]
-
-
-class PowerEvent(Answer):
-    """A powered domain's certificate went live, or its state changed."""
-
-    id: str
-    type: Literal["domain.power"]
-    domain: str
-    subdomain: str | None
-    sequence: int
-    power_status: str
-    reason: str | None = None
-
-
-class SecureEvent(Answer):
-    """A secured domain's certificate went live, or its state changed."""
-
-    id: str
-    type: Literal["domain.secure"]
-    domain: str
-    subdomain: str | None
-    sequence: int
-    secure_status: str
-    reason: str | None = None
-
-
-class Organisation(Answer):
-    id: str
-    name: str
-    role: Role | None
-    """Of the user; null for an operator that is no member."""
-    createdAt: datetime
-
-
-class Organisations(ListOf[Organisation]):
-    pass
-
-
-class Member(Answer):
-    id: str
-    email: str
-    role: Role
-    lastSignInAt: datetime | None
-
-
-class Members(ListOf[Member]):
-    pass
-
-
-class MemberLink(Answer):
-    message: str
-    signInOnce: str | None
-    """For a user that is new: signs in once, within a day; shown here alone."""
-
-
-class SignInLink(Answer):
-    message: str
-    signInOnce: str
-    """Signs in once, within a day; shown here alone."""
-
-
-class Key(Answer):
-    """An API key of a user, without what opens anything."""
-
-    id: str
-    name: str
-    permission: Permission
-    """What it permits at most: to look, to change, or all that its user may do."""
-    isExpired: bool
-    createdAt: datetime
-    expiresAt: datetime
-    usedAt: datetime | None
-    """Right to the minute."""
-
-
-class Keys(Answer):
-    items: list[Key]
-
-
-class Account(Answer):
-    id: str
-    email: str
-    operator: bool
-    organisations: list[Organisation]
-    key: Key
-    """The one that opened this request."""
-
-
-class EdgeCondition(Answer):
-    state: EdgeState
-    reason: str | None
-
-
-class FailedUpgrade(Answer):
-    at: datetime
-    reason: str
-
-
-class EdgeDescription(Answer):
-    softwareVersion: str
-    heldCopyAt: datetime | None
-    failedUpgrade: FailedUpgrade | None
-
-
-class EdgeNode(Answer):
-    nodeId: str
-    host: str
-    version: int
-    """Of the change feed: the last one that it has applied."""
-    condition: EdgeCondition
-    leaseUntil: datetime
-    description: EdgeDescription
-
-
-class Edge(Answer):
-    node: EdgeNode
-    isAlive: bool
-    behind: int
-    """Changes of the feed that it has not applied yet."""
-
-
-class Monitor(Answer):
-    nodeId: str
-    host: str
-    issuer: str
-    stopped: list[str]
-    """Work that has failed and is not running."""
-    startedAt: datetime
-    leaseUntil: datetime
-    isAlive: bool
-
-
-class ChecksHealth(Answer):
-    isHealthy: bool
-    reason: str | None
-    executedAt: datetime | None
-
-
-class DueWork(Answer):
-    name: str
-    count: int
-    oldestSeconds: float | None
-
-
-class Expiry(Answer):
-    fromDays: int | None
-    """Null with the expired ones."""
-    toDays: int | None
-    count: int
-
-
-class Unrenewed(Answer):
-    withinDays: int
-    count: int
-
-
-class Standing(Answer):
-    issuer: str
-    limit: str
-    subject: str
-    used: int
-    most: int
-    freesAt: datetime
-
-
-class FailingOrders(Answer):
-    reason: str
-    count: int
-    example: str
-
-
-class Operations(Answer):
-    """As `frontage status --json` prints it."""
-
-    problems: list[str]
-    """What to look at now."""
-    notices: list[str]
-    at: datetime
-    feedVersion: int
-    edges: list[Edge]
-    monitors: list[Monitor]
-    checks: ChecksHealth
-    alarmsHeld: int
-    queues: list[DueWork]
-    certificates: list[Expiry]
-    """In service, by the days that are left."""
-    unrenewed: list[Unrenewed]
-    """Certificates of domains that still lead here, which end within so many days."""
-    ledger: list[Standing]
-    """Of the CA's limits, what is used most."""
-    failingOrders: list[FailingOrders]
-    endpointsFailing: int
-    endpointsDisabled: int

@@ -11,10 +11,10 @@ from aiohttp import web
 
 from api.schemas.queries import ListQuery, PartQuery
 from api.services.notices import Notice, combined
-from common.db.domains import Page
+from common.db.domain_pages import DomainPage
 
 
-def envelope(page: Page, items: list[dict[str, Any]], query: ListQuery) -> dict[str, Any]:
+def envelope(page: DomainPage, items: list[dict[str, Any]], query: ListQuery) -> dict[str, Any]:
     """The envelope of a page. `prevPage` of a page beyond the end is the last page."""
     pages = -(-page.total // query.size)
     return {

@@ -10,7 +10,7 @@ from multidict import MultiMapping
 
 from api.errors import Refused, invalid_parameter
 from api.schemas.queries import DEFAULT_SIZE, LARGEST_SIZE, parse_integer, parse_optional_text
-from common.db.audit import Entry
+from common.db.audit import AuditEntry
 
 _REQUEST_ID = re.compile(r"[0-9a-f]{16}")
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
@@ -45,14 +45,14 @@ def is_request_id(text: str) -> bool:
     return _REQUEST_ID.fullmatch(text) is not None
 
 
-def audit_page(entries: Sequence[Entry], query: AuditQuery) -> dict[str, Any]:
+def audit_page(entries: Sequence[AuditEntry], query: AuditQuery) -> dict[str, Any]:
     return {
         "entries": [entry_as_json(entry) for entry in entries],
         "next": entries[-1].id if len(entries) == query.limit else None,
     }
 
 
-def entry_as_json(entry: Entry) -> dict[str, Any]:
+def entry_as_json(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "at": entry.at,

@@ -7,24 +7,24 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Seen
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, SeenRecord
 from api.services.next_step import NextStep
 from api.services.notices import describe_edge, describe_unreached
 from common.dns import Outcome
 from common.edge_probe import Reached
-from common.ownership import Verdict, txt_record
+from common.ownership import OwnershipVerdict, txt_record
 from common.probe import PROBE_PATH
 
 _UNKNOWN = {"status": "unknown"}
 _OWNERSHIP: Final = MappingProxyType(
     {
-        Verdict.ENROL: "free",
-        Verdict.MOVE: "moves here",
-        Verdict.UNPROVEN: "not proven",
-        Verdict.RESERVED: "reserved",
-        Verdict.HELD: "another application's",
-        Verdict.LEADS_TO_HOLDER: "another application's",
-        Verdict.UNKNOWN: "another application's",
+        OwnershipVerdict.ENROL: "free",
+        OwnershipVerdict.MOVE: "moves here",
+        OwnershipVerdict.UNPROVEN: "not proven",
+        OwnershipVerdict.RESERVED: "reserved",
+        OwnershipVerdict.HELD: "another application's",
+        OwnershipVerdict.LEADS_TO_HOLDER: "another application's",
+        OwnershipVerdict.UNKNOWN: "another application's",
     }
 )
 
@@ -153,7 +153,7 @@ def _target_status(step_one: Outcome) -> str:
     return "ok" if step_one is Outcome.RECORDS else "wrong"
 
 
-def _records(records: Iterable[Seen]) -> list[dict[str, str]]:
+def _records(records: Iterable[SeenRecord]) -> list[dict[str, str]]:
     return [{"type": record.type, "host": record.host, "value": record.value} for record in records]
 
 

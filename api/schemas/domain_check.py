@@ -14,13 +14,8 @@ from api.schemas.dns_record import ConnectRecord
 from api.schemas.evidence import ServerNames, hide_private
 from api.services.domain_check import Assessed, DomainCheck
 from api.services.record_check import CheckedRecord
-from common.connect.configuration import (
-    InvalidConfiguration,
-    Surroundings,
-    choose_domain,
-    parse_configuration,
-    resolve,
-)
+from common.connect.configuration import InvalidConfiguration, parse_configuration
+from common.connect.resolution import PlaceholderValues, choose_domain, resolve
 from common.dns.evidence import Statement
 from common.domain_check.conflicts import Conflict
 from common.domain_check.reading import MOST_RECORDS
@@ -92,8 +87,8 @@ RequestedRecords = Annotated[
 
 
 class CheckedBody(Strict):
-    """The configuration of the connect modal, of which only these keys count here, and a domain. With `Surroundings` as
-    the context, placeholders in ``dnsRecords`` are filled in as a flow does it."""
+    """The configuration of the connect modal, of which only these keys count here, and a domain. With
+    `PlaceholderValues` as the context, placeholders in ``dnsRecords`` are filled in as a flow does it."""
 
     domain: CheckedDomain
     host_required: bool | None = Field(None, alias="hostRequired")
@@ -105,7 +100,7 @@ class CheckedBody(Strict):
     def _filled_in(cls, given: Any, info: ValidationInfo) -> Any:
         if given is None:
             return []
-        if not isinstance(info.context, Surroundings) or "domain" not in info.data or not _has_placeholder(given):
+        if not isinstance(info.context, PlaceholderValues) or "domain" not in info.data or not _has_placeholder(given):
             return given
         try:
             return _fill_in(given, info.data, info.context)
@@ -154,7 +149,7 @@ def _has_placeholder(given: Any) -> bool:
     return any(isinstance(text, str) and "{" in text for text in texts)
 
 
-def _fill_in(given: Any, keys: Mapping[str, Any], around: Surroundings) -> list[dict[str, Any]]:
+def _fill_in(given: Any, keys: Mapping[str, Any], around: PlaceholderValues) -> list[dict[str, Any]]:
     """Raises: `InvalidConfiguration`."""
     configuration = parse_configuration(
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from common.db.domains import ListedDomain
+from common.db.domain_pages import ListedDomain
 
 
 def details(domain: ListedDomain) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from common.addresses import forms, is_private, is_public
-from common.db.monitored_domains import Key, LastCheck
+from common.db.monitored_domains import LastCheck, MonitoredKey
 from common.ip_addresses import parse_address
 from common.settings import parse_host_port
 
@@ -19,7 +19,7 @@ _STATEMENT_FIELDS = ("at", "role", "server", "name", "type", "outcome", "values"
 _HIDDEN = "a private address"
 
 
-def last_check(key: Key, check: LastCheck) -> dict[str, Any]:
+def last_check(key: MonitoredKey, check: LastCheck) -> dict[str, Any]:
     """What the last check went by: each answer it got, oldest first."""
     return {
         "domain": key.domain,

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from common.db.domain_list import NEVER, PRODUCTS, Key, Sort
+from common.db.domain_list import NEVER, PRODUCTS, ListKey, Sort
 
 LONGEST = 1000
 _TEXT = re.compile(r"[!-~]{1,255}")
@@ -18,7 +18,7 @@ _INFINITE = (NEVER, datetime.min)  # noqa: DTZ901 - as the driver reads them
 _YEARS = range(1970, 9999)
 
 
-def to_text(key: Key | None, sort: Sort) -> str | None:
+def to_text(key: ListKey | None, sort: Sort) -> str | None:
     """None at the end of a list."""
     if key is None:
         return None
@@ -26,7 +26,7 @@ def to_text(key: Key | None, sort: Sort) -> str | None:
     return urlsafe_b64encode(orjson.dumps(fields)).decode().rstrip("=")
 
 
-def from_text(text: str, sort: Sort) -> Key:
+def from_text(text: str, sort: Sort) -> ListKey:
     """Raises: `ValueError` for what is no end of a list in this order."""
     if len(text) > LONGEST:
         raise ValueError(text)
@@ -35,7 +35,7 @@ def from_text(text: str, sort: Sort) -> Key:
         case [str(of_sort), str(name), str(product), str(application_id), str(added), str(lapses), bool(is_well)]:
             if of_sort != sort or product not in PRODUCTS or not all(map(_TEXT.fullmatch, (name, application_id))):
                 raise ValueError(text)
-            return Key(name, product, application_id, _moment(added), _moment(lapses), is_well)
+            return ListKey(name, product, application_id, _moment(added), _moment(lapses), is_well)
     raise ValueError(text)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from common.db.batches import Failure, Progress
-from common.db.monitor_health import Health
+from common.db.batches import BatchProgress, FailedItem
+from common.db.monitor_health import MonitorHealth
 from common.db.monitored_domains import MonitoredDomain
 
 _RECORD_IN_ORDER = {"type": None, "host": None, "value": None, "ttl": None}  # and then priority, where there is one
@@ -42,7 +42,7 @@ def dns_records(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**_RECORD_IN_ORDER, **record} for record in stored]
 
 
-def batch_status(batch_id: str, progress: Progress) -> dict[str, Any]:
+def batch_status(batch_id: str, progress: BatchProgress) -> dict[str, Any]:
     """The status of a batch as JSON."""
     status = ("FAILED" if progress.failed else "SUCCESS") if progress.is_over else "IN_PROGRESS"
     content: dict[str, Any] = {
@@ -57,10 +57,10 @@ def batch_status(batch_id: str, progress: Progress) -> dict[str, Any]:
     return content
 
 
-def _failed(failure: Failure) -> dict[str, Any]:
+def _failed(failure: FailedItem) -> dict[str, Any]:
     return {"domain": failure.domain, "subdomain": failure.subdomain, "reason": failure.reason}
 
 
-def service_status(health: Health) -> dict[str, Any]:
+def service_status(health: MonitorHealth) -> dict[str, Any]:
     """The health of the checks as JSON."""
     return {"status": "healthy" if health.is_healthy else "unhealthy", "executedAt": health.executed_at}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from api.schemas.bodies import ProductBody, Url
-from common.db.domains import ListedDomain
+from common.db.domain_pages import ListedDomain
 from common.urls import MOST_ROOT_PATH_CHARACTERS, MOST_ROOT_PATHS, InvalidUrl, parse_root_path
 
 

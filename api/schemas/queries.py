@@ -12,7 +12,7 @@ from multidict import MultiMapping
 from api.errors import UNRESOLVED, Refused, invalid_parameter
 from api.schemas import list_cursor
 from common.db import domain_list
-from common.db.domain_list import Key
+from common.db.domain_list import ListKey
 from common.db.domains import Status
 from common.errors import InvalidName
 from common.names import DomainName, parse_domain
@@ -47,7 +47,7 @@ class PartQuery:
 
     sort: domain_list.Sort
     text: str
-    after: Key | None
+    after: ListKey | None
     size: int
     status: Status | None = None
 
@@ -94,7 +94,7 @@ def parse_search(query: MultiMapping[str]) -> str:
     return text
 
 
-def parse_after(query: MultiMapping[str], sort: domain_list.Sort) -> Key | None:
+def parse_after(query: MultiMapping[str], sort: domain_list.Sort) -> ListKey | None:
     """Raises: `Refused`."""
     text = parse_optional_text(query, "after")
     if text is None:

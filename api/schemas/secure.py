@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from api.schemas.answers import given
 from api.schemas.bodies import ProductBody, Url
-from common.db.domains import ListedDomain
+from common.db.domain_pages import ListedDomain
 from common.errors import FrontageError
 from common.urls import parse_redirect_target
 

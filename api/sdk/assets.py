@@ -42,7 +42,7 @@ _WORDS_TYPE = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class SdkAsset:
     """`gzipped` is None where it would not be smaller. `is_pinned`: its address has the version; it never changes."""
 
     content: bytes
@@ -53,7 +53,7 @@ class Asset:
 
 
 @cache
-def load_assets(archive: Path = ARCHIVE) -> Mapping[str, Asset]:
+def load_assets(archive: Path = ARCHIVE) -> Mapping[str, SdkAsset]:
     """By path below ``/sdk/``; read and packed once a process. `archive`: the scripts of released versions."""
     script = join(HERE / ENTRY).encode()
     return {
@@ -112,7 +112,7 @@ def _as_script(source: str) -> str:
     return _INDENTATION.sub("\n", _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", source)))).strip()
 
 
-def _asset(content: bytes, content_type: str, *, is_pinned: bool = False) -> Asset:
+def _asset(content: bytes, content_type: str, *, is_pinned: bool = False) -> SdkAsset:
     packed = gzip.compress(content, 9, mtime=0)
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    return Asset(content, content_type, is_pinned, etag, packed if len(packed) < len(content) else None)
+    return SdkAsset(content, content_type, is_pinned, etag, packed if len(packed) < len(content) else None)

@@ -15,7 +15,7 @@ from api.errors import BATCH_UNKNOWN, FOREIGN_BATCH, MISSING_DOMAINS, Refused, t
 from api.schemas.monitor_bodies import BatchBody, parse_unwatch, parse_watch
 from common.db import batches
 from common.db.applications import Application
-from common.db.batches import Kind, Progress
+from common.db.batches import BatchProgress, Kind
 from common.db.pool import Database
 
 MOST_CREATED = 100
@@ -40,7 +40,7 @@ class BatchService:
         """Returns the request id."""
         return await self._submit(application, "delete", await _parse(body, parse_unwatch, MOST_DELETED))
 
-    async def progress(self, application: Application, batch_id: str) -> Progress:
+    async def progress(self, application: Application, batch_id: str) -> BatchProgress:
         if not _BATCH_ID.fullmatch(batch_id):
             raise Refused(BATCH_UNKNOWN)
         async with self.database.connection() as connection:

@@ -28,24 +28,27 @@ from api.errors import (
 from api.requests import refuse_beyond
 from api.schemas import connect
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
+from api.services.placeholder_values import placeholder_values_of
 from api.services.sharing import SharingService
-from api.services.surroundings import surroundings_of
 from common.clock import Clock
 from common.connect import flow_events
-from common.connect.configuration import (
-    ChosenDomain,
-    Configuration,
-    InvalidConfiguration,
-    choose_domain,
-    parse_configuration,
-    resolve,
-)
+from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
 from common.connect.domain_connect.offer import Offer
 from common.connect.domain_connect.returning import Returned
 from common.connect.domain_connect.signing import apply_url
 from common.connect.looker import Looker
 from common.connect.looking import READ_BACK_SECONDS, CouldNotAsk, Look, as_wanted
-from common.connect.plan import IN_ZONE, Change, Entry, Plan, believe_zone, is_changed_since, journal_of, plan_undo
+from common.connect.plan import (
+    IN_ZONE,
+    Change,
+    JournalEntry,
+    Plan,
+    believe_zone,
+    is_changed_since,
+    journal_of,
+    plan_undo,
+)
+from common.connect.resolution import ChosenDomain, choose_domain, resolve
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.states import Move, NotPossible, State, after
 from common.connect.ways.dynamic_update import DynamicUpdate
@@ -159,7 +162,7 @@ class ConnectService:
         if body.way == "domain_connect":
             return await self._hand_over(flow, found)
         plan = found.plan
-        journal = journal_of(plan, tuple(map(Entry.from_json, flow.journal)))
+        journal = journal_of(plan, tuple(map(JournalEntry.from_json, flow.journal)))
         write = self._writer(flow, body.way, body.credentials)
         return await self._write(flow, Move.APPLY, body.way, journal, plan, write)
 
@@ -249,7 +252,7 @@ class ConnectService:
         flow: Flow,
         move: Move,
         way: str,
-        journal: tuple[Entry, ...],
+        journal: tuple[JournalEntry, ...],
         plan: Plan,
         write: Write,
     ) -> Flow:
@@ -274,7 +277,7 @@ class ConnectService:
             except FenceLost as error:  # this process stood still for so long that a monitor has settled the flow
                 raise _busy() from error
 
-    async def _begin(self, flow: Flow, move: Move, way: str, journal: tuple[Entry, ...]) -> Flow:
+    async def _begin(self, flow: Flow, move: Move, way: str, journal: tuple[JournalEntry, ...]) -> Flow:
         try:
             async with self.database.transaction() as connection:
                 return await connect_flows.begin(
@@ -295,7 +298,7 @@ class ConnectService:
         Raises: `Refused`, with what was changed since, until the person agrees to it by its digest.
         """
         _possible(flow, Move.UNDO)
-        journal = tuple(map(Entry.from_json, flow.journal))
+        journal = tuple(map(JournalEntry.from_json, flow.journal))
         tried = _tried(journal)
         now = await self.looker.read_sets(flow, [entry.change.key for entry in tried])
         if len(now) < len(tried):
@@ -369,7 +372,9 @@ class ConnectService:
         """Raises: `Refused`."""
         chosen: ChosenDomain = _understood(choose_domain, configuration, text, subdomain)
         refuse_beyond(access, chosen.domain)
-        requested = _understood(resolve, configuration, chosen, surroundings_of(access.application, self.settings))
+        requested = _understood(
+            resolve, configuration, chosen, placeholder_values_of(access.application, self.settings)
+        )
         return {
             "domain": chosen.domain,
             "subdomain": chosen.subdomain,
@@ -383,7 +388,7 @@ class ConnectService:
         }
 
 
-def _tried(journal: Sequence[Entry]) -> list[Entry]:
+def _tried(journal: Sequence[JournalEntry]) -> list[JournalEntry]:
     """What is in the zone, or may have come there late."""
     return [entry for entry in journal if entry.status != "taken_back"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from api.schemas.evidence import hide_private
-from api.services.enrolment import EDGES_WITHIN_SECONDS, Enrolment, is_foreign
+from api.services.enrolment import EDGES_WITHIN_SECONDS, EnrolmentService, is_foreign
 from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
@@ -27,11 +27,11 @@ from common.db.edge_nodes import UnreachedOrigin
 from common.db.orders import OrderState
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
-from common.eligibility import Findings
+from common.eligibility import EligibilityFindings
 from common.liveness import Reach, await_edges
 from common.logs import get_logger
 from common.names import DomainName
-from common.ownership import Claim, Verdict
+from common.ownership import OwnershipClaim, OwnershipVerdict
 from common.settings import Settings
 
 _log = get_logger("api.services.diagnosis")
@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenRecord:
     """A record as the DNS has it, or should have it."""
 
     type: str
@@ -54,11 +54,11 @@ class Seen:
 class Dns:
     """`findings` are those of eligibility; `target_*` is step one, the partner's part, which a root does without."""
 
-    findings: Findings
-    expected: tuple[Seen, ...]
-    found: tuple[Seen, ...]
-    target_expected: tuple[Seen, ...]
-    target_found: tuple[Seen, ...]
+    findings: EligibilityFindings
+    expected: tuple[SeenRecord, ...]
+    found: tuple[SeenRecord, ...]
+    target_expected: tuple[SeenRecord, ...]
+    target_found: tuple[SeenRecord, ...]
     reached: Reached
 
 
@@ -66,8 +66,8 @@ class Dns:
 class Ownership:
     """Whether the application may have the name, and what would prove it the application's."""
 
-    verdict: Verdict
-    claim: Claim | None
+    verdict: OwnershipVerdict
+    claim: OwnershipClaim | None
     application_id: str
     cname_target: str
 
@@ -120,7 +120,7 @@ class Diagnosis:
 class DiagnosisService:
     """One a process."""
 
-    enrolment: Enrolment
+    enrolment: EnrolmentService
     probe: HttpEdgeProbe
     origins: OriginStates
     settings: Settings
@@ -150,8 +150,8 @@ class DiagnosisService:
             target, findings = await self._best(questions, name, targets)
             assessment = await self.enrolment.assess(application, name, target, within=questions, findings=findings)
             ownership = Ownership(assessment.verdict, assessment.evidence.claim, application.id, target)
-            if assessment.evidence.claim is Claim.TXT and findings.leads_here:
-                findings = replace(findings, claim=Claim.TXT)
+            if assessment.evidence.claim is OwnershipClaim.TXT and findings.leads_here:
+                findings = replace(findings, claim=OwnershipClaim.TXT)
             dns = Dns(
                 findings,
                 self._expected(name, target),
@@ -162,7 +162,7 @@ class DiagnosisService:
             )
             return dns, ownership
 
-    def _shown(self, found: Sequence[Seen]) -> tuple[Seen, ...]:
+    def _shown(self, found: Sequence[SeenRecord]) -> tuple[SeenRecord, ...]:
         """Without private addresses, which only the operator's resolver may know: a tenant may ask about any name."""
         values = hide_private([seen.value for seen in found], known=self.enrolment.service_targets.service_servers)
         return tuple(replace(seen, value=value) for seen, value in zip(found, values, strict=True))
@@ -177,21 +177,21 @@ class DiagnosisService:
             return [cname_target_of(application)]
         return list(dict.fromkeys([application.cname_target, cname_target_of(application)]))
 
-    async def _best(self, questions: Pass, name: DomainName, targets: list[str]) -> tuple[str, Findings]:
+    async def _best(self, questions: Pass, name: DomainName, targets: list[str]) -> tuple[str, EligibilityFindings]:
         """The target that the domain leads to; the first where it leads to none."""
         looks = [(target, await self.enrolment.look(name, target, within=questions)) for target in targets]
         return next((look for look in looks if look[1].is_pointed), looks[0])
 
-    def _expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
+    def _expected(self, name: DomainName, target: str) -> tuple[SeenRecord, ...]:
         if not name.is_root:
-            return (Seen("CNAME", name.text, target),)
+            return (SeenRecord("CNAME", name.text, target),)
         addresses = sorted(self.enrolment.service_targets.service_servers)
-        return tuple(Seen("AAAA" if ":" in address else "A", name.text, address) for address in addresses)
+        return tuple(SeenRecord("AAAA" if ":" in address else "A", name.text, address) for address in addresses)
 
-    def _target_expected(self, name: DomainName, target: str) -> tuple[Seen, ...]:
+    def _target_expected(self, name: DomainName, target: str) -> tuple[SeenRecord, ...]:
         if name.is_root:
             return ()
-        return tuple(Seen("CNAME", target, place) for place in sorted(self.enrolment.service_targets.targets))
+        return tuple(SeenRecord("CNAME", target, place) for place in sorted(self.enrolment.service_targets.targets))
 
     async def _look_at_caa(self, name: DomainName) -> Caa:
         async with self.enrolment.resolver.open_pass() as questions:
@@ -240,18 +240,18 @@ class DiagnosisService:
         return Nodes(is_issuing, edges)
 
 
-async def _records(questions: Pass, name: str) -> tuple[Seen, ...]:
+async def _records(questions: Pass, name: str) -> tuple[SeenRecord, ...]:
     """The CNAMEs from `name` on, and the addresses where they end."""
-    seen: list[Seen] = []
+    seen: list[SeenRecord] = []
     chain = await questions.follow_confirmed(name, ())
     owner = name
     for value in chain.names:
-        seen.append(Seen("CNAME", owner, value))
+        seen.append(SeenRecord("CNAME", owner, value))
         owner = value
     if chain.end is Outcome.NO_NAME:
         return tuple(seen)
-    seen += [Seen("A", owner, value) for value in (await questions.ask_confirmed(owner, "A")).values]
-    seen += [Seen("AAAA", owner, value) for value in (await questions.ask_confirmed(owner, "AAAA")).values]
+    seen += [SeenRecord("A", owner, value) for value in (await questions.ask_confirmed(owner, "A")).values]
+    seen += [SeenRecord("AAAA", owner, value) for value in (await questions.ask_confirmed(owner, "AAAA")).values]
     return tuple(seen)
 
 

@@ -12,15 +12,15 @@ from typing import Final, Literal
 
 from api.errors import FORBIDDEN, UNRESOLVED, Refused
 from api.schemas.evidence import hide_private
-from api.services.surroundings import surroundings_of
+from api.services.placeholder_values import placeholder_values_of
 from common.caa_identities import find_identities
 from common.clock import Clock
-from common.connect.configuration import Surroundings
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import hosts
 from common.connect.domain_connect.templates import SERVICES, fill_templates
 from common.connect.looking import Discover
 from common.connect.requested import Requested
+from common.connect.resolution import PlaceholderValues
 from common.connect.ways.provider_apis import PROVIDER_APIS
 from common.db.applications import Application
 from common.db.pool import Database
@@ -29,7 +29,7 @@ from common.domain_check.conflicts import NO_CERTIFICATES, CertificateNeeds, Con
 from common.domain_check.providers import Provider, find_provider
 from common.domain_check.rdap import RdapClient
 from common.domain_check.reading import read_zone, unknown_outcome
-from common.domain_check.registration import Failure, Registration, decide
+from common.domain_check.registration import RdapFailure, Registration, decide
 from common.domain_check.zone_view import ZoneView
 from common.eligibility import ServiceTargets
 from common.records import Record
@@ -74,9 +74,9 @@ class DomainCheckService:
     clock: Clock
     find_discover: FindDiscover
 
-    def surroundings(self, application: Application) -> Surroundings:
+    def placeholder_values(self, application: Application) -> PlaceholderValues:
         """What placeholders in the application's configuration stand for."""
-        return surroundings_of(application, self.settings)
+        return placeholder_values_of(application, self.settings)
 
     async def check(
         self,
@@ -96,7 +96,7 @@ class DomainCheckService:
         if (unknown := unknown_outcome(view)) is not None:
             raise Refused(UNRESOLVED, code=unknown.value)
         registration = decide(view.delegation, entry, self.clock.now())
-        if isinstance(registration, Failure):
+        if isinstance(registration, RdapFailure):
             raise Refused(UNRESOLVED, code=registration.value, retry_after_seconds=_BUSY_SECONDS)
         current = find_provider(view.server_names, _first(view.soa.values))
         has_name_servers = any(record.type == "NS" for record in requested)

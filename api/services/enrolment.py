@@ -27,19 +27,20 @@ from api.services.name_locks import NameLocks
 from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
-from common.db import domain_list, domains, monitor_nodes, orders
+from common.db import domain_list, domain_pages, domains, monitor_nodes, orders
 from common.db.applications import Application
-from common.db.domain_list import Key, Wanted
-from common.db.domains import Domain, ListedDomain, Page, Product
+from common.db.domain_list import ListKey, Wanted
+from common.db.domain_pages import DomainPage, ListedDomain
+from common.db.domains import Domain, Product
 from common.db.pool import Connection, Database
 from common.dns import Pass, Resolver
 from common.domain_claims import Assessment, DomainClaims, StandingChanged
-from common.eligibility import EdgeProbe, Findings, ServiceTargets
+from common.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets
 from common.errors import AddressRefused, DatabaseUnavailable
 from common.liveness import await_edges
 from common.logs import get_logger
 from common.names import DomainName
-from common.ownership import Claim, OwnNames, Verdict
+from common.ownership import OwnershipClaim, OwnershipVerdict, OwnNames
 from common.urls import InvalidUrl, parse_application_url
 
 _log = get_logger("api.services.enrolment")
@@ -47,7 +48,7 @@ _log = get_logger("api.services.enrolment")
 EDGES_WITHIN_SECONDS = 0.25
 _MOST_TRIES = 3
 
-Store = Callable[[Connection, Claim | None], Awaitable[None]]
+Store = Callable[[Connection, OwnershipClaim | None], Awaitable[None]]
 """Writes an enrolment, in a transaction that holds the name's lock."""
 
 
@@ -56,11 +57,11 @@ class ListedPart:
     """A part of a list, and where the list goes on; None at its end."""
 
     items: list[ListedDomain]
-    next: Key | None
+    next: ListKey | None
 
 
 @dataclass(frozen=True, slots=True)
-class Enrolment:
+class EnrolmentService:
     """One a process; every request brings its application."""
 
     database: Database
@@ -76,9 +77,9 @@ class Enrolment:
     def claims(self) -> DomainClaims:
         return DomainClaims(self.database, self.resolver, self.service_targets, self.own_names, self.probe)
 
-    async def list_page(self, application: Application, product: Product, query: ListQuery) -> Page:
+    async def list_page(self, application: Application, product: Product, query: ListQuery) -> DomainPage:
         async with self.database.connection() as connection:
-            return await domains.list_page(
+            return await domain_pages.list_page(
                 connection,
                 application.id,
                 product,
@@ -90,7 +91,7 @@ class Enrolment:
     async def list_part(self, application: Application, product: Product, query: PartQuery) -> ListedPart:
         async with self.database.connection() as connection:
             if query.status is not None:
-                await domains.settle_lapsed(connection, application.id)
+                await domain_pages.settle_lapsed(connection, application.id)
             part = await domain_list.list_part(
                 connection,
                 Wanted(
@@ -104,13 +105,13 @@ class Enrolment:
                 ),
             )
             names = [row.name for row in part.rows]
-            return ListedPart(await domains.find_listed(connection, application.id, product, names), part.next)
+            return ListedPart(await domain_pages.find_listed(connection, application.id, product, names), part.next)
 
     async def held(self, name: DomainName) -> list[Domain]:
         async with self.database.connection() as connection:
             return await domains.find(connection, name.text)
 
-    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> Findings:
+    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> EligibilityFindings:
         """Asks within the caller's pass, or one of its own."""
         return await self.claims.look(name, cname_target, within=within)
 
@@ -129,7 +130,7 @@ class Enrolment:
         cname_target: str,
         *,
         within: Pass | None = None,
-        findings: Findings | None = None,
+        findings: EligibilityFindings | None = None,
     ) -> Assessment:
         """As `DomainClaims.assess`."""
         return await self.claims.assess(application, name, cname_target, within=within, findings=findings)
@@ -163,7 +164,7 @@ class Enrolment:
                 ):
                     await store(connection, assessment.evidence.claim)
                 return
-        raise _held(Verdict.UNKNOWN, application, name, cname_target)
+        raise _held(OwnershipVerdict.UNKNOWN, application, name, cname_target)
 
     async def reach_edges(self) -> list[Notice]:
         """Wait a moment for the edges to apply what was committed. Returns a notice if visitors do not meet it yet."""
@@ -203,7 +204,7 @@ def is_foreign(held: list[Domain], application: Application) -> bool:
     return any(domain.application_id != application.id for domain in held)
 
 
-def refuse_unresolved(findings: Findings) -> None:
+def refuse_unresolved(findings: EligibilityFindings) -> None:
     """Raises: `Refused` when it is unknown whether the domain is eligible."""
     if findings.unknown is not None:
         raise Refused(UNRESOLVED, code=findings.unknown.value)
@@ -212,10 +213,10 @@ def refuse_unresolved(findings: Findings) -> None:
 def refuse_unowned(assessment: Assessment, application: Application, name: DomainName, cname_target: str) -> None:
     """Raises: `Refused` for a name that is not the application's to have, whatever it leads to."""
     match assessment.verdict:
-        case Verdict.ENROL | Verdict.MOVE | Verdict.UNPROVEN:
+        case OwnershipVerdict.ENROL | OwnershipVerdict.MOVE | OwnershipVerdict.UNPROVEN:
             return
-        case Verdict.RESERVED:
-            raise Refused(DOMAIN_NOT_VALID, code=Verdict.RESERVED.value, hint=hints.RESERVED)
+        case OwnershipVerdict.RESERVED:
+            raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.RESERVED.value, hint=hints.RESERVED)
         case _:
             raise _held(assessment.verdict, application, name, cname_target)
 
@@ -232,10 +233,10 @@ def refuse_ineligible(application: Application, name: DomainName, assessment: As
             code=unknown.value if unknown else None,
             hint=f"GET /domains/{name.text}/diagnosis shows what is missing",
         )
-    if assessment.verdict is Verdict.UNPROVEN:
-        raise Refused(review, code=Verdict.UNPROVEN.value, hint=hints.unproven(name, application.id))
+    if assessment.verdict is OwnershipVerdict.UNPROVEN:
+        raise Refused(review, code=OwnershipVerdict.UNPROVEN.value, hint=hints.unproven(name, application.id))
 
 
-def _held(verdict: Verdict, application: Application, name: DomainName, cname_target: str) -> Refused:
+def _held(verdict: OwnershipVerdict, application: Application, name: DomainName, cname_target: str) -> Refused:
     hint = hints.held(verdict, name, application.id, cname_target)
     return Refused(ALREADY_POWERED, code=verdict.value, hint=hint)

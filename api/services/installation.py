@@ -7,13 +7,13 @@ import asyncio
 from common.clock import Clock
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
-from common.db.status import Status, read_status
+from common.db.status import InstallationStatus, read_status
 from common.plain_text import Exposure
 
 FRESH_SECONDS = 2.0
 
 
-class InstallationStatus:
+class InstallationService:
     """One a process. Mutable state: the status read last, shared by all that ask within `FRESH_SECONDS`."""
 
     def __init__(self, database: Database, limits: Limits, exposure: Exposure | None, clock: Clock) -> None:
@@ -22,9 +22,9 @@ class InstallationStatus:
         self._exposure = exposure
         self._clock = clock
         self._reading = asyncio.Lock()
-        self._last: tuple[float, Status] | None = None
+        self._last: tuple[float, InstallationStatus] | None = None
 
-    async def read(self) -> Status:
+    async def read(self) -> InstallationStatus:
         async with self._reading:
             now = self._clock.monotonic()
             if self._last is None or now - self._last[0] > FRESH_SECONDS:
@@ -32,6 +32,6 @@ class InstallationStatus:
                     self._last = now, await read_status(connection, self._limits)
             return self._last[1]
 
-    def problems(self, status: Status) -> list[str]:
+    def problems(self, status: InstallationStatus) -> list[str]:
         """What an operator should look at now, in sentences."""
         return [*([f"{self._exposure}."] if self._exposure else []), *status.problems]

@@ -18,8 +18,8 @@ from api.schemas.queries import PartQuery
 from common.db import domain_list, monitor_health, monitor_nodes, monitored_domains
 from common.db.applications import Application
 from common.db.domain_list import Wanted
-from common.db.monitor_health import Health
-from common.db.monitored_domains import Key, Labels, LastCheck, MonitoredDomain, Page
+from common.db.monitor_health import MonitorHealth
+from common.db.monitored_domains import Labels, LastCheck, MonitoredDomain, MonitoredKey, MonitoredPage
 from common.db.pool import Database
 from common.record_rules import check_size
 from common.record_sets import Records, distinct, without
@@ -33,18 +33,18 @@ class MonitorService:
     database: Database
 
     async def watch(self, application: Application, body: WatchBody) -> None:
-        key = Key(application.id, body.domain, body.subdomain)
+        key = MonitoredKey(application.id, body.domain, body.subdomain)
         async with self.database.transaction() as connection:
             await monitored_domains.add(connection, key, tuple(body.records), body.labels)
 
     async def update(self, application: Application, body: UpdateBody) -> None:
-        key, labels = Key(application.id, body.domain, body.subdomain), Labels(user_id=body.user_id)
+        key, labels = MonitoredKey(application.id, body.domain, body.subdomain), Labels(user_id=body.user_id)
         async with self.database.transaction() as connection:
             if not await monitored_domains.replace(connection, key, tuple(body.records), labels):
                 raise Refused(NOT_MONITORED)
 
     async def unwatch(self, application: Application, body: UnwatchBody) -> None:
-        key = Key(application.id, body.domain, body.subdomain)
+        key = MonitoredKey(application.id, body.domain, body.subdomain)
         async with self.database.transaction() as connection:
             outcome = await monitored_domains.remove(connection, key, only_if_empty=bool(body.only_if_empty))
         if outcome == "absent":
@@ -52,13 +52,15 @@ class MonitorService:
         if outcome == "not empty":
             raise Refused(NOT_EMPTY)
 
-    async def list_page(self, application: Application, query: MonitorQuery) -> Page:
+    async def list_page(self, application: Application, query: MonitorQuery) -> MonitoredPage:
         async with self.database.connection() as connection:
             return await monitored_domains.list_page(
                 connection, application.id, offset=query.offset, limit=query.limit, dates=query.dates
             )
 
-    async def list_part(self, application: Application, query: PartQuery) -> tuple[Page, domain_list.Key | None]:
+    async def list_part(
+        self, application: Application, query: PartQuery
+    ) -> tuple[MonitoredPage, domain_list.ListKey | None]:
         """The part, and where the list goes on."""
         wanted = Wanted([application.id], query.text, "monitor", None, query.sort, query.after, query.size)
         async with self.database.connection() as connection:
@@ -66,37 +68,37 @@ class MonitorService:
             names = [row.name for row in part.rows]
             return await monitored_domains.find_listed(connection, application.id, names), part.next
 
-    async def find(self, key: Key) -> MonitoredDomain:
+    async def find(self, key: MonitoredKey) -> MonitoredDomain:
         async with self.database.connection() as connection:
             found = await monitored_domains.find(connection, key)
         if found is None:
             raise Refused(NOT_MONITORED_OR_FOREIGN)
         return found
 
-    async def find_last_check(self, key: Key) -> LastCheck:
+    async def find_last_check(self, key: MonitoredKey) -> LastCheck:
         async with self.database.connection() as connection:
             found = await monitored_domains.find_last_check(connection, key)
         if found is None:
             raise Refused(NOT_MONITORED_OR_FOREIGN)
         return found
 
-    async def add_records(self, key: Key, body: RecordsBody) -> None:
+    async def add_records(self, key: MonitoredKey, body: RecordsBody) -> None:
         await self._edit(key, lambda records: _bounded(distinct((*records, *body.records))))
 
-    async def replace_records(self, key: Key, body: RecordsBody) -> None:
+    async def replace_records(self, key: MonitoredKey, body: RecordsBody) -> None:
         await self._edit(key, lambda _: tuple(body.records))
 
-    async def remove_records(self, key: Key, body: RemovedRecordsBody) -> None:
+    async def remove_records(self, key: MonitoredKey, body: RemovedRecordsBody) -> None:
         await self._edit(key, lambda records: without(records, tuple(body.records)))
 
-    async def health(self) -> Health:
+    async def health(self) -> MonitorHealth:
         """As measured last; unhealthy as soon as no monitor runs that checks."""
         async with self.database.connection() as connection:
             health = await monitor_health.read(connection)
             is_checking = await monitor_nodes.is_checking(connection)
         return health if is_checking else replace(health, is_healthy=False)
 
-    async def _edit(self, key: Key, edit: monitored_domains.Edit) -> None:
+    async def _edit(self, key: MonitoredKey, edit: monitored_domains.Edit) -> None:
         async with self.database.transaction() as connection:
             if not await monitored_domains.change(connection, key, edit):
                 raise Refused(NOT_MONITORED_OR_FOREIGN)

@@ -18,7 +18,7 @@ from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_un
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.origin_faults import OriginFault
-from common.ownership import Claim, Verdict
+from common.ownership import OwnershipClaim, OwnershipVerdict
 
 State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
@@ -41,15 +41,15 @@ def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     if ownership is None or diagnosis.dns is None:
         return None
     match ownership.verdict:
-        case Verdict.RESERVED if not (diagnosis.holding and diagnosis.holding.domains):
+        case OwnershipVerdict.RESERVED if not (diagnosis.holding and diagnosis.holding.domains):
             return NextStep("action needed", f"Ask about a customer's domain: {name} is {hints.RESERVED_NAME}.")
-        case Verdict.HELD | Verdict.LEADS_TO_HOLDER | Verdict.UNKNOWN:
+        case OwnershipVerdict.HELD | OwnershipVerdict.LEADS_TO_HOLDER | OwnershipVerdict.UNKNOWN:
             words = hints.held(ownership.verdict, name, ownership.application_id, ownership.cname_target)
-            state: State = "unknown" if ownership.verdict is Verdict.UNKNOWN else "action needed"
+            state: State = "unknown" if ownership.verdict is OwnershipVerdict.UNKNOWN else "action needed"
             return NextStep(state, f"{words[0].upper()}{words[1:]}.")
     findings = diagnosis.dns.findings
-    if ownership.verdict is Verdict.UNPROVEN and findings.leads_here and not findings.lacks_step_one:
-        is_outranked = findings.claim is Claim.CNAME  # by a target that another application set before
+    if ownership.verdict is OwnershipVerdict.UNPROVEN and findings.leads_here and not findings.lacks_step_one:
+        is_outranked = findings.claim is OwnershipClaim.CNAME  # by a target that another application set before
         record = f"create {hints.txt(name, ownership.application_id)}"
         proof = record if is_outranked else hints.prove(name, ownership.application_id, ownership.cname_target)
         words = f"{proof[0].upper()}{proof[1:]}: {name} leads here, and nothing shows whose it is."
@@ -89,7 +89,7 @@ def _enrolment(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     if diagnosis.dns is None or diagnosis.holding is None or diagnosis.holding.domains:
         return None
     power = "" if diagnosis.name.is_root else "POST /power or "
-    is_moving = diagnosis.ownership is not None and diagnosis.ownership.verdict is Verdict.MOVE
+    is_moving = diagnosis.ownership is not None and diagnosis.ownership.verdict is OwnershipVerdict.MOVE
     moving = ", which moves it here from another application" if is_moving else ""
     return NextStep("action needed", f"The DNS is right. Enrol the domain: {power}POST /ssl{moving}.")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from common.eligibility import Findings
+from common.eligibility import EligibilityFindings
 from common.names import DomainName
-from common.ownership import Verdict, txt_record
+from common.ownership import OwnershipVerdict, txt_record
 
 RESERVED_NAME: Final = "a name of this service, or an application's cname target, and never enrolled"
 RESERVED: Final = f"it is {RESERVED_NAME}"
@@ -14,11 +14,13 @@ RESERVED: Final = f"it is {RESERVED_NAME}"
 ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
 
 
-def eligibility(verdict: Verdict, findings: Findings, name: DomainName, application_id: str) -> str | None:
+def eligibility(
+    verdict: OwnershipVerdict, findings: EligibilityFindings, name: DomainName, application_id: str
+) -> str | None:
     """Beside an answer that is no error."""
-    if verdict is Verdict.RESERVED:
+    if verdict is OwnershipVerdict.RESERVED:
         return RESERVED
-    return unproven(name, application_id) if verdict is Verdict.UNPROVEN and findings.is_eligible else None
+    return unproven(name, application_id) if verdict is OwnershipVerdict.UNPROVEN and findings.is_eligible else None
 
 
 def unproven(name: DomainName, application_id: str) -> str:
@@ -26,11 +28,11 @@ def unproven(name: DomainName, application_id: str) -> str:
     return f"it leads here, but not by the CNAME that shows whose it is: create {txt(name, application_id)}"
 
 
-def held(verdict: Verdict, name: DomainName, application_id: str, cname_target: str) -> str:
+def held(verdict: OwnershipVerdict, name: DomainName, application_id: str, cname_target: str) -> str:
     """Another application holds the name."""
-    if verdict is Verdict.LEADS_TO_HOLDER:
+    if verdict is OwnershipVerdict.LEADS_TO_HOLDER:
         return f"another application holds {name}, and the DNS still leads to it: {_remove(name)}, then POST again"
-    if verdict is Verdict.UNKNOWN:
+    if verdict is OwnershipVerdict.UNKNOWN:
         return (
             f"another application holds {name}, and its zone's own name servers could not be asked, or do not agree"
             " yet: POST again in a minute"

@@ -14,15 +14,16 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.queries import ListQuery, PartQuery
 from api.services import ownership_hints as hints
-from api.services.enrolment import Enrolment, ListedPart, refuse_unresolved
+from api.services.enrolment import EnrolmentService, ListedPart, refuse_unresolved
 from api.services.notices import Notice
 from api.services.origin_state import OriginStates
 from common.db import domains
 from common.db.applications import Application
-from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften, Page, Status
+from common.db.domain_pages import DomainPage
+from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften, Status
 from common.db.session import Connection
 from common.names import DomainName
-from common.ownership import Claim
+from common.ownership import OwnershipClaim
 
 ORIGIN_WITHIN_SECONDS = 1.0
 _RECHECK_PAUSE_SECONDS = 1.0
@@ -44,10 +45,10 @@ class Eligibility:
 class PowerService:
     """One a process; every request brings its application."""
 
-    enrolment: Enrolment
+    enrolment: EnrolmentService
     origins: OriginStates
 
-    async def list_page(self, application: Application, query: ListQuery) -> Page:
+    async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
         return await self.enrolment.list_page(application, "power", query)
 
     async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
@@ -83,7 +84,7 @@ class PowerService:
         return [*noted, *of_origin]
 
     async def _enrol(self, application: Application, name: DomainName, body: PowerBody) -> list[Notice]:
-        async def store(connection: Connection, claim: Claim | None) -> None:
+        async def store(connection: Connection, claim: OwnershipClaim | None) -> None:
             await domains.power(
                 connection, name.text, application.id, body.application_url, body.root_path_access, claim
             )

@@ -19,7 +19,7 @@ from common.dns.evidence import Statement
 from common.dns.questions import Outcome
 from common.dns.shared_resolvers import SharedResolvers
 from common.record_checks.record_checker import RecordChecker
-from common.record_checks.verdicts import Verdict, judge
+from common.record_checks.verdicts import RecordVerdict, judge
 from common.records import Record, owner_name
 from common.settings import HostPort, Settings, parse_host_port
 
@@ -27,16 +27,16 @@ _WITHIN_SECONDS = 6.0
 _ABSENCE_SECONDS = 1.5
 
 
-class Status(StrEnum):
+class RecordStatus(StrEnum):
     PROPAGATED = "propagated"
     MISSING = "missing"
     UNKNOWN = "unknown"
 
 
 _STATUSES = {
-    Verdict.PRESENT: Status.PROPAGATED,
-    Verdict.MISSING: Status.MISSING,
-    Verdict.UNKNOWN: Status.UNKNOWN,
+    RecordVerdict.PRESENT: RecordStatus.PROPAGATED,
+    RecordVerdict.MISSING: RecordStatus.MISSING,
+    RecordVerdict.UNKNOWN: RecordStatus.UNKNOWN,
 }
 
 
@@ -46,7 +46,7 @@ class CheckedRecord:
     last of the asked resolvers forgets an answer without the record; None if none has such an answer."""
 
     record: Record
-    status: Status
+    status: RecordStatus
     statements: tuple[Statement, ...]
     cached_until: datetime | None
 
@@ -82,7 +82,7 @@ class RecordCheckService:
         await self._resolvers.close()
 
     async def _describe(
-        self, apex: str, record: Record, verdict: Verdict, statements: Iterable[Statement]
+        self, apex: str, record: Record, verdict: RecordVerdict, statements: Iterable[Statement]
     ) -> CheckedRecord:
         question = (owner_name(record, apex), record.type)
         own = [each for each in statements if each.question == question]
@@ -119,6 +119,6 @@ def _cached_until(record: Record, statements: Iterable[Statement]) -> datetime |
     old = [
         each.at + timedelta(seconds=each.answer.ttl_seconds)
         for each in statements
-        if each.role == "resolver" and each.answer.ttl_seconds and judge(record, each.answer) is Verdict.MISSING
+        if each.role == "resolver" and each.answer.ttl_seconds and judge(record, each.answer) is RecordVerdict.MISSING
     ]
     return max(old, default=None)

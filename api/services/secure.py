@@ -25,16 +25,17 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import ownership_hints as hints
-from api.services.enrolment import Enrolment, ListedPart, is_foreign, refuse_unresolved
+from api.services.enrolment import EnrolmentService, ListedPart, is_foreign, refuse_unresolved
 from api.services.notices import Notice
 from common.db import domains, orders
 from common.db.applications import Application
-from common.db.domains import Domain, EnrolledTooOften, Page, Status
+from common.db.domain_pages import DomainPage
+from common.db.domains import Domain, EnrolledTooOften, Status
 from common.db.orders import NotRenewable
 from common.db.session import Connection
 from common.names import DomainName
 from common.origin_probe import OriginProbe, Unreachable
-from common.ownership import Claim
+from common.ownership import OwnershipClaim
 from common.redirect_loops import RedirectChain
 from common.urls import parse_application_url, parse_redirect_target
 
@@ -57,10 +58,10 @@ class SslEligibility:
 class SecureService:
     """One a process; every request brings its application."""
 
-    enrolment: Enrolment
+    enrolment: EnrolmentService
     probe_origin: OriginProbe
 
-    async def list_page(self, application: Application, query: ListQuery) -> Page:
+    async def list_page(self, application: Application, query: ListQuery) -> DomainPage:
         return await self.enrolment.list_page(application, "secure", query)
 
     async def list_part(self, application: Application, query: PartQuery) -> ListedPart:
@@ -100,7 +101,7 @@ class SecureService:
             if url is not None:
                 await self._refuse_unreachable(url, name, application)
 
-        async def store(connection: Connection, claim: Claim | None) -> None:
+        async def store(connection: Connection, claim: OwnershipClaim | None) -> None:
             await self._store(connection, name, application, body, claim)
 
         try:
@@ -209,7 +210,7 @@ class SecureService:
         name: DomainName,
         application: Application,
         body: SecureBody,
-        claim: Claim | None,
+        claim: OwnershipClaim | None,
     ) -> None:
         """Raises: `Refused`, `EnrolledTooOften`."""
         _refuse_provided(await domains.find(connection, name.text))

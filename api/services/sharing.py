@@ -11,15 +11,9 @@ from typing import Any
 from api.errors import NOT_FOUND, Refused, invalid_parameter
 from api.schemas import connect
 from api.schemas.connect import ShareBody
-from api.services.surroundings import surroundings_of
-from common.connect.configuration import (
-    Configuration,
-    InvalidConfiguration,
-    choose_domain,
-    parse_configuration,
-    resolve,
-    resolve_without_domain,
-)
+from api.services.placeholder_values import placeholder_values_of
+from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
+from common.connect.resolution import choose_domain, resolve, resolve_without_domain
 from common.db import connect_flows, shares
 from common.db.applications import Application
 from common.db.connect_flows import Flow
@@ -127,7 +121,7 @@ class SharingService:
 
     def _plain_records(self, application: Application, configuration: Configuration) -> list[dict[str, Any]]:
         """For the page without JavaScript: without placeholders if the configuration names the domain."""
-        around = surroundings_of(application, self.settings)
+        around = placeholder_values_of(application, self.settings)
         if configuration.prefilled_domain is None:
             return resolve_without_domain(configuration, around)
         try:

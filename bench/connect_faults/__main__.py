@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import bench.connect_faults
 from bench import output
-from bench.connect_faults.counts import Counts
+from bench.connect_faults.counts import FlowCounts
 from bench.connect_faults.running import run
 from common.errors import FrontageError
 from common.processes import loop_factory
@@ -34,7 +34,7 @@ def main() -> None:
     sys.exit(1 if counts.wrong else 0)
 
 
-async def _measure(console: Console, flows: int, seed: int) -> Counts:
+async def _measure(console: Console, flows: int, seed: int) -> FlowCounts:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("flows", total=2 * (flows // 2))

@@ -11,7 +11,7 @@ from rich.table import Table
 
 
 @dataclass(slots=True)
-class Counts:
+class FlowCounts:
     """`done` is what happened, by its name; the other numbers are what went wrong, and `details` say it in words."""
 
     done: Counter[str] = field(default_factory=Counter)

@@ -15,7 +15,7 @@ import aiohttp
 
 from bench.connect_faults import zones
 from bench.connect_faults.faults import Drawn
-from bench.connect_faults.world import World
+from bench.connect_faults.world import FlowWorld
 from common.errors import FrontageError
 
 _PAUSE_SECONDS = 0.05
@@ -34,7 +34,7 @@ class Stuck(FrontageError):
 class Person:
     """Of one zone. `flow` is what the API last answered."""
 
-    world: World
+    world: FlowWorld
     zone: str
     drawn: Drawn
     flow: dict[str, Any] = field(default_factory=dict)

@@ -8,19 +8,19 @@ from random import Random
 from typing import Final
 
 from bench.connect_faults import zones
-from bench.connect_faults.counts import Counts
+from bench.connect_faults.counts import FlowCounts
 from bench.connect_faults.faults import draw
 from bench.connect_faults.person import Person, Stuck
-from bench.connect_faults.world import Way, World, open_world
+from bench.connect_faults.world import FlowWorld, Way, open_world
 
 _WAYS: Final[tuple[Way, ...]] = ("dynamic_update", "provider_api")
 _AT_ONCE = 3  # as many as an application may write by provider APIs at once
 _EVENTS: Final = ("domain.added", "domain.flow.completed")
 
 
-async def run(*, flows: int, seed: int, on_end: Callable[[], None] = lambda: None) -> Counts:
+async def run(*, flows: int, seed: int, on_end: Callable[[], None] = lambda: None) -> FlowCounts:
     """Half of the `flows` by each way. `on_end` is called after each. Raises: `OperatorError`."""
-    counts, random = Counts(), Random(seed)
+    counts, random = FlowCounts(), Random(seed)
     for way in _WAYS:
         names = [f"c{number}.test" for number in range(flows // 2)]
         async with open_world(way, names, counts) as world:
@@ -64,7 +64,7 @@ async def _compare(person: Person, wanted: zones.Content, when: str) -> None:
             world.counts.details.append(f"{person.zone} by {world.way}, {when}: {what} {host} {kind} {value}")
 
 
-async def _count_effects(world: World, people: list[Person]) -> None:
+async def _count_effects(world: FlowWorld, people: list[Person]) -> None:
     """Each flow's events, and its name's enrolment, once."""
     async with world.database.connection() as connection:
         rows = await connection.fetch(

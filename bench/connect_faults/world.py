@@ -18,9 +18,9 @@ import dns.name
 import dns.tsig
 
 from bench.application import make_application
-from bench.certificate_world import Partner, RoleProcess
+from bench.certificate_world import ApiClient, RoleProcess
 from bench.connect_faults import zones
-from bench.connect_faults.counts import Counts
+from bench.connect_faults.counts import FlowCounts
 from bench.connect_faults.faults import WriteFault
 from bench.connect_faults.proxies import Forward, OnWrite, api_proxy, update_proxy
 from bench.lab.knot import Knot
@@ -48,7 +48,7 @@ _PARENT: Final = (
 
 
 @dataclass(slots=True)
-class World:
+class FlowWorld:
     """Made by `open_world`. `foreign`: another party's records, by zone. `drawn`: the faults of the zone's next write
     requests; where it is at an end, they pass."""
 
@@ -63,8 +63,8 @@ class World:
     database: Database
     api: RoleProcess
     monitors: list[RoleProcess]
-    partner: Partner
-    counts: Counts
+    partner: ApiClient
+    counts: FlowCounts
     drawn: dict[str, list[WriteFault | None]] = field(default_factory=dict)
     foreign: dict[str, set[tuple[str, str, str]]] = field(default_factory=dict)
     _killing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -120,7 +120,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def open_world(way: Way, names: list[str], counts: Counts) -> AsyncIterator[World]:
+async def open_world(way: Way, names: list[str], counts: FlowCounts) -> AsyncIterator[FlowWorld]:
     """Everything serves within the block and is gone after it. `names` are the zones.
 
     Raises: `OperatorError`.
@@ -129,7 +129,7 @@ async def open_world(way: Way, names: list[str], counts: Counts) -> AsyncIterato
         directory = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="frontage-faults-", ignore_cleanup_errors=True))
         )
-        made: list[World] = []  # the proxy is there before the world that it is for
+        made: list[FlowWorld] = []  # the proxy is there before the world that it is for
 
         async def on_write(zone: str, forward: Forward) -> WriteFault | None:
             return await made[0].on_write(zone, forward)
@@ -172,8 +172,8 @@ async def open_world(way: Way, names: list[str], counts: Counts) -> AsyncIterato
             )
         )
         monitors = [role("monitor", number) for number in range(_MONITORS)]
-        partner = Partner(session, application_id, secret, "")
-        world = World(way, server, credentials, wrong, add_foreign, database, api, monitors, partner, counts)
+        partner = ApiClient(session, application_id, secret, "")
+        world = FlowWorld(way, server, credentials, wrong, add_foreign, database, api, monitors, partner, counts)
         made.append(world)
         await asyncio.gather(*(process.start() for process in (api, *monitors)))
         yield world

@@ -5,9 +5,9 @@ knows Frontage: the lab is the world Frontage lives in, seen from outside.
 """
 
 from bench.lab.lab import Lab
-from bench.lab.origin import Origin
+from bench.lab.origin import LabOrigin
 from bench.lab.server import NameServer
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Behaviour, Zone
 
-__all__ = ["Behaviour", "Lab", "NameServer", "Origin", "WebhookSink", "Zone"]
+__all__ = ["Behaviour", "Lab", "LabOrigin", "NameServer", "WebhookSink", "Zone"]

@@ -46,7 +46,7 @@ PROVIDER_ID: Final = "lab-domains.example"
 WIDTH, HEIGHT = 620, 700
 
 
-class Fault(StrEnum):
+class ProviderFault(StrEnum):
     REFUSE_TEMPLATE = "refuse_template"  # the template query answers 404
     SLOW_SETTINGS = "slow_settings"  # longer than anybody waits
     BAD_STATE = "bad_state"  # the person returns with another state
@@ -56,7 +56,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ZoneRow:
     """One record; `name` is absolute, without the final dot, `value` as in a zone file."""
 
     name: str
@@ -65,12 +65,12 @@ class Row:
     ttl: int
 
 
-class Store(Protocol):
+class HostedZone(Protocol):
     """The zone that the provider hosts."""
 
     async def values(self, name: str, kind: str) -> list[str]: ...
 
-    async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[Row]) -> None:
+    async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[ZoneRow]) -> None:
         """Remove the records of `gone` (name, type and value), then add `rows`, at once."""
         ...
 
@@ -84,7 +84,7 @@ class ZoneStore:
     async def values(self, name: str, kind: str) -> list[str]:
         return [value for owner, of_type, value in self._zone.listed() if (owner, of_type) == (name, kind)]
 
-    async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[Row]) -> None:
+    async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[ZoneRow]) -> None:
         for name, kind, value in gone:
             self._zone.remove(name, kind, value)
         for row in rows:
@@ -101,7 +101,7 @@ class UpdateStore:
     async def values(self, name: str, kind: str) -> list[str]:
         return await _ask(self._server, name, kind)
 
-    async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[Row]) -> None:
+    async def write(self, gone: Sequence[tuple[str, str, str]], rows: Sequence[ZoneRow]) -> None:
         update = dns.update.UpdateMessage(self._apex)
         for name, kind, value in gone:
             update.delete(f"{name}.", kind, value)
@@ -116,9 +116,11 @@ class DomainConnectProvider:
     """Created and closed by `serve`. `authority` is the text of the ``_domainconnect`` records that lead here; `faults`
     what it does wrong; `applied` counts the templates that it has written."""
 
-    def __init__(self, apex: str, store: Store, resolver: HostPort, templates: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, apex: str, store: HostedZone, resolver: HostPort, templates: Sequence[Mapping[str, Any]]
+    ) -> None:
         self.authority = ""
-        self.faults: frozenset[Fault] = frozenset()
+        self.faults: frozenset[ProviderFault] = frozenset()
         self.applied = 0
         self.name_servers: list[str] = []
         self._apex = apex
@@ -132,7 +134,7 @@ class DomainConnectProvider:
     async def serve(
         cls,
         apex: str,
-        store: Store,
+        store: HostedZone,
         resolver: HostPort,
         templates: Sequence[Mapping[str, Any]],
         *,
@@ -162,11 +164,11 @@ class DomainConnectProvider:
         return web.Response(status=204)
 
     async def _set_faults(self, request: web.Request) -> web.Response:
-        self.faults = frozenset(map(Fault, await request.json()))
+        self.faults = frozenset(map(ProviderFault, await request.json()))
         return web.Response(status=204)
 
     async def _settings(self, request: web.Request) -> web.Response:
-        if Fault.SLOW_SETTINGS in self.faults:
+        if ProviderFault.SLOW_SETTINGS in self.faults:
             await asyncio.sleep(_SLOW_SECONDS)
         if request.match_info["domain"] != self._apex:
             raise web.HTTPNotFound
@@ -186,7 +188,7 @@ class DomainConnectProvider:
         )
 
     async def _supports(self, request: web.Request) -> web.Response:
-        if Fault.REFUSE_TEMPLATE in self.faults:
+        if ProviderFault.REFUSE_TEMPLATE in self.faults:
             raise web.HTTPNotFound
         return web.json_response({"version": self._template(request).get("version", 1)})
 
@@ -213,18 +215,18 @@ class DomainConnectProvider:
         application = await self._understand(request)
         if (await request.post()).get("decision") != "connect":
             return self._return(application, error="access_denied", error_description="user_cancel: <b>not now</b>")
-        if Fault.FAIL in self.faults:
+        if ProviderFault.FAIL in self.faults:
             return self._return(application, error="server_error", error_description="the zone is locked")
-        if Fault.LIE not in self.faults:
+        if ProviderFault.LIE not in self.faults:
             await self._apply(application)
-        if Fault.FAIL_AFTERWARDS in self.faults:
+        if ProviderFault.FAIL_AFTERWARDS in self.faults:
             return self._return(application, error="server_error")
         return self._return(application)
 
     def _return(self, application: _Application, **outcome: str) -> web.Response:
         query = dict(outcome)
         if "state" in application.given:
-            query["state"] = "another" if Fault.BAD_STATE in self.faults else application.given["state"]
+            query["state"] = "another" if ProviderFault.BAD_STATE in self.faults else application.given["state"]
         target = application.given["redirect_uri"]
         location = f"{target}{'&' if '?' in target else '?'}{urlencode(query)}"
         return web.Response(status=302, headers={"Location": location})
@@ -278,9 +280,11 @@ class DomainConnectProvider:
 
     # The zone ----------------------------------------------------------------------------------------------------
 
-    async def _changes(self, application: _Application) -> list[tuple[str, Row]]:
+    async def _changes(self, application: _Application) -> list[tuple[str, ZoneRow]]:
         rows = application.rows()
-        gone = [("remove", Row(name, kind, value, 0)) for name, kind, value in await self._conflicts(application, rows)]
+        gone = [
+            ("remove", ZoneRow(name, kind, value, 0)) for name, kind, value in await self._conflicts(application, rows)
+        ]
         return [*gone, *(("add", row) for row in rows)]
 
     async def _apply(self, application: _Application) -> None:
@@ -288,7 +292,7 @@ class DomainConnectProvider:
         await self._store.write(await self._conflicts(application, rows), rows)
         self.applied += 1
 
-    async def _conflicts(self, application: _Application, rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    async def _conflicts(self, application: _Application, rows: Sequence[ZoneRow]) -> list[tuple[str, str, str]]:
         """The draft's Conflict Detection, for the types that the lab's templates have."""
         found: list[tuple[str, str, str]] = []
         for name in dict.fromkeys(row.name for row in rows):
@@ -311,8 +315,8 @@ class _Application:
     def fqdn(self) -> str:
         return f"{self.given['host']}.{self.given['domain']}" if self.given.get("host") else self.given["domain"]
 
-    def rows(self) -> list[Row]:
-        return [Row(self._name(each), each["type"], self._value(each), int(each["ttl"])) for each in self._active()]
+    def rows(self) -> list[ZoneRow]:
+        return [ZoneRow(self._name(each), each["type"], self._value(each), int(each["ttl"])) for each in self._active()]
 
     def prefixes(self, name: str) -> tuple[str, ...]:
         """Of texts at `name` that the template replaces."""

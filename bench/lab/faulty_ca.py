@@ -56,7 +56,7 @@ _HOP_FIELDS = frozenset({"connection", "content-length", "transfer-encoding", "d
 
 
 @dataclass(slots=True)
-class Fault:
+class CaFault:
     """What goes wrong at a step, for its next `times` requests, after `spared` of them went well.
 
     `drop` breaks the connection before Pebble hears of the request, or after it has acted on it; `status` answers in
@@ -87,7 +87,7 @@ class FaultyCa:
     def __init__(self, pebble: Pebble) -> None:
         self.pebble = pebble
         self.directory = ""
-        self.faults: list[Fault] = []
+        self.faults: list[CaFault] = []
         self.seen: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.busy_seconds = 0.0
@@ -99,8 +99,8 @@ class FaultyCa:
         self._session: aiohttp.ClientSession
 
     def fail(self, step: Step, **how: Any) -> None:
-        """As `Fault`, from the next request on."""
-        self.faults.append(Fault(step, **how))
+        """As `CaFault`, from the next request on."""
+        self.faults.append(CaFault(step, **how))
 
     def suggest(self, certificate_id: str, start: datetime, end: datetime) -> None:
         """Renewal information for one certificate."""
@@ -130,7 +130,7 @@ class FaultyCa:
             response.headers.update(fault.headers)
         return response
 
-    def _next_fault(self, step: Step) -> Fault | None:
+    def _next_fault(self, step: Step) -> CaFault | None:
         for fault in self.faults:
             if fault.step == step and fault.times:
                 if fault.spared:
@@ -168,7 +168,7 @@ class FaultyCa:
     def _renewal_information(self, certificate_id: str) -> web.Response:
         self.seen["renewal information"] += 1
         if certificate_id not in self.windows:
-            return _problem(Fault("renewal information", status=404, problem="malformed"))
+            return _problem(CaFault("renewal information", status=404, problem="malformed"))
         start, end = (moment.isoformat().replace("+00:00", "Z") for moment in self.windows[certificate_id])
         return web.json_response(
             {"suggestedWindow": {"start": start, "end": end}}, headers={"Retry-After": str(self.renewal_retry_after)}
@@ -201,7 +201,7 @@ def _drop(request: web.BaseRequest) -> web.Response:
     return web.Response()
 
 
-def _problem(fault: Fault) -> web.Response:
+def _problem(fault: CaFault) -> web.Response:
     problem = {"type": f"urn:ietf:params:acme:error:{fault.problem}", "detail": fault.detail, "status": fault.status}
     return web.json_response(
         problem, status=fault.status, headers=fault.headers, content_type="application/problem+json"

@@ -52,7 +52,7 @@ class FaultyServer:
     ) -> AsyncIterator[Self]:
         server = cls(zone, faults, random, is_authoritative=is_authoritative)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(server), ("127.0.0.1", 0))
+        transport, _ = await loop.create_datagram_endpoint(lambda: _FaultyDatagrams(server), ("127.0.0.1", 0))
         server.address = HostPort(*transport.get_extra_info("sockname")[:2])
         try:
             yield server
@@ -109,7 +109,7 @@ def _truncate(response: dns.message.Message) -> bytes | None:
 _SPOILERS = (_lie, _fail, _stay_silent, _truncate)
 
 
-class _Datagrams(asyncio.DatagramProtocol):
+class _FaultyDatagrams(asyncio.DatagramProtocol):
     def __init__(self, server: FaultyServer) -> None:
         self._server = server
 

@@ -10,7 +10,7 @@ from random import Random
 
 from aiohttp import web
 
-from bench.lab.sink import Delivery
+from bench.lab.sink import ReceivedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FaultyReceiver:
         self.accepted: set[str] = set()
         self.faulty = 0
 
-    async def answer(self, request: web.Request, delivery: Delivery) -> web.StreamResponse:
+    async def answer(self, request: web.Request, delivery: ReceivedRequest) -> web.StreamResponse:
         faults, drawn = self._faults, self._random.random() if self.has_faults else 1.0
         failing = faults.errors + faults.silence + faults.broken
         self.faulty += drawn < failing + faults.slow

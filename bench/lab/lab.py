@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from bench.lab.desk import ZoneDesk
 from bench.lab.domain_connect import DomainConnectProvider, ZoneStore
-from bench.lab.origin import Origin
+from bench.lab.origin import LabOrigin
 from bench.lab.partner import PartnerSite
 from bench.lab.ports import unreserved_ports
 from bench.lab.powerdns import PowerDns, find_powerdns
@@ -36,7 +36,7 @@ _IN_USE: Final = "192.0.2.1"
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    origin: Origin
+    origin: LabOrigin
     dns: NameServer
     desk: ZoneDesk
     sink: WebhookSink
@@ -79,7 +79,7 @@ class Lab:
                 DomainConnectProvider.serve(PROVIDER_ZONE, ZoneStore(zone), HostPort(dns.host, dns.port), ())
             )
             yield cls(
-                await stack.enter_async_context(Origin.serve()),
+                await stack.enter_async_context(LabOrigin.serve()),
                 dns,
                 await stack.enter_async_context(ZoneDesk.serve(zone)),
                 await stack.enter_async_context(WebhookSink.serve()),

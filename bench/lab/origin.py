@@ -56,7 +56,7 @@ VERSIONS = (
 )
 
 
-class Origin:
+class LabOrigin:
     """Created and closed by `serve`."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from bench.lab.serving import serving
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class ReceivedRequest:
     """One request the sink received; `headers` in lower case."""
 
     path: str
@@ -32,7 +32,7 @@ class Delivery:
         return orjson.loads(self.body)
 
 
-Answerer = Callable[[web.Request, Delivery], Awaitable[web.StreamResponse]]
+Answerer = Callable[[web.Request, ReceivedRequest], Awaitable[web.StreamResponse]]
 
 
 class WebhookSink:
@@ -40,7 +40,7 @@ class WebhookSink:
 
     def __init__(self) -> None:
         self.url = ""
-        self.deliveries: list[Delivery] = []
+        self.deliveries: list[ReceivedRequest] = []
         self._answer: Answerer
         self._arrived = asyncio.Condition()
         self.answer_with(204)
@@ -60,7 +60,7 @@ class WebhookSink:
     def answer_with(self, status: int, headers: Mapping[str, str] | None = None) -> None:
         """How every delivery from now on is answered."""
 
-        async def answer(_: web.Request, __: Delivery) -> web.StreamResponse:
+        async def answer(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
             return web.Response(status=status, headers=headers)
 
         self._answer = answer
@@ -69,7 +69,7 @@ class WebhookSink:
         """Who answers every delivery from now on; it is on the list by then."""
         self._answer = answerer
 
-    async def wait_for(self, count: int, *, timeout_seconds: float = 10) -> list[Delivery]:
+    async def wait_for(self, count: int, *, timeout_seconds: float = 10) -> list[ReceivedRequest]:
         """All deliveries, once there are at least `count`.
 
         Raises: TimeoutError.
@@ -82,7 +82,7 @@ class WebhookSink:
         headers = {name.lower(): value for name, value in request.headers.items()}
         body = (await request.read()).decode("utf-8", "replace")
         async with self._arrived:
-            delivery = Delivery(request.path, headers, body, datetime.now(UTC))
+            delivery = ReceivedRequest(request.path, headers, body, datetime.now(UTC))
             self.deliveries.append(delivery)
             self._arrived.notify_all()
         return await self._answer(request, delivery)

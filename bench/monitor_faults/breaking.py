@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 
-from bench.monitor_faults.world import World
+from bench.monitor_faults.world import MonitorWorld
 from bench.process_tree import descendants
 from common.errors import OperatorError
 from common.processes import exited
@@ -21,7 +21,7 @@ _OUTAGE_SECONDS = 4.0
 _POLL_SECONDS = 0.05
 
 
-async def break_things(world: World) -> None:
+async def break_things(world: MonitorWorld) -> None:
     """Ends once the world is quiet, and everything runs."""
     async with asyncio.TaskGroup() as tasks:
         for pauses, act in (
@@ -33,7 +33,9 @@ async def break_things(world: World) -> None:
             tasks.create_task(_again(world, pauses, act), name=f"faults: {act.__name__}")
 
 
-async def _again(world: World, pauses: tuple[float, float], act: Callable[[World], Awaitable[None]]) -> None:
+async def _again(
+    world: MonitorWorld, pauses: tuple[float, float], act: Callable[[MonitorWorld], Awaitable[None]]
+) -> None:
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(world.random.uniform(*pauses)):
@@ -43,7 +45,7 @@ async def _again(world: World, pauses: tuple[float, float], act: Callable[[World
         await act(world)
 
 
-async def _kill_monitor(world: World) -> None:
+async def _kill_monitor(world: MonitorWorld) -> None:
     number = world.random.randrange(len(world.monitors))
     process = world.monitors[number]
     process.kill()
@@ -52,7 +54,7 @@ async def _kill_monitor(world: World) -> None:
     world.monitors[number] = world.start_monitor()
 
 
-async def _kill_api(world: World) -> None:
+async def _kill_api(world: MonitorWorld) -> None:
     await world.api.kill()
     world.counts.apis_killed += 1
     while True:
@@ -64,7 +66,7 @@ async def _kill_api(world: World) -> None:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _kill_postgres(world: World) -> None:
+async def _kill_postgres(world: MonitorWorld) -> None:
     """All of it, or one of its children, which has it throw away all sessions and recover by itself."""
     postmaster = world.postgres.process
     children = list(descendants(postmaster.pid))[1:]
@@ -79,7 +81,7 @@ async def _kill_postgres(world: World) -> None:
     await _revive_postgres(world)
 
 
-async def _revive_postgres(world: World) -> None:
+async def _revive_postgres(world: MonitorWorld) -> None:
     while True:
         try:
             if world.postgres.is_ready():
@@ -89,7 +91,7 @@ async def _revive_postgres(world: World) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _lose_resolver(world: World) -> None:
+async def _lose_resolver(world: MonitorWorld) -> None:
     server = world.random.choice(world.resolvers)
     server.is_out = True
     world.counts.resolver_outages += 1

@@ -9,7 +9,7 @@ from rich.table import Table
 
 
 @dataclass(slots=True)
-class Counts:
+class MonitorCounts:
     """What happened, and above all what went wrong; `details` say it in words."""
 
     seconds: float = 0.0

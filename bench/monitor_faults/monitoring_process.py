@@ -36,7 +36,7 @@ _LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class MonitoringSetup:
     dsn: str
     key_file: str
     resolvers: list[str]
@@ -47,7 +47,7 @@ class Configuration:
         return module("bench.monitor_faults.monitoring_process", json.dumps(asdict(self)))
 
 
-async def _work(configuration: Configuration) -> None:
+async def _work(configuration: MonitoringSetup) -> None:
     clock, random = SystemClock(), Random()
     servers = list(map(parse_host_port, configuration.resolvers))
     keyring = load_keyring(Path(configuration.key_file))
@@ -79,4 +79,4 @@ async def _work(configuration: Configuration) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_work(Configuration(**json.loads(sys.argv[1]))))
+        runner.run(_work(MonitoringSetup(**json.loads(sys.argv[1]))))

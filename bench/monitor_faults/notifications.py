@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bench.monitor_faults.world import World
+from bench.monitor_faults.world import MonitorWorld
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 
@@ -22,7 +22,7 @@ _READ_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ReceivedEvent:
     """`hosts` are those of the records it calls missing."""
 
     id: str
@@ -36,12 +36,12 @@ class Event:
 class Notifications:
     """Mutable state: all events so far, by domain, and how many of them were waited for."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MonitorWorld) -> None:
         self._world = world
         self._database = world.database
         self._changed = asyncio.Condition()
         self._taken: dict[str, int] = {}
-        self.events: dict[str, list[Event]] = {}
+        self.events: dict[str, list[ReceivedEvent]] = {}
 
     async def follow_for_ever(self) -> None:
         while True:
@@ -54,11 +54,11 @@ class Notifications:
             rows = await connection.fetch(
                 "select id, type, domain, sequence, fields, created_at from events order by domain, sequence"
             )
-        events: dict[str, list[Event]] = {}
+        events: dict[str, list[ReceivedEvent]] = {}
         for row in rows:
             missing = row["fields"]["data"]["records_non_propagated"]
             hosts = tuple(record["host"] for record in missing)
-            event = Event(row["id"], row["type"], row["domain"], row["sequence"], hosts, row["created_at"])
+            event = ReceivedEvent(row["id"], row["type"], row["domain"], row["sequence"], hosts, row["created_at"])
             events.setdefault(event.domain, []).append(event)
         async with self._changed:
             self.events = events
@@ -119,7 +119,7 @@ async def _hurry(database: Database) -> bool:
     return bool(pending)
 
 
-async def audit(world: World, sent: Notifications) -> None:
+async def audit(world: MonitorWorld, sent: Notifications) -> None:
     """Count the events sent, the false ones, and those that never arrived."""
     counts = world.counts
     await sent.read()
@@ -140,7 +140,7 @@ async def audit(world: World, sent: Notifications) -> None:
     counts.lost_webhooks += counts.events - len(rows)  # every event has a delivery
 
 
-def _is_false(world: World, event: Event) -> bool:
+def _is_false(world: MonitorWorld, event: ReceivedEvent) -> bool:
     first = event.created_at - timedelta(seconds=_CHECK_SECONDS)
     if event.type == "domain.record_restored":
         return not world.was_present(f"www.{event.domain}", first, event.created_at)

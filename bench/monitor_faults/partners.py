@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 
 from bench.monitor_faults.notifications import Notifications
-from bench.monitor_faults.world import ADDRESS, TTL_SECONDS, World, now
+from bench.monitor_faults.world import ADDRESS, TTL_SECONDS, MonitorWorld, now
 
 _PRESENT_HOSTS = ("h0", "h1", "h2", "h3", "h4", "h5")
 _ABSENT_HOSTS = frozenset({"gone0", "gone1"})
@@ -32,7 +32,7 @@ State = frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PartnerChange:
     """POST, PUT or DELETE of a monitored domain, or of its records."""
 
     method: str
@@ -72,7 +72,7 @@ class Name:
     domain: str
     may_be: set[State] = field(default_factory=lambda: {None})
 
-    def learn(self, change: Change, status: int | None) -> bool:
+    def learn(self, change: PartnerChange, status: int | None) -> bool:
         """Take the state from an answer; None: there was none. Returns whether such an answer was possible."""
         done = {change.leads_to(state) for state in self.may_be if change.is_accepted(state)}
         refused = {state for state in self.may_be if not change.is_accepted(state)}
@@ -93,7 +93,7 @@ class Name:
 class Partners:
     """The run makes it and calls `run`, `verify` and `audit`. Mutable state: its names."""
 
-    def __init__(self, world: World, names: int) -> None:
+    def __init__(self, world: MonitorWorld, names: int) -> None:
         """Half of the names are changed one by one, half by batches."""
         self._world = world
         self._names = [Name(f"p{number}.example") for number in range(names)]
@@ -127,7 +127,7 @@ class Partners:
 
     async def _edit(self, name: Name) -> None:
         while not self._world.quiet.is_set():
-            change = Change(*self._world.random.choice(_CHANGES), self._draw_hosts())
+            change = PartnerChange(*self._world.random.choice(_CHANGES), self._draw_hosts())
             path = f"/monitor/domains/{name.domain}/records" if change.is_of_records else "/monitor/domains"
             status, answer = await self._ask(change.method, path, _body(name.domain, change.hosts))
             before = set(name.may_be)
@@ -152,11 +152,11 @@ class Partners:
     async def _send_batches(self, names: Sequence[Name]) -> None:
         while names and not self._world.quiet.is_set():
             method = self._world.random.choice(("POST", "POST", "DELETE"))
-            change = Change(method, False, self._draw_hosts())
+            change = PartnerChange(method, False, self._draw_hosts())
             await self._send_batch(names, change)
             await self._pause()
 
-    async def _send_batch(self, names: Sequence[Name], change: Change) -> None:
+    async def _send_batch(self, names: Sequence[Name], change: PartnerChange) -> None:
         """Until one is answered: what was not may have been accepted too, but is over before it, being the same
         application's."""
         body = {"domains": [_body(name.domain, change.hosts) for name in names]}

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 from bench.monitor_faults.breaking import break_things
-from bench.monitor_faults.counts import Counts
+from bench.monitor_faults.counts import MonitorCounts
 from bench.monitor_faults.notifications import Notifications, audit, settle
 from bench.monitor_faults.partners import Partners
-from bench.monitor_faults.world import World, open_world, watch
+from bench.monitor_faults.world import MonitorWorld, open_world, watch
 
 _ENOUGH_SECONDS = 0.2
 
@@ -22,11 +22,11 @@ async def run(
     changing: int,
     partners: int,
     seed: int,
-    is_enough: Callable[[Counts], bool] | None = None,
-) -> Counts:
+    is_enough: Callable[[MonitorCounts], bool] | None = None,
+) -> MonitorCounts:
     """`changing` of the `domains` lose a record and get it back; `partners` more are changed through the API. Parts are
     broken for so many seconds, and longer until what was counted `is_enough`: a slow machine does less in a second."""
-    counts, began = Counts(), time.monotonic()
+    counts, began = MonitorCounts(), time.monotonic()
     async with open_world(seed, counts) as world:
         names = [f"c{number}.example" for number in range(domains)]
         await watch(world, names)
@@ -56,14 +56,14 @@ async def run(
     return counts
 
 
-def _count_answers(world: World) -> Counts:
+def _count_answers(world: MonitorWorld) -> MonitorCounts:
     servers = (*world.resolvers, world.authority)
     world.counts.answers = sum(server.answered for server in servers)
     world.counts.faulty_answers = sum(server.faulty for server in servers)
     return world.counts
 
 
-async def _change(world: World, sent: Notifications, domain: str) -> None:
+async def _change(world: MonitorWorld, sent: Notifications, domain: str) -> None:
     """One domain's ``www`` goes and comes back, each notified before the next."""
     name = f"www.{domain}"
     await asyncio.sleep(world.random.uniform(5, 10))  # it was there at first

@@ -19,18 +19,18 @@ from random import Random
 import aiohttp
 
 from bench.application import make_application
-from bench.certificate_world import Partner, RoleProcess
+from bench.certificate_world import ApiClient, RoleProcess
 from bench.lab.faulty_dns import Faults, FaultyServer
 from bench.lab.faulty_sink import FaultyReceiver, SinkFaults
 from bench.lab.ports import free_ports
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Zone
-from bench.monitor_faults.counts import Counts
-from bench.monitor_faults.monitoring_process import SENDER_SECONDS, Configuration
+from bench.monitor_faults.counts import MonitorCounts
+from bench.monitor_faults.monitoring_process import SENDER_SECONDS, MonitoringSetup
 from bench.private_stage import private_environment
 from common.cli.database import prepare
 from common.db import monitored_domains
-from common.db.monitored_domains import Key, Labels
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Database, open_pool
 from common.postgres import EmbeddedPostgres
 from common.processes import spawn
@@ -56,7 +56,7 @@ RECEIVER = SinkFaults(
 
 
 @dataclass
-class World:
+class MonitorWorld:
     """Made by `open_world`. `absent` holds when which name was not there; the last interval may still be open. Once
     `quiet` is set, nothing is broken any more."""
 
@@ -68,11 +68,11 @@ class World:
     postgres: EmbeddedPostgres
     database: Database
     directory: Path
-    configuration: Configuration
+    configuration: MonitoringSetup
     api: RoleProcess
-    partner: Partner
+    partner: ApiClient
     random: Random
-    counts: Counts
+    counts: MonitorCounts
     absent: dict[str, list[tuple[datetime, datetime | None]]] = field(default_factory=dict)
     monitors: list[subprocess.Popen[bytes]] = field(default_factory=list)
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
@@ -108,7 +108,7 @@ def now() -> datetime:
 
 
 @contextlib.asynccontextmanager
-async def open_world(seed: int, counts: Counts) -> AsyncIterator[World]:
+async def open_world(seed: int, counts: MonitorCounts) -> AsyncIterator[MonitorWorld]:
     """Everything serves within the block and is gone after it, but nothing is monitored yet.
 
     Raises: `OperatorError`.
@@ -134,10 +134,10 @@ async def open_world(seed: int, counts: Counts) -> AsyncIterator[World]:
             database, keyring, name="Faults", cname_target="apps.faults.example", webhook_url=sink.url
         )
         session = await stack.enter_async_context(_open_session(api.settings.base_url))
-        configuration = Configuration(
+        configuration = MonitoringSetup(
             dsn, str(api.settings.key_file), [str(server.address) for server in resolvers], authority.address.port
         )
-        world = World(
+        world = MonitorWorld(
             zone,
             resolvers,
             authority,
@@ -148,7 +148,7 @@ async def open_world(seed: int, counts: Counts) -> AsyncIterator[World]:
             directory,
             configuration,
             api,
-            Partner(session, application_id, secret, ""),
+            ApiClient(session, application_id, secret, ""),
             random,
             counts,
         )
@@ -181,7 +181,7 @@ def _open_session(base_url: str) -> aiohttp.ClientSession:
     )
 
 
-async def watch(world: World, domains: list[str]) -> None:
+async def watch(world: MonitorWorld, domains: list[str]) -> None:
     """Two records each, which are there."""
     records = tuple(Record("A", host, ADDRESS, TTL_SECONDS) for host in ("@", "www"))
     async with world.database.transaction() as connection:
@@ -189,5 +189,5 @@ async def watch(world: World, domains: list[str]) -> None:
             world.host(domain)
             world.zone.add(domain, "A", ADDRESS)
             world.zone.add(f"www.{domain}", "A", ADDRESS)
-            key = Key(world.partner.application_id, domain)
+            key = MonitoredKey(world.partner.application_id, domain)
             await monitored_domains.add(connection, key, records, Labels())

@@ -34,7 +34,7 @@ class Sites:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningProxy:
     """A proxy that serves the sites on loopback; `pid` is the root of its process tree."""
 
     pid: int
@@ -49,7 +49,7 @@ class Peer(Protocol):
     def needs(self) -> Mapping[str, str]:
         """Programs that must be installed, and the Debian packages they are in."""
 
-    def serve(self, sites: Sites) -> AbstractAsyncContextManager[Serving]:
+    def serve(self, sites: Sites) -> AbstractAsyncContextManager[RunningProxy]:
         """The proxy before its origins, pinned to `PROXY_CORE`, until the block ends."""
 
 

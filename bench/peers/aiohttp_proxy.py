@@ -20,7 +20,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from bench.lab.ports import free_ports
-from bench.peers import PROXY_CORE, Serving, Sites
+from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.pinned import module, server
 from common.processes import loop_factory
 
@@ -33,7 +33,7 @@ class Aiohttp:
     needs: ClassVar[dict[str, str]] = {}
 
     @contextlib.asynccontextmanager
-    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
+    async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         http_port, https_port = free_ports(2)
         with tempfile.TemporaryDirectory(prefix="frontage-aiohttp-", ignore_cleanup_errors=True) as name:
             file = Path(name) / "sites.json"
@@ -41,7 +41,7 @@ class Aiohttp:
             file.write_text(json.dumps(described))
             argv = module(__name__, str(file), str(http_port), str(https_port))
             async with server(argv, core=PROXY_CORE, log=Path(name) / "output.log", port=http_port) as pid:
-                yield Serving(pid, http_port, https_port)
+                yield RunningProxy(pid, http_port, https_port)
 
 
 class _Proxy:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bench.lab.ports import free_ports
-from bench.peers import PROXY_CORE, Serving, Sites
+from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.pinned import server
 
 _FORWARDED = {
@@ -29,7 +29,7 @@ class Caddy:
     needs: ClassVar[dict[str, str]] = {"caddy": "caddy"}
 
     @contextlib.asynccontextmanager
-    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
+    async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         http_port, https_port = free_ports(2)
         with tempfile.TemporaryDirectory(prefix="frontage-caddy-", ignore_cleanup_errors=True) as name:
             directory = Path(name)
@@ -38,7 +38,7 @@ class Caddy:
             argv = ["caddy", "run", "--config", str(configuration)]
             own = {"HOME": name, "XDG_DATA_HOME": name, "XDG_CONFIG_HOME": name}
             async with server(argv, core=PROXY_CORE, log=directory / "output.log", port=http_port, **own) as pid:
-                yield Serving(pid, http_port, https_port)
+                yield RunningProxy(pid, http_port, https_port)
 
 
 def _configuration(sites: Sites, http_port: int, https_port: int) -> dict[str, Any]:

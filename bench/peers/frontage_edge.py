@@ -7,8 +7,8 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import ClassVar
 
-from bench.enrolment import Enrolment, enrol, until_applied
-from bench.peers import PROXY_CORE, Serving, Sites
+from bench.enrolment import EnrolledDomain, enrol, until_applied
+from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.private_stage import private_stage
 from bench.process_tree import find_child, pin
 from common.cli.stage import Stage
@@ -28,7 +28,7 @@ class Frontage:
         self._settings = {"EDGE_WORKERS": "1", "EDGE_HTTPS_REDIRECT": "off"} | settings
 
     @contextlib.asynccontextmanager
-    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
+    async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         async with private_stage(**self._settings) as stage:
             settings = stage.settings
             await self._set_options(stage)
@@ -38,7 +38,7 @@ class Frontage:
             await until_applied(settings.edge_admin, enrolled.version)
             edge = find_child(os.getpid(), "-m", "edge")
             pin(edge, PROXY_CORE)
-            yield Serving(edge, settings.edge_http.port, settings.edge_https.port)
+            yield RunningProxy(edge, settings.edge_http.port, settings.edge_https.port)
 
     async def _set_options(self, stage: Stage) -> None:
         connection = await open_session(resolve_dsn(stage.settings), "frontage bench")
@@ -51,7 +51,7 @@ class Frontage:
             connection.terminate()
 
 
-def _enrolments(sites: Sites, application_id: str) -> Iterator[Enrolment]:
+def _enrolments(sites: Sites, application_id: str) -> Iterator[EnrolledDomain]:
     for host, port in sites.origin_ports.items():
         key, begin, chain = sites.certificate(host).read_text().partition("-----BEGIN CERTIFICATE-----")
-        yield Enrolment(host, application_id, f"http://127.0.0.1:{port}/", begin + chain, key)
+        yield EnrolledDomain(host, application_id, f"http://127.0.0.1:{port}/", begin + chain, key)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench.lab.ports import free_ports
-from bench.peers import PROXY_CORE, Serving, Sites
+from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.pinned import server
 
 _MAIN = """
@@ -51,7 +51,7 @@ class HAProxy:
     needs: ClassVar[dict[str, str]] = {"haproxy": "haproxy"}
 
     @contextlib.asynccontextmanager
-    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
+    async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         http_port, https_port = free_ports(2)
         with tempfile.TemporaryDirectory(prefix="frontage-haproxy-", ignore_cleanup_errors=True) as name:
             directory = Path(name)
@@ -64,4 +64,4 @@ class HAProxy:
             configuration.write_text(main + "".join(backends))
             argv = ["haproxy", "-db", "-f", str(configuration)]
             async with server(argv, core=PROXY_CORE, log=directory / "output.log", port=http_port) as pid:
-                yield Serving(pid, http_port, https_port)
+                yield RunningProxy(pid, http_port, https_port)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench.lab.ports import free_ports
-from bench.peers import PROXY_CORE, Serving, Sites
+from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.pinned import server
 
 _MAIN = """
@@ -55,7 +55,7 @@ class Nginx:
     needs: ClassVar[dict[str, str]] = {"nginx": "nginx-light"}
 
     @contextlib.asynccontextmanager
-    async def serve(self, sites: Sites) -> AsyncIterator[Serving]:
+    async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         http_port, https_port = free_ports(2)
         servers = [_COMMON, *(_UPSTREAM.format(port=port) for port in sorted(set(sites.origin_ports.values())))]
         for host, port in sites.origin_ports.items():
@@ -64,7 +64,7 @@ class Nginx:
                 _SITE.format(host=host, port=port, http_port=http_port, https_port=https_port, certificate=certificate)
             )
         async with nginx("".join(servers), core=PROXY_CORE, port=http_port) as pid:
-            yield Serving(pid, http_port, https_port)
+            yield RunningProxy(pid, http_port, https_port)
 
 
 @contextlib.asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.lab.ports import free_ports
-from bench.peers import HOST, LOAD_CORE, Peer, Serving, Sites, missing
+from bench.peers import HOST, LOAD_CORE, Peer, RunningProxy, Sites, missing
 from bench.peers.certificates import write_certificates
 from bench.peers.frontage_edge import Frontage
 from bench.peers.haproxy_proxy import HAProxy
@@ -22,7 +22,7 @@ _ORIGIN: Final = 'server {{ listen 127.0.0.1:{port}; location / {{ return 200 "o
 
 
 @asynccontextmanager
-async def side_by_side(needs: Mapping[str, str]) -> AsyncIterator[list[tuple[str, Serving]]]:
+async def side_by_side(needs: Mapping[str, str]) -> AsyncIterator[list[tuple[str, RunningProxy]]]:
     """The peers by name; all of them have ended afterwards. `needs`: further programs, and the packages with them.
 
     Raises: `OperatorError` when a program is missing, or a peer does not start.

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from bench.tenants.client import Answer, Client, Tenant
+from bench.tenants.client import Tenant, TenantClient, TimedResponse
 from common.settings import HostPort
 
 _SETTLE_SECONDS = 1.0  # until all of the offender's clients have asked
@@ -21,9 +21,9 @@ class Asker:
     paths: Iterator[str]
     pause_seconds: float
 
-    async def ask(self, api: HostPort, times: Iterable[int]) -> list[Answer]:
+    async def ask(self, api: HostPort, times: Iterable[int]) -> list[TimedResponse]:
         """One request for each of `times`."""
-        async with Client.connect(api, self.tenant.address) as client:
+        async with TenantClient.connect(api, self.tenant.address) as client:
             answers = []
             for _ in times:
                 answers.append(await client.ask(self.tenant.head(next(self.paths))))
@@ -34,13 +34,13 @@ class Asker:
 @contextlib.asynccontextmanager
 async def offending(
     api: HostPort, tenant: Tenant, clients: int, path: Callable[[], str]
-) -> AsyncIterator[list[Answer]]:
+) -> AsyncIterator[list[TimedResponse]]:
     """Within the block, so many clients ask one request after the other, or after the pause that they are asked for.
     Yields the answers that have come so far."""
-    answers: list[Answer] = []
+    answers: list[TimedResponse] = []
 
     async def offend() -> None:
-        async with Client.connect(api, tenant.address) as client:
+        async with TenantClient.connect(api, tenant.address) as client:
             while True:
                 answer = await client.ask(tenant.head(path()))
                 answers.append(answer)

@@ -36,13 +36,13 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TimedResponse:
     status: int
     seconds: float
     retry_after_seconds: float
 
 
-class Client:
+class TenantClient:
     """One connection. Created and closed by `connect`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,7 +63,7 @@ class Client:
         self._writer.write(request)
         await self._writer.drain()
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> TimedResponse:
         """Raises: `TimeoutError` when the response takes half a minute."""
         began_at = time.perf_counter()
         status, fields = CUT, {}
@@ -74,4 +74,4 @@ class Client:
                 fields = dict(line.lower().split(": ", 1) for line in lines if line)
                 await self._reader.readexactly(int(fields["content-length"]))
                 status = int(first.split()[1])
-        return Answer(status, time.perf_counter() - began_at, float(fields.get("retry-after", 0)))
+        return TimedResponse(status, time.perf_counter() - began_at, float(fields.get("retry-after", 0)))

@@ -11,9 +11,9 @@ from rich.progress import Progress
 
 from bench.tenants import rows
 from bench.tenants.beside import Asker, offending
-from bench.tenants.client import Answer, Client, Tenant
+from bench.tenants.client import Tenant, TenantClient, TimedResponse
 from bench.tenants.waits import Waits
-from bench.tenants.world import DEAD_ZONE, READY_ZONE, World
+from bench.tenants.world import DEAD_ZONE, READY_ZONE, TwoTenants
 from common.settings import HostPort
 
 _QUESTIONS = 200
@@ -37,7 +37,7 @@ _HALF_A_BODY = b"POST /token HTTP/1.1\r\nHost: api\r\nContent-Length: 100\r\n\r\
 # Questions beside dead DNS --------------------------------------------------------------------------------
 
 
-async def ask_beside_dead_dns(world: World, progress: Progress) -> list[Waits]:
+async def ask_beside_dead_dns(world: TwoTenants, progress: Progress) -> list[Waits]:
     ready = Asker(
         world.neighbour,
         (f"/power?domain=shop-{number}.{READY_ZONE}" for number in itertools.count()),
@@ -66,7 +66,7 @@ async def ask_beside_dead_dns(world: World, progress: Progress) -> list[Waits]:
 # Lists ----------------------------------------------------------------------------------------------------
 
 
-async def list_beside_lists(world: World, progress: Progress, domains: int) -> list[Waits]:
+async def list_beside_lists(world: TwoTenants, progress: Progress, domains: int) -> list[Waits]:
     offender, neighbour = world.offender, world.neighbour
     numbers = progress.track(rows.chunks(domains), description=f"writing {domains:,} domains")
     few = min(_NEIGHBOURS_DOMAINS, domains)
@@ -105,19 +105,19 @@ def _pages(domains: int, random: Random) -> Iterator[str]:
 # Unfinished bodies ----------------------------------------------------------------------------------------
 
 
-async def ask_beside_unfinished_bodies(world: World, progress: Progress) -> list[Waits]:
+async def ask_beside_unfinished_bodies(world: TwoTenants, progress: Progress) -> list[Waits]:
     return [await _beside_unfinished_bodies(world, progress, count) for count in _UNFINISHED]
 
 
-async def _beside_unfinished_bodies(world: World, progress: Progress, count: int) -> Waits:
+async def _beside_unfinished_bodies(world: TwoTenants, progress: Progress, count: int) -> Waits:
     """The addresses in turn: the offender's own, and another."""
     name = f"/token and /healthz beside {count:,} unfinished bodies"
     requests = (_token_request(world.neighbour), b"GET /healthz HTTP/1.1\r\nHost: api\r\n\r\n")
     kinds = itertools.cycle(itertools.product((world.offender.address, world.neighbour.address), requests))
     async with world.api() as api, _unfinished_bodies(api, world.offender.address, count):
-        answers: list[Answer] = []
+        answers: list[TimedResponse] = []
         for _, (address, request) in zip(progress.track(range(_VALID), description=name), kinds, strict=False):
-            async with Client.connect(api, address) as client:
+            async with TenantClient.connect(api, address) as client:
                 answers.append(await client.ask(request))
     return Waits(name, answers)
 
@@ -126,7 +126,7 @@ async def _beside_unfinished_bodies(world: World, progress: Progress, count: int
 async def _unfinished_bodies(api: HostPort, address: str, count: int) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as connections:
         for _ in range(count):
-            client = await connections.enter_async_context(Client.connect(api, address))
+            client = await connections.enter_async_context(TenantClient.connect(api, address))
             await client.send(_HALF_A_BODY)
         yield
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from bench.tenants.client import Answer
+from bench.tenants.client import TimedResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Waits:
     `goal_seconds` is what 99 of 100 may take."""
 
     name: str
-    answers: Sequence[Answer]
+    answers: Sequence[TimedResponse]
     expected: Collection[int] = (200,)
     goal_seconds: float | None = None
 

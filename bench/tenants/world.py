@@ -41,7 +41,7 @@ class _HalfDeadZone(Zone):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class TwoTenants:
     """Made by `two_tenants`."""
 
     dsn: str
@@ -66,7 +66,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def two_tenants(directory: Path | None) -> AsyncIterator[World]:
+async def two_tenants(directory: Path | None) -> AsyncIterator[TwoTenants]:
     with tempfile.TemporaryDirectory(prefix="frontage-tenants-", dir=directory, ignore_cleanup_errors=True) as name:
         state_dir = Path(name)
         zone = _HalfDeadZone()
@@ -86,6 +86,6 @@ async def two_tenants(directory: Path | None) -> AsyncIterator[World]:
                         Tenant(*await make_application(database, keyring, name=target, cname_target=target), address)
                         for target, address in zip(_TARGETS, ("127.0.0.2", "127.0.0.3"), strict=True)
                     ]
-                yield World(dsn, environ, state_dir / "api.log", offender, neighbour)
+                yield TwoTenants(dsn, environ, state_dir / "api.log", offender, neighbour)
             finally:
                 postgres.stop()

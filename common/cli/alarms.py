@@ -13,7 +13,7 @@ from common.cli.printing import AsJson, print_result
 
 if TYPE_CHECKING:
     from common.db.checks import Backlog
-    from common.db.monitor_health import Health
+    from common.db.monitor_health import MonitorHealth
     from common.db.session import Connection
     from common.secrets import Keyring
 
@@ -28,7 +28,7 @@ def show(as_json: AsJson = False) -> None:
     from common.cli.database import run_in_database
     from common.db import checks, monitor_health
 
-    async def work(connection: Connection, _: Keyring) -> tuple[Backlog, Health]:
+    async def work(connection: Connection, _: Keyring) -> tuple[Backlog, MonitorHealth]:
         return await checks.measure_backlog(connection), await monitor_health.read(connection)
 
     backlog, health = run_in_database(work)

@@ -36,7 +36,7 @@ async def _remove_all(database: Database, application_id: str, extent: Extent, p
     totals = {"domains": extent.domains, "monitored domains": extent.monitored_domains}
     tasks = {stage.words: progress.add_task(stage.words, total=totals.get(stage.words)) for stage in removal.STAGES}
 
-    def show(stage: removal.Stage, removed: int) -> None:
+    def show(stage: removal.RemovalStage, removed: int) -> None:
         progress.update(tasks[stage.words], completed=removed)
 
     removed = await removal.remove_all(database, application_id, show)

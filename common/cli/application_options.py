@@ -26,7 +26,7 @@ class SecretSwitch(StrEnum):
     ROTATE = "rotate"
 
 
-class ServiceAuthSwitch(StrEnum):
+class ServiceAuthOption(StrEnum):
     """`ROTATE` makes the next value; edges send it from `FINISH` on, unless `CANCEL` forgets it."""
 
     ON = "on"
@@ -187,7 +187,7 @@ RootPaths = Annotated[
     ),
 ]
 ServiceAuth = Annotated[
-    ServiceAuthSwitch | None,
+    ServiceAuthOption | None,
     typer.Option(
         help="X-Service-Auth on what is forwarded; a new value is printed, this once. Edges send the value so far until"
         " a rotation is finished."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 import typer
 
 from common.cli import application_options as options
-from common.cli.application_options import SecretSwitch, ServiceAuthSwitch, Switch, switched
+from common.cli.application_options import SecretSwitch, ServiceAuthOption, Switch, switched
 from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -139,7 +139,7 @@ def set_(
 class SecretChanges(NamedTuple):
     """What `set` was asked to do with the application's secrets; None leaves one as it is."""
 
-    service_auth: ServiceAuthSwitch | None
+    service_auth: ServiceAuthOption | None
     own_service_auth: str | None
     signature: SecretSwitch | None
 
@@ -172,13 +172,13 @@ async def _change(
     return shown | {name: secret for name, secret in minted.items() if secret is not None}
 
 
-def _own_service_auth(wanted: ServiceAuthSwitch | None) -> str:
+def _own_service_auth(wanted: ServiceAuthOption | None) -> str:
     """Raises: `OperatorError`."""
     import sys
 
     from common import application_settings as rules
 
-    if wanted not in (ServiceAuthSwitch.ON, ServiceAuthSwitch.ROTATE):
+    if wanted not in (ServiceAuthOption.ON, ServiceAuthOption.ROTATE):
         raise OperatorError("--service-auth-stdin goes with --service-auth on or rotate")
     try:
         return rules.read_service_auth(sys.stdin.readline().rstrip("\r\n"))

@@ -9,7 +9,7 @@ import typer
 from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
-    from common.db.audit import Entry
+    from common.db.audit import AuditEntry
     from common.db.session import Connection
     from common.secrets import Keyring
 
@@ -32,7 +32,7 @@ def audit(
     from common.cli.database import run_in_database
     from common.db.audit import list_entries
 
-    async def work(connection: Connection, _: Keyring) -> list[Entry]:
+    async def work(connection: Connection, _: Keyring) -> list[AuditEntry]:
         return await list_entries(
             connection,
             before=before,
@@ -55,13 +55,13 @@ def audit(
         typer.echo(f"there may be more: --before {found[-1].id}", err=True)
 
 
-def _change(entry: Entry) -> str:
+def _change(entry: AuditEntry) -> str:
     before, after = entry.before or {}, entry.after or {}
     parts = [f"{name}: {before.get(name)} → {after.get(name)}" for name in {**before, **after}]
     return f"  ({', '.join(parts)})" if parts else ""
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
+def _shown(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "at": entry.at.isoformat(),

@@ -18,7 +18,7 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from common.db.ca_ledger import Limits, Standing
+    from common.db.ca_ledger import LedgerCount, Limits
     from common.db.orders import OrderState
     from common.db.revocations import RevocationState
     from common.db.session import Connection
@@ -110,7 +110,7 @@ def limits(as_json: AsJson = False) -> None:
     settings = load(os.environ)
     allowed = ca_ledger.Limits.of(settings)
 
-    async def work(connection: Connection, _: Keyring) -> list[Standing]:
+    async def work(connection: Connection, _: Keyring) -> list[LedgerCount]:
         return await ca_ledger.standings(connection)
 
     standings = run_in_database(work)
@@ -188,7 +188,7 @@ def _revocation(each: RevocationState) -> dict[str, Any]:
     }
 
 
-def _standing(each: Standing, allowed: Limits) -> dict[str, Any]:
+def _standing(each: LedgerCount, allowed: Limits) -> dict[str, Any]:
     most = getattr(allowed, each.limit)
     return {
         "issuer": each.issuer,
@@ -200,7 +200,7 @@ def _standing(each: Standing, allowed: Limits) -> dict[str, Any]:
     }
 
 
-def _table(standings: list[Standing], allowed: Limits) -> Table:
+def _table(standings: list[LedgerCount], allowed: Limits) -> Table:
     """Of one authority."""
     from rich import box
     from rich.table import Table

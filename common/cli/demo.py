@@ -70,10 +70,11 @@ async def _run(*, check: bool) -> None:
 
 
 async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
-    from common.cli.walk import Partner, Visitor, Walk
+    from common.cli.walk import Walk
+    from common.cli.walk_clients import PartnerClient, VisitorClient
 
-    visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
-    async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
+    visitor = VisitorClient(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
+    async with PartnerClient.at(stage.settings.base_url, stage.application_id) as partner:
         domain = _domain(check=check)
         walk = Walk(partner, visitor, domain, stage.lab, tell)
         await walk.sign_in(stage.client_secret)

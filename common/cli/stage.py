@@ -317,5 +317,5 @@ def _standard_error_in(path: Path) -> Iterator[None]:
 
 def _last_words(log: Path) -> str:
     """The last line a child wrote for people (``frontage role: reason``)."""
-    said = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("frontage ")]
-    return said[-1].partition(": ")[2] if said else ""
+    errors = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("frontage ")]
+    return errors[-1].partition(": ")[2] if errors else ""

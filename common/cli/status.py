@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from common.db.session import Connection
-    from common.db.status import Edge, Status
+    from common.db.status import Edge, InstallationStatus
     from common.secrets import Keyring
     from common.settings import Settings
 
@@ -31,7 +31,7 @@ def status(as_json: AsJson = False) -> None:
     from common.settings import load
     from common.status_document import status_document
 
-    async def work(connection: Connection, _: Keyring) -> Status:
+    async def work(connection: Connection, _: Keyring) -> InstallationStatus:
         return await read_status(connection, Limits.of(load(os.environ)))
 
     found = run_in_database(work)
@@ -56,18 +56,18 @@ class _Machine:
 
 def _examine_machine(settings: Settings, at: datetime) -> _Machine:
     """The disk and the clock of this machine, as `frontage doctor` judges them. `at`: what Postgres' clock shows."""
-    from common.cli.doctor.clock import Evidence, check_clock
-    from common.cli.doctor.findings import State
+    from common.cli.doctor.clock import ClockBounds, check_clock
+    from common.cli.doctor.findings import FindingState
     from common.cli.doctor.machine import check_disk
     from common.clock import SystemClock
 
-    evidence = Evidence("Postgres", at - _ASKED_WITHIN, at + _ASKED_WITHIN)
+    evidence = ClockBounds("Postgres", at - _ASKED_WITHIN, at + _ASKED_WITHIN)
     findings = [check_disk(settings.state_dir, "disk"), check_clock(SystemClock(), [evidence])]
     shown = {
         state: [f"This machine: {each.subject}: {each.text}." for each in findings if each.state is state]
-        for state in State
+        for state in FindingState
     }
-    return _Machine(shown[State.BROKEN], shown[State.NOTE])
+    return _Machine(shown[FindingState.BROKEN], shown[FindingState.NOTE])
 
 
 def _described(edge: Edge) -> str:
@@ -80,7 +80,7 @@ def _described(edge: Edge) -> str:
     return ", ".join(parts)
 
 
-def _print(console: Console, found: Status, problems: Sequence[str], notices: Sequence[str]) -> None:
+def _print(console: Console, found: InstallationStatus, problems: Sequence[str], notices: Sequence[str]) -> None:
     for words in problems:
         console.print(f"✗ {words}", style="red", markup=False)
     if not problems:

@@ -1,51 +1,37 @@
-"""The configuration of the connect modal: read strictly, then resolved for one domain. Pure.
+"""The configuration of the connect modal: read strictly. Pure. `common.connect.resolution` resolves it for one domain.
 
 Rules
     unknown keys are ignored, each with a warning; a key with a wrong value is refused, and what was expected is stated
-    null is the same as absent; ``token`` and functions are the browser's business and never kept
+    null is the same as absent; ``token`` and functions are for the browser only and never stored
     placeholders are case-sensitive and stand in `host` and `value` only
-    ``{SUBDOMAIN}`` is what the person entered, else ``defaultSubdomain``, else ``www`` where ``hostRequired`` is true,
-        else nothing: a host that is nothing else is the apex
-    ``{SERVICE_SERVERS}`` in an A record is two of our IPv4 addresses, in an AAAA record two of our IPv6 addresses
+    ``{SERVICE_SERVERS}`` stands alone, in an A or AAAA record
     ``dnsRecords`` as an object: ``subDomain`` applies where there is a subdomain, ``domain`` where there is none
-    ``wwwRedirect`` and ``secureRootDomain`` add the A record of the root that they need, unless the records have one
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from common.connect.requested import Purpose, Requested
-from common.errors import FrontageError, InvalidName
-from common.names import DomainName, parse_domain, parse_subdomain
-from common.record_rules import check_record, check_size
+from common.errors import FrontageError
 from common.records import (
-    APEX,
     LARGEST_TTL,
     MOST_VALUE_CHARACTERS,
     RECORD_TYPES,
-    InvalidRecord,
-    Record,
-    parse_record,
 )
-from common.urls import parse_application_url, parse_redirect_target
+from common.urls import parse_application_url
 
 MOST_RECORDS = 50
 """Of one configuration: each is asked about at every look."""
-MOST_ROOT_ADDRESSES = 2
 MOST_TEXT_CHARACTERS = 1024
 MOST_PATHS = 100
 
 SERVICE_SERVERS: Final = "{SERVICE_SERVERS}"
-CNAME_TARGET: Final = "{CNAME_TARGET}"
-_PLACEHOLDER = re.compile(r"\{(SERVICE_SERVERS|CNAME_TARGET|SUBDOMAIN|SLD|TLD)\}")
+PLACEHOLDER = re.compile(r"\{(SERVICE_SERVERS|CNAME_TARGET|SUBDOMAIN|SLD|TLD)\}")
 _LOOKS_LIKE_ONE = re.compile(r"\{(service_servers|cname_target|subdomain|sld|tld)\}", re.IGNORECASE)
-_DEFAULT_SUBDOMAIN = "www"
-_ROOT_TTL = 300
 _ROUTED_TYPES: Final = ("A", "AAAA", "CNAME")
 
 
@@ -95,15 +81,6 @@ class Configuration:
     user_id: str | None = None
     stored: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What placeholders stand for, beside the domain. Addresses as `ipaddress` writes them."""
-
-    cname_target: str
-    secure_cname_target: str
-    service_servers: tuple[str, ...]
 
 
 # Reading ---------------------------------------------------------------------------------------------------------
@@ -219,7 +196,7 @@ def _template(key: str, given: Any, warnings: list[str]) -> RecordTemplate:
 def _warn_of_case(key: str, values: Mapping[str, Any], warnings: list[str]) -> None:
     for name in ("host", "value"):
         for found in _LOOKS_LIKE_ONE.finditer(values[name]):
-            if not _PLACEHOLDER.fullmatch(found[0]):
+            if not PLACEHOLDER.fullmatch(found[0]):
                 warnings.append(f"{key}.{name}: {found[0]} is kept as it is; placeholders are in capitals")
 
 
@@ -358,182 +335,4 @@ def _first(prefilled: Any) -> str | None:
 # Choosing the domain -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenDomain:
-    """`domain` is the apex, `subdomain` what stands before it."""
-
-    domain: str
-    subdomain: str | None
-
-    @property
-    def host(self) -> str:
-        return f"{self.subdomain}.{self.domain}" if self.subdomain else self.domain
-
-
-def choose_domain(configuration: Configuration, text: str, subdomain: str | None) -> ChosenDomain:
-    """The domain a person entered, a subdomain within it or beside it, and the configuration's defaults.
-
-    Raises: `InvalidConfiguration`.
-    """
-    name = _domain_name(text)
-    labels = name.subdomain
-    if subdomain is not None and subdomain.strip() not in ("", APEX):
-        if labels is not None:
-            raise InvalidConfiguration("subdomain", f"none, as the domain has one: {labels}")
-        labels = _labels(subdomain.strip(), name.registrable)
-    if labels is None and configuration.default_subdomain is not None:
-        labels = _labels(configuration.default_subdomain, name.registrable)
-    if labels is None and configuration.host_required:
-        labels = _DEFAULT_SUBDOMAIN
-    if labels is None and configuration.force_subdomain:
-        raise InvalidConfiguration(
-            "subdomain", "a subdomain: the root is not connected here", code="subdomain_required"
-        )
-    if labels is not None and not configuration.support_for_subdomains:
-        raise InvalidConfiguration("domain", f"a root domain: {name.registrable}", code="subdomain_not_supported")
-    return ChosenDomain(name.registrable, labels)
-
-
-def _domain_name(text: str) -> DomainName:
-    try:
-        return parse_domain(text.strip())
-    except InvalidName as error:
-        raise InvalidConfiguration("domain", f"a domain name: {error}") from error
-
-
-def _labels(text: str, domain: str) -> str:
-    try:
-        return parse_subdomain(text, domain)
-    except InvalidName as error:
-        raise InvalidConfiguration("subdomain", f"the labels before {domain}: {error}") from error
-
-
 # Resolving ---------------------------------------------------------------------------------------------------------
-
-
-def resolve(configuration: Configuration, chosen: ChosenDomain, around: Surroundings) -> tuple[Requested, ...]:
-    """The records for the chosen domain, without placeholders; `common.connect.root` fits those at the root.
-
-    Raises: `InvalidConfiguration`.
-    """
-    templates = configuration.of_subdomain if chosen.subdomain else configuration.of_domain
-    if not templates:
-        at = "below a domain" if chosen.subdomain else "at the root"
-        raise InvalidConfiguration(
-            "domain", f"another domain: this configuration has no records {at}", code="no_records"
-        )
-    requested: list[Requested] = []
-    for number, template in enumerate([*templates, *_root_templates(configuration, templates, chosen)]):
-        requested += _resolve_one(configuration, f"dnsRecords[{number}]", template, chosen, around)
-    try:
-        check_size([each.record for each in requested])
-    except InvalidRecord as error:
-        raise InvalidConfiguration("dnsRecords", str(error)) from error
-    return tuple(requested)
-
-
-def resolve_without_domain(configuration: Configuration, around: Surroundings) -> list[dict[str, Any]]:
-    """The records before a domain is chosen, in the API's form. Placeholders for parts of the domain stay."""
-    found: list[dict[str, Any]] = []
-    for template in configuration.of_subdomain or configuration.of_domain:
-        target = _target(template, around) or CNAME_TARGET
-        fields = {"type": template.type, "host": template.host.replace(CNAME_TARGET, target), "ttl": template.ttl}
-        priority = {} if template.priority is None else {"priority": template.priority}
-        values = _addresses(template, around) or [template.value.replace(CNAME_TARGET, target)]
-        found += [fields | {"value": value} | priority for value in values]
-    return found
-
-
-def _target(template: RecordTemplate, around: Surroundings) -> str:
-    return around.secure_cname_target if template.ssl else around.cname_target
-
-
-def _root_templates(
-    configuration: Configuration, templates: Sequence[RecordTemplate], chosen: ChosenDomain
-) -> list[RecordTemplate]:
-    wanted = configuration.www_redirect or configuration.secure_root_domain
-    if (
-        not wanted
-        or chosen.subdomain is None
-        or any(template.host == APEX and template.type == "A" for template in templates)
-    ):
-        return []
-    url = next((template.application_url for template in templates if template.application_url), None)
-    redirect_to = chosen.host if configuration.www_redirect else None
-    root = RecordTemplate("A", APEX, SERVICE_SERVERS, _ROOT_TTL, ssl=True, redirect_to=redirect_to)
-    return [root if redirect_to or not configuration.power else replace(root, ssl=False, application_url=url)]
-
-
-def _resolve_one(
-    configuration: Configuration,
-    key: str,
-    template: RecordTemplate,
-    chosen: ChosenDomain,
-    around: Surroundings,
-) -> list[Requested]:
-    target = _target(template, around)
-    if CNAME_TARGET in template.value + template.host and not target:
-        raise InvalidConfiguration(f"{key}.value", "an application with a cname target", code="no_cname_target")
-    host = _without_empty_labels(_fill(template.host, chosen, target)) or APEX
-    values = _addresses(template, around) or [
-        _without_empty_labels_if_name(template, _fill(template.value, chosen, target))
-    ]
-    if not values:
-        raise InvalidConfiguration(
-            f"{key}.value", f"an address of ours: this installation has none for {template.type}"
-        )
-    purpose = _purpose(configuration, key, template, chosen, target)
-    return [Requested(_record(key, template, host, value, chosen.domain), purpose) for value in values]
-
-
-def _addresses(template: RecordTemplate, around: Surroundings) -> list[str]:
-    if template.value != SERVICE_SERVERS:
-        return []
-    is_v6 = template.type == "AAAA"
-    return [each for each in around.service_servers if (":" in each) is is_v6][:MOST_ROOT_ADDRESSES]
-
-
-def _fill(text: str, chosen: ChosenDomain, target: str) -> str:
-    sld, _, tld = chosen.domain.partition(".")
-    values = {"CNAME_TARGET": target, "SUBDOMAIN": chosen.subdomain or "", "SLD": sld, "TLD": tld}
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
-
-
-def _without_empty_labels(text: str) -> str:
-    """A subdomain that is nothing leaves no dot behind; a final dot stays."""
-    end = "." if text.endswith(".") else ""
-    labels = ".".join(filter(None, text.split(".")))
-    return f"{labels}{end}" if labels else ""
-
-
-def _without_empty_labels_if_name(template: RecordTemplate, value: str) -> str:
-    return _without_empty_labels(value) if template.type in ("CNAME", "NS", "MX", "PTR") else value
-
-
-def _record(key: str, template: RecordTemplate, host: str, value: str, domain: str) -> Record:
-    fields = {"type": template.type, "host": host, "value": value, "ttl": template.ttl, "priority": template.priority}
-    try:
-        record = parse_record(fields)
-        check_record(record, domain)
-    except InvalidRecord as error:
-        raise InvalidConfiguration(key, f"a record that {domain} can hold: {error}") from error
-    return record
-
-
-def _purpose(
-    configuration: Configuration, key: str, template: RecordTemplate, chosen: ChosenDomain, target: str
-) -> Purpose:
-    redirect_to = _fill(template.redirect_to, chosen, target) if template.redirect_to else None
-    if redirect_to is not None:
-        try:
-            redirect_to = str(parse_redirect_target(redirect_to))
-        except FrontageError as error:
-            raise InvalidConfiguration(f"{key}.redirectTo", f"a host or a URL: {error}") from error
-    is_powered = configuration.power and not template.ssl and template.application_url is not None
-    return Purpose(
-        product="secure" if template.ssl else "power" if is_powered else None,
-        application_url=template.application_url,
-        redirect_to=redirect_to,
-        root_path_access=template.root_path_access,
-        is_monitored=configuration.monitor if template.monitor is None else template.monitor,
-    )

@@ -237,7 +237,7 @@ IN_ZONE: Final = frozenset({"writing", "written", "partly_written"})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """A record set that a flow has written, or may have: `before` is what was there before the flow first wrote it."""
 
     change: Change
@@ -247,21 +247,21 @@ class Entry:
         return self.change.as_json() | {"status": self.status}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Entry:
+    def from_json(cls, stored: Mapping[str, Any]) -> JournalEntry:
         return cls(Change.from_json(stored), cast("EntryStatus", stored["status"]))
 
 
-def journal_of(plan: Plan, written: Sequence[Entry]) -> tuple[Entry, ...]:
+def journal_of(plan: Plan, written: Sequence[JournalEntry]) -> tuple[JournalEntry, ...]:
     """What is about to be written, beside what was written before: of a set that is written again, what was there at
     first is kept."""
     entries = {entry.change.key: entry for entry in written if entry.status != "taken_back"}
     for change in plan.to_write:
         first = entries.get(change.key)
         if first is None or first.status == "not_written":
-            entries[change.key] = Entry(change, "writing")
+            entries[change.key] = JournalEntry(change, "writing")
         else:
             kept = replace(change, before=first.change.before, before_ttl=first.change.before_ttl)
-            entries[change.key] = Entry(kept, "writing")
+            entries[change.key] = JournalEntry(kept, "writing")
     return tuple(entries.values())
 
 
@@ -269,7 +269,7 @@ Values = Mapping[SetKey, frozenset[str]]
 """What the zone's own servers have now."""
 
 
-def settle_journal(journal: Iterable[Entry], now: Values) -> tuple[Entry, ...]:
+def settle_journal(journal: Iterable[JournalEntry], now: Values) -> tuple[JournalEntry, ...]:
     """The journal once the zone was read back: what its own servers have is believed, not what a provider answered."""
     return tuple(
         replace(entry, status=_status(entry.change, now[entry.change.key])) if entry.change.key in now else entry
@@ -283,25 +283,25 @@ def _status(change: Change, there: frozenset[str]) -> EntryStatus:
     return "partly_written" if there & _added(change) or not _removed(change) <= there else "not_written"
 
 
-def settle_undo(journal: Iterable[Entry], now: Values) -> tuple[Entry, ...]:
+def settle_undo(journal: Iterable[JournalEntry], now: Values) -> tuple[JournalEntry, ...]:
     """The journal once the zone was read back after an undo."""
     settled = settle_journal(journal, now)
     return tuple(replace(each, status="taken_back") if each.status == "not_written" else each for each in settled)
 
 
-def believe_zone(entry: Entry, now: Values) -> Entry:
+def believe_zone(entry: JournalEntry, now: Values) -> JournalEntry:
     """The entry as written, where the zone has what was given up as not written: a provider may take its time."""
     change = entry.change
     is_there = entry.status == "not_written" and _status(change, now[change.key]) == "written"
     return replace(entry, status="written") if is_there else entry
 
 
-def is_changed_since(entry: Entry, now: Values) -> bool:
+def is_changed_since(entry: JournalEntry, now: Values) -> bool:
     """Whether the zone no longer holds what the flow wrote."""
     return now.get(entry.change.key) != frozenset(entry.change.after)
 
 
-def plan_undo(journal: Iterable[Entry], now: Values) -> Plan:
+def plan_undo(journal: Iterable[JournalEntry], now: Values) -> Plan:
     """The changes that take back what the flow wrote, and leave what others have changed since."""
     changes = []
     for entry in reversed([entry for entry in journal if entry.status in IN_ZONE]):

@@ -12,7 +12,7 @@ Product = Literal["power", "secure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Purpose:
+class RecordPurpose:
     """`root_path_access` None: the application's applies."""
 
     product: Product | None = None
@@ -25,7 +25,7 @@ class Purpose:
 @dataclass(frozen=True, slots=True)
 class Requested:
     record: Record
-    purpose: Purpose = Purpose()
+    purpose: RecordPurpose = RecordPurpose()
 
     def name(self, domain: str) -> str:
         """Whose record it is, in normal form; `domain` is the apex."""
@@ -46,7 +46,7 @@ class Requested:
     def from_json(cls, stored: Mapping[str, Any]) -> Requested:
         fields = {name: stored[name] for name in ("type", "host", "value", "ttl")}
         paths = stored["powerRootPathAccess"]
-        purpose = Purpose(
+        purpose = RecordPurpose(
             stored["product"],
             stored["applicationUrl"],
             stored["redirectTo"],

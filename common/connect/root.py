@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from common.connect.plan import Entry, Values
+from common.connect.plan import JournalEntry, Values
 from common.connect.requested import Requested
 from common.dns import Answer, Outcome
 from common.domain_check.providers import Capabilities
@@ -71,12 +71,12 @@ def _is_ours_at_root(each: Requested, apex: str, service_servers: Sequence[str])
 
 
 def accept_fewer_addresses(
-    journal: Iterable[Entry], now: Values, apex: str, service_servers: Sequence[str]
-) -> tuple[Entry, ...]:
+    journal: Iterable[JournalEntry], now: Values, apex: str, service_servers: Sequence[str]
+) -> tuple[JournalEntry, ...]:
     """The journal, read back, of a write that the provider took but for some addresses of ours at the root: that root
     counts as written, with the addresses that it has."""
 
-    def accept(entry: Entry) -> Entry:
+    def accept(entry: JournalEntry) -> JournalEntry:
         change, there = entry.change, now.get(entry.change.key, frozenset())
         is_root = change.name == apex and change.type in ADDRESS_TYPES
         if not is_root or not there or not there <= frozenset(service_servers).intersection(change.after):

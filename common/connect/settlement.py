@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.connect import flow_events
-from common.connect.plan import Entry, Values, settle_journal, settle_undo
+from common.connect.plan import JournalEntry, Values, settle_journal, settle_undo
 from common.connect.root import accept_fewer_addresses
 from common.connect.states import Move, State, after
 from common.connect.ways.problems import WayFailed
 from common.db import connect_flows, monitored_domains
 from common.db.connect_flows import Changes, Flow
-from common.db.monitored_domains import Key
+from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 
@@ -60,7 +60,7 @@ class Settlement:
     async def settle(self, flow: Flow, now: Values, problem: WayFailed | None) -> Flow:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
         is_undo = flow.state is State.UNDOING
-        journal = tuple(map(Entry.from_json, flow.journal))
+        journal = tuple(map(JournalEntry.from_json, flow.journal))
         journal = settle_undo(journal, now) if is_undo else settle_journal(journal, now)
         if not is_undo and problem is None:
             journal = accept_fewer_addresses(journal, now, flow.domain or "", self.service_servers)
@@ -85,11 +85,11 @@ class Settlement:
             return settled
 
 
-def _concerned(flow: Flow, journal: tuple[Entry, ...]) -> list[Entry]:
+def _concerned(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEntry]:
     """All of an undo; of a plan, what it was to write: sets of earlier plans are no part of it."""
     if flow.state is State.UNDOING:
         return list(journal)
-    writing = {entry.change.key for entry in map(Entry.from_json, flow.journal) if entry.status == "writing"}
+    writing = {entry.change.key for entry in map(JournalEntry.from_json, flow.journal) if entry.status == "writing"}
     return [entry for entry in journal if entry.change.key in writing]
 
 
@@ -97,4 +97,6 @@ async def _end_monitoring(connection: Connection, flow: Flow) -> None:
     """Records that the flow took back are not missing: stop watching the names that the flow had watched."""
     for each in flow.enrolments:
         if each["product"] == "monitor" and each["status"] == "success" and flow.domain is not None:
-            await monitored_domains.remove(connection, Key(flow.application_id, flow.domain, each["subdomain"]))
+            await monitored_domains.remove(
+                connection, MonitoredKey(flow.application_id, flow.domain, each["subdomain"])
+            )

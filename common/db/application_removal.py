@@ -40,7 +40,7 @@ class Extent:
     pending_deliveries: int
 
 
-class Stage(NamedTuple):
+class RemovalStage(NamedTuple):
     words: str
     remove: Step
 
@@ -164,18 +164,18 @@ async def _remove(connection: Connection, statement: str, application_id: str) -
 
 
 STAGES: Final = (
-    Stage("connect flows", _remove_flows),  # first: they enrol domains
-    Stage("domains", _remove_domains),
-    Stage("monitored domains", _remove_monitored),
-    Stage("batches", _remove_batches),
-    Stage("events and deliveries", _remove_events),
-    Stage("event numbers", _remove_sequences),
-    Stage("sharing links", _remove_shares),
-    Stage("kept answers", _remove_answers),
+    RemovalStage("connect flows", _remove_flows),  # first: they enrol domains
+    RemovalStage("domains", _remove_domains),
+    RemovalStage("monitored domains", _remove_monitored),
+    RemovalStage("batches", _remove_batches),
+    RemovalStage("events and deliveries", _remove_events),
+    RemovalStage("event numbers", _remove_sequences),
+    RemovalStage("sharing links", _remove_shares),
+    RemovalStage("kept answers", _remove_answers),
 )
 
 
-Progress: TypeAlias = Callable[[Stage, int], None]
+Progress: TypeAlias = Callable[[RemovalStage, int], None]
 """Called after each batch with how many rows of the stage are removed so far, and at the stage's end."""
 
 

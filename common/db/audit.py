@@ -33,7 +33,7 @@ Look = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """A change. `subject` is what was changed: a domain, an application's or a user's id."""
 
     id: str
@@ -141,7 +141,7 @@ async def list_entries(
     organisation_ids: list[str] | None = None,
     subject: str | None = None,
     request_id: str | None = None,
-) -> list[Entry]:
+) -> list[AuditEntry]:
     """Newest first; those older than the entry `before`. Of one application, of some organisations, or all; of one
     subject or request."""
     conditions, values = ["id < $1"], [before or _AFTER_ALL]
@@ -163,7 +163,7 @@ async def list_entries(
         *values,
         limit,
     )
-    return [Entry(**row) for row in rows]
+    return [AuditEntry(**row) for row in rows]
 
 
 def _bounded(values: Mapping[str, Any] | None) -> dict[str, Any] | None:

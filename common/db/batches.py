@@ -92,7 +92,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedItem:
     """An item that failed, and why, in words for the batch's sender."""
 
     domain: str | None
@@ -101,13 +101,13 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BatchProgress:
     """What became of a batch so far; `failed` are in the order sent."""
 
     application_id: str
     is_over: bool
     succeeded: int
-    failed: tuple[Failure, ...]
+    failed: tuple[FailedItem, ...]
 
 
 async def submit(connection: Connection, application_id: str, kind: Kind, items: Sequence[NewItem]) -> str:
@@ -136,7 +136,7 @@ async def submit(connection: Connection, application_id: str, kind: Kind, items:
     return batch_id
 
 
-async def find(connection: Connection, batch_id: str) -> Progress | None:
+async def find(connection: Connection, batch_id: str) -> BatchProgress | None:
     """What became of the batch; None if there is none or it was submitted too long ago."""
     batch = await connection.fetchrow(
         "select application_id, due_at is null as is_over from batches"
@@ -152,9 +152,9 @@ async def find(connection: Connection, batch_id: str) -> Progress | None:
         batch_id,
     )
     failed = tuple(
-        Failure(item["domain"], item["subdomain"], item["reason"]) for item in items if item["outcome"] == "failed"
+        FailedItem(item["domain"], item["subdomain"], item["reason"]) for item in items if item["outcome"] == "failed"
     )
-    return Progress(batch["application_id"], batch["is_over"], len(items) - len(failed), failed)
+    return BatchProgress(batch["application_id"], batch["is_over"], len(items) - len(failed), failed)
 
 
 # As claimed work ------------------------------------------------------------------------------------------

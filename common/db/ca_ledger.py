@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from common.db import locks
-from common.db.orders import Order
+from common.db.order_queue import Order
 from common.db.session import Connection
 from common.errors import FenceLost
 from common.names import parse_domain
@@ -236,7 +236,7 @@ def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LedgerCount:
     """How much of a limit is used at one issuer; `subject` is a name, or empty for the account."""
 
     issuer: str
@@ -247,7 +247,7 @@ class Standing:
     """When the oldest one counted leaves the window."""
 
 
-async def standings(connection: Connection, *, most: int = 10) -> list[Standing]:
+async def standings(connection: Connection, *, most: int = 10) -> list[LedgerCount]:
     """What counts at each issuer now: of each limit the `most` subjects that are fullest."""
     found = []
     for limit, scope in _SCOPES.items():
@@ -260,7 +260,7 @@ async def standings(connection: Connection, *, most: int = 10) -> list[Standing]
             scope.seconds,
             most,
         )
-        found += [Standing(limit=limit, **row) for row in rows]
+        found += [LedgerCount(limit=limit, **row) for row in rows]
     return found
 
 

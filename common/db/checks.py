@@ -31,12 +31,12 @@ from common.db import audit
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
-from common.record_sets import Records, Seen, State
+from common.record_sets import LastResult, Records, State
 from common.records import as_json, from_json
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueCheck:
     """A row that could be claimed. `is_routine`: due by time, not by request."""
 
     id: str
@@ -64,7 +64,7 @@ class Check:
     user_id: str | None
     job_id: str | None
     records: Records
-    seen: Seen
+    seen: LastResult
     reported: Records | None
     held_at: datetime | None
     fence: int
@@ -78,7 +78,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What becomes of a check's row. `reported` and `held_at` as in `Check`; `evidence` is JSON.
 
     `has_turned`: from all present to something missing. Not `is_complete`: something could not be asked.
@@ -182,16 +182,16 @@ _RECORD = """
 """
 
 
-async def find_due(connection: Connection, /, *, most: int, full: Collection[str] = ()) -> list[Due]:
+async def find_due(connection: Connection, /, *, most: int, full: Collection[str] = ()) -> list[DueCheck]:
     """What is due and free, the longest due first: all of it, or, if that is more than `most`, the beginnings of
     applications' lines, as much of each as is its part of `most`; but for those of applications that are `full`."""
     rows = await connection.fetch(_DUE, most + 1)
     if len(rows) > most:
         rows = await connection.fetch(_LINES, most, list(full))
-    return [Due(*row) for row in rows]
+    return [DueCheck(*row) for row in rows]
 
 
-async def claim(connection: Connection, due: Collection[Due], /, *, lease_seconds: float) -> list[Check]:
+async def claim(connection: Connection, due: Collection[DueCheck], /, *, lease_seconds: float) -> list[Check]:
     """Those of them that still are due and free.
 
     Their records are read when they are ours: an edit from then on moves the fence, an edit before
@@ -212,7 +212,7 @@ async def postpone(connection: Connection, check: Check, /, *, delay_seconds: fl
     )
 
 
-async def record_outcomes(connection: Connection, outcomes: Sequence[Outcome]) -> set[str]:
+async def record_outcomes(connection: Connection, outcomes: Sequence[CheckOutcome]) -> set[str]:
     """Write them all and end their leases. Returns the ids of those that still counted, each under its own fence.
 
     Who was asked for once more since its check began stays due."""
@@ -332,7 +332,7 @@ def _check(row: Row) -> Check:
         user_id=row["user_id"],
         job_id=row["job_id"],
         records=_records(row["dns_records"]) or (),
-        seen=Seen(row["state"], _records(row["records_present"]), _records(row["records_missing"])),
+        seen=LastResult(row["state"], _records(row["records_present"]), _records(row["records_missing"])),
         reported=_records(row["reported_missing"]),
         held_at=row["alarm_held_at"],
         fence=row["fence"],

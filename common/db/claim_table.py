@@ -21,7 +21,7 @@ IS_FREE = "(lease_until is null or lease_until <= now())"
 """No lease stands on the row. It takes no part in an index: the rows under a lease are few."""
 
 
-class Claim(Protocol):
+class FencedRow(Protocol):
     @property
     def key(self) -> str: ...
     @property
@@ -44,7 +44,7 @@ class ClaimTable:
             f" lease_until = clock_timestamp() + make_interval(secs => {lease_seconds})"
         )
 
-    async def extend(self, connection: Connection, claims: Collection[Claim], *, lease_seconds: float) -> set[str]:
+    async def extend(self, connection: Connection, claims: Collection[FencedRow], *, lease_seconds: float) -> set[str]:
         """Lease the claims that still run for `lease_seconds` from now. Returns the keys still held. Rows are locked in
         the order of their keys, as by every statement that locks several."""
         rows = await connection.fetch(
@@ -65,7 +65,7 @@ class ClaimTable:
         return {row["key"] for row in rows}
 
     async def try_write(
-        self, connection: Connection, claim: Claim, assignments: str, *values: object, returning: str = "fence"
+        self, connection: Connection, claim: FencedRow, assignments: str, *values: object, returning: str = "fence"
     ) -> Record | None:
         """Write the row if it is still this claim's; None if it is not. `assignments` take `values` from $3 on."""
         return await connection.fetchrow(
@@ -76,12 +76,12 @@ class ClaimTable:
             *values,
         )
 
-    async def write(self, connection: Connection, claim: Claim, assignments: str, *values: object) -> None:
+    async def write(self, connection: Connection, claim: FencedRow, assignments: str, *values: object) -> None:
         """As `try_write`. Raises: `FenceLost`."""
         if await self.try_write(connection, claim, assignments, *values) is None:
             raise self.lost(claim)
 
-    def lost(self, claim: Claim) -> FenceLost:
+    def lost(self, claim: FencedRow) -> FenceLost:
         return FenceLost(f"{self.table}: {claim.key} was taken over by another claim")
 
     async def next_due_seconds(self, connection: Connection, *, condition: str = "due_at is not null") -> float | None:

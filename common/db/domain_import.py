@@ -20,10 +20,10 @@ from common import records as dns
 from common.db import domains, locks, monitored_domains, ownership
 from common.db.applications import Application
 from common.db.domains import NewDomain
-from common.db.monitored_domains import Key, Labels
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Database
 from common.db.session import Connection
-from common.domain_files import Enrolment, InvalidRow, Row, Watch
+from common.domain_files import EnrolmentRow, InvalidRow, MonitorRow, Row
 from common.ownership import OwnNames
 from common.record_sets import distinct
 
@@ -60,7 +60,7 @@ async def write(
 
 
 async def _lock(connection: Connection, rows: Sequence[Row]) -> None:
-    enrolments = [row for row in rows if isinstance(row, Enrolment)]
+    enrolments = [row for row in rows if isinstance(row, EnrolmentRow)]
     if any(row.redirect_to for row in enrolments):
         await domains.lock_redirects(connection)
     if enrolments:
@@ -78,11 +78,11 @@ class _Batch:
         self._found: _State = {}
         self._holders: dict[str, str] = {}
         self._targets: set[str] = set()
-        self._new: list[Enrolment] = []
+        self._new: list[EnrolmentRow] = []
 
     async def look(self, rows: Sequence[Row]) -> None:
         self._found = await _find(self._connection, self._application.id, rows)
-        names = [row.domain for row in rows if isinstance(row, Enrolment)]
+        names = [row.domain for row in rows if isinstance(row, EnrolmentRow)]
         if names:
             self._holders, self._targets = await ownership.find_taken(self._connection, names)
 
@@ -91,11 +91,11 @@ class _Batch:
         if outcome == "unchanged":
             return outcome
         try:
-            if isinstance(row, Enrolment):
+            if isinstance(row, EnrolmentRow):
                 await self._check(row, is_new=outcome == "added")
                 await self._enrol(row, is_new=outcome == "added")
             elif not self._is_dry:
-                key = Key(self._application.id, row.domain, row.subdomain)
+                key = MonitoredKey(self._application.id, row.domain, row.subdomain)
                 labels = Labels(row.user_id, row.job_id, row.user_email)
                 await monitored_domains.add(self._connection, key, row.records, labels)
         except InvalidRow as error:
@@ -113,7 +113,7 @@ class _Batch:
         if new:
             await domains.enrol_by_hand(self._connection, self._application.id, new)
 
-    async def _check(self, row: Enrolment, *, is_new: bool) -> None:
+    async def _check(self, row: EnrolmentRow, *, is_new: bool) -> None:
         """Raises: `InvalidRow`."""
         if is_new:
             if row.domain in self._own or row.domain in self._targets:
@@ -127,7 +127,7 @@ class _Batch:
             if await domains.closes_loop(self._connection, row.domain, row.redirect_to):
                 raise InvalidRow("redirectTo: would send visitors round in a circle")
 
-    async def _enrol(self, row: Enrolment, *, is_new: bool) -> None:
+    async def _enrol(self, row: EnrolmentRow, *, is_new: bool) -> None:
         if self._is_dry:
             return
         if is_new:
@@ -145,7 +145,7 @@ class _Batch:
 
 
 def _key(row: Row) -> tuple[str, ...]:
-    if isinstance(row, Enrolment):
+    if isinstance(row, EnrolmentRow):
         return row.product, row.domain
     return "monitor", row.domain, row.subdomain or ""
 
@@ -158,17 +158,17 @@ def _compare(there: Row | None, row: Row) -> Outcome:
 
 def _merged(there: Row | None, row: Row) -> Row:
     """How the domain is after the row: what it leaves out stays."""
-    if isinstance(row, Enrolment) and isinstance(there, Enrolment):
-        return Enrolment(
+    if isinstance(row, EnrolmentRow) and isinstance(there, EnrolmentRow):
+        return EnrolmentRow(
             row.product,
             row.domain,
             row.application_url or there.application_url,
             there.root_path_access if row.root_path_access is None else row.root_path_access,
             row.redirect_to or there.redirect_to,
         )
-    if isinstance(row, Watch):
-        old = there if isinstance(there, Watch) else row
-        return Watch(
+    if isinstance(row, MonitorRow):
+        old = there if isinstance(there, MonitorRow) else row
+        return MonitorRow(
             row.domain,
             row.subdomain,
             distinct(row.records),
@@ -181,8 +181,8 @@ def _merged(there: Row | None, row: Row) -> Row:
 
 async def _find(connection: Connection, application_id: str, rows: Sequence[Row]) -> _State:
     """The application's own, of these rows."""
-    names = list({row.domain for row in rows if isinstance(row, Enrolment)})
-    apexes = list({row.domain for row in rows if isinstance(row, Watch)})
+    names = list({row.domain for row in rows if isinstance(row, EnrolmentRow)})
+    apexes = list({row.domain for row in rows if isinstance(row, MonitorRow)})
     found: list[Row] = []
     if names:
         found += map(
@@ -195,7 +195,7 @@ async def _find(connection: Connection, application_id: str, rows: Sequence[Row]
             ),
         )
     if apexes:
-        subdomains = list({row.subdomain or "" for row in rows if isinstance(row, Watch)})
+        subdomains = list({row.subdomain or "" for row in rows if isinstance(row, MonitorRow)})
         found += map(
             _watch,
             await connection.fetch(
@@ -222,7 +222,7 @@ async def read(database: Database, application_id: str) -> AsyncIterator[list[Ro
         yield [row for _, row in watched]
 
 
-async def _read_enrolments(database: Database, application_id: str, product: str, after: str) -> list[Enrolment]:
+async def _read_enrolments(database: Database, application_id: str, product: str, after: str) -> list[EnrolmentRow]:
     async with database.connection() as connection:
         rows = await connection.fetch(
             "select product, domain, application_url, root_path_access, redirect_to from domains"
@@ -235,7 +235,7 @@ async def _read_enrolments(database: Database, application_id: str, product: str
     return list(map(_enrolment, rows))
 
 
-async def _read_watched(database: Database, application_id: str, after: str) -> list[tuple[str, Watch]]:
+async def _read_watched(database: Database, application_id: str, after: str) -> list[tuple[str, MonitorRow]]:
     """With their whole names."""
     async with database.connection() as connection:
         rows = await connection.fetch(
@@ -249,9 +249,9 @@ async def _read_watched(database: Database, application_id: str, after: str) -> 
     return [(row["name"], _watch(row)) for row in rows]
 
 
-def _enrolment(row: Any) -> Enrolment:
+def _enrolment(row: Any) -> EnrolmentRow:
     paths = row["root_path_access"]
-    return Enrolment(
+    return EnrolmentRow(
         row["product"],
         row["domain"],
         row["application_url"],
@@ -260,6 +260,6 @@ def _enrolment(row: Any) -> Enrolment:
     )
 
 
-def _watch(row: Any) -> Watch:
+def _watch(row: Any) -> MonitorRow:
     records = tuple(map(dns.from_json, row["dns_records"]))
-    return Watch(row["domain"], row["subdomain"], records, row["user_id"], row["job_id"], row["user_email"])
+    return MonitorRow(row["domain"], row["subdomain"], records, row["user_id"], row["job_id"], row["user_email"])

@@ -46,7 +46,7 @@ _FEWEST_CHARACTERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ListKey:
     """Where a part ends: the next one begins after it. `lapses_at` may be infinite (`NEVER`)."""
 
     name: str
@@ -67,16 +67,16 @@ class Wanted:
     product: Product | None = None
     status: Status | None = None
     sort: Sort = "name"
-    after: Key | None = None
+    after: ListKey | None = None
     limit: int = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListRow:
     """`status`: active or inactive of Power and Secure; present, missing or unchecked of Monitor. `not_after` is the
     certificate's."""
 
-    key: Key
+    key: ListKey
     application_name: str
     status: str
     not_after: datetime | None
@@ -100,11 +100,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListPart:
     """`next` is where the list goes on; None at its end."""
 
-    rows: list[Row]
-    next: Key | None
+    rows: list[ListRow]
+    next: ListKey | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +176,10 @@ _DETAILS = """
 """
 
 
-async def list_part(connection: Connection, wanted: Wanted) -> Part:
+async def list_part(connection: Connection, wanted: Wanted) -> ListPart:
     """The next rows in the order that is wanted; without a text, fewer than the limit only at the end of the list."""
     if wanted.applications is not None and not wanted.applications:
-        return Part([], None)
+        return ListPart([], None)
     if not wanted.text:
         return await _read(connection, wanted)
     part = await _walk(connection, wanted, _WINDOW)
@@ -195,7 +195,7 @@ async def list_part(connection: Connection, wanted: Wanted) -> Part:
     return await _walk(connection, wanted, _WALKED)
 
 
-async def _find(connection: Connection, wanted: Wanted) -> Part | None:
+async def _find(connection: Connection, wanted: Wanted) -> ListPart | None:
     """What the index of name parts finds; None if that takes too long."""
     try:
         async with connection.transaction():
@@ -205,14 +205,14 @@ async def _find(connection: Connection, wanted: Wanted) -> Part | None:
         return None
 
 
-async def _walk(connection: Connection, wanted: Wanted, most: int) -> Part:
+async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
     """Of the next `most` names of the list those that hold the text; of many applications' fewer, since each one's next
     names are read before they are merged. The last name of the walk is read too: the list goes on after it."""
     most = max(most // 10, most // len(wanted.applications or (None,)))
     query = _Query(wanted)
     branches, order = query.branches(most, by_text=False), query.order
     if not branches:
-        return Part([], None)
+        return ListPart([], None)
     matches = query.matches("name")
     found = await connection.fetch(
         f"with found as materialized (select numbered.*, {matches} as matches"
@@ -223,21 +223,21 @@ async def _walk(connection: Connection, wanted: Wanted, most: int) -> Part:
     )
     rows = [_row(each) for each in found if each["matches"]]
     is_over = len(rows) < wanted.limit and not (found and found[-1]["place"] == most)
-    return Part(rows, None if is_over else _key(found[-1]))
+    return ListPart(rows, None if is_over else _key(found[-1]))
 
 
-async def _read(connection: Connection, wanted: Wanted) -> Part:
+async def _read(connection: Connection, wanted: Wanted) -> ListPart:
     query = _Query(wanted)
     branches = query.branches(wanted.limit, by_text=bool(wanted.text))
     if not branches:
-        return Part([], None)
+        return ListPart([], None)
     found = await connection.fetch(
         f"with found as materialized (select * from ({branches}) each_one order by {query.order}"
         f" limit {wanted.limit}) {_DETAILS} order by {query.order}",
         *query.values,
     )
     rows = [_row(each) for each in found]
-    return Part(rows, rows[-1].key if len(rows) == wanted.limit else None)
+    return ListPart(rows, rows[-1].key if len(rows) == wanted.limit else None)
 
 
 class _Query:
@@ -421,13 +421,13 @@ def _grams(text: str) -> list[int]:
     return [(a * 128 + b) * 128 + c for a, b, c in zip(codes, codes[1:], codes[2:], strict=False)]
 
 
-def _row(row: Record) -> Row:
-    return Row(_key(row), row["application_name"], row["status"], row["not_after"], row["moved_away"])
+def _row(row: Record) -> ListRow:
+    return ListRow(_key(row), row["application_name"], row["status"], row["not_after"], row["moved_away"])
 
 
-def _key(row: Record) -> Key:
+def _key(row: Record) -> ListKey:
     is_well = row["is_well"] is not False
-    return Key(row["name"], row["product"], row["application_id"], row["added_at"], row["lapses_at"], is_well)
+    return ListKey(row["name"], row["product"], row["application_id"], row["added_at"], row["lapses_at"], is_well)
 
 
 async def settle_lapsed(connection: Connection, *, most: int = 1000) -> None:

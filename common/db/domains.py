@@ -28,7 +28,7 @@ from asyncpg import Connection, Record
 
 from common.db import audit, certificates, enrolments, locks, orders, outcomes, ownership
 from common.errors import FrontageError
-from common.ownership import Claim
+from common.ownership import OwnershipClaim
 from common.redirect_loops import RedirectChain
 from common.urls import parse_redirect_target
 
@@ -37,9 +37,6 @@ Status = Literal["active", "inactive"]
 CertificateState = Literal["none", "ordering", "live"]
 
 MOST_AGAIN = 5
-_NEAR = 1000
-_SETTLED_AT_ONCE = 1000
-_SETTLED_ROUNDS = 5
 HOLD_SECONDS = 10.0
 """How long an edge may hold handshakes for a certificate just ordered: less than what browsers wait."""
 
@@ -52,62 +49,14 @@ _CERTIFICATE = f"""case when exists ({_IN_SERVICE} and c.live_at is not null and
     else 'none' end"""
 
 # Kept by triggers: `domain_active_until`.
-_STATUS = "case when d.active_until > now() then 'active' else 'inactive' end"
+STATUS_NOW = "case when d.active_until > now() then 'active' else 'inactive' end"
 
 _DOMAINS = f"""
     select d.domain, d.product, d.application_id, d.created_at, d.departed_at, d.redirect_to, d.claim,
         coalesce(d.application_url, a.application_url, '') as application_url,
         coalesce(d.root_path_access, a.root_path_access) as root_path_access,
-        {_STATUS} as status, {_CERTIFICATE} as certificate
+        {STATUS_NOW} as status, {_CERTIFICATE} as certificate
     from domains d join applications a on a.id = d.application_id"""
-
-_LISTED = f"""d.domain, d.product, d.redirect_to, {_STATUS} as status, d.created_at,
-        coalesce(d.updated_at, d.created_at) as updated_at, c.issuer, c.not_after,
-        coalesce(d.application_url, a.application_url, '') as application_url,
-        coalesce(d.root_path_access, a.root_path_access) as root_path_access"""
-_LISTED_CERTIFICATE = """certificates c on c.domain = d.domain and c.application_id = d.application_id
-        and c.released_at is null"""
-
-# Both totals and the place of a page come from tallies, so that neither walks the list. `before` domains of the place
-# come before the page.
-_PAGE = """
-    with start as materialized (select begins_at, before from find_domains($1, $2, {status}, $3, $5)),
-    page as materialized ({page}),
-    total as materialized (
-        select coalesce(sum(domains), 0)::bigint as total from domain_tallies
-        where application_id = $1 and product = $2 and span = (domain_spans())[1] {of_status}
-    ),
-    lapse as materialized (
-        select min(active_until) <= now() as is_due from domains where application_id = $1 and is_active
-    )
-    select total, is_due, {shown}
-    from total cross join lapse
-        left join (page join domains d using (domain) join applications a on a.id = d.application_id
-            left join {certificate}) on d.product = $2
-    order by d.created_at, d.domain
-"""
-_PART = """
-    select domain, created_at from domains
-    where application_id = $1 and product = $2 and is_active = {status}
-        and created_at >= (select begins_at from start) order by created_at, domain
-"""
-_LIMIT = "limit (select before from start) + $4"
-_OFFSET = "offset (select before from start) limit $4"
-_PAGE_OF_STATUS = _PAGE.format(
-    status="$6",
-    of_status="and is_active = $6",
-    shown=_LISTED,
-    certificate=_LISTED_CERTIFICATE,
-    page=f"{_PART.format(status='$6')} {_OFFSET}",
-)
-_PAGE_OF_ALL = _PAGE.format(
-    status="null",
-    of_status="",
-    shown=_LISTED,
-    certificate=_LISTED_CERTIFICATE,
-    page=f"({_PART.format(status='true')} {_LIMIT}) union all ({_PART.format(status='false')} {_LIMIT})"
-    f" order by created_at, domain {_OFFSET}",
-)
 
 
 class AlreadyEnrolled(FrontageError):
@@ -122,7 +71,7 @@ class EnrolledTooOften(FrontageError):
 class Domain:
     """`application_url` and `root_path_access` are what applies: the domain's own, or the application's. `certificate`
     is the name's, whatever the product; `departed_at` is when its DNS was seen to lead elsewhere; `claim` is how it was
-    claimed (`common.ownership.Claim`, or ``operator``), where that is known."""
+    claimed (`common.ownership.OwnershipClaim`, or ``operator``), where that is known."""
 
     domain: str
     product: Product
@@ -136,38 +85,13 @@ class Domain:
     claim: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedDomain:
-    """What a list shows of a domain; the attributes are `Domain`'s. `issuer` and `not_after` are its certificate's, if
-    it has one; `updated_at` is when its settings were last changed."""
-
-    domain: str
-    product: Product
-    application_url: str
-    root_path_access: tuple[str, ...]
-    status: Status
-    redirect_to: str | None
-    created_at: datetime
-    updated_at: datetime
-    issuer: str | None
-    not_after: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """`total` counts every domain that matches, not only the items."""
-
-    items: tuple[ListedDomain, ...]
-    total: int
-
-
 async def power(
     connection: Connection[Record],
     domain: str,
     application_id: str,
     application_url: str,
     root_path_access: Sequence[str] | None,
-    claim: Claim | None = None,
+    claim: OwnershipClaim | None = None,
 ) -> None:
     """Enrol `domain` in Power and see to its certificate, under `certificates.lock_domain`.
 
@@ -218,7 +142,7 @@ async def secure(
     application_id: str,
     application_url: str | None,
     redirect_to: str | None,
-    claim: Claim | None = None,
+    claim: OwnershipClaim | None = None,
 ) -> None:
     """Enrol `domain` in Secure, or once more when nothing came of it, and see to its certificate.
 
@@ -413,51 +337,6 @@ async def enrol_by_hand(connection: Connection[Record], application_id: str, new
         await audit.record_many(connection, f"{product}.enrol", changes, application_id=application_id)
 
 
-async def list_page(
-    connection: Connection[Record],
-    application_id: str,
-    product: Product,
-    status: Status | None,
-    *,
-    offset: int,
-    limit: int,
-    near: int = _NEAR,
-) -> Page:
-    """The application's domains in the order they were added, and how many there are, as of one moment.
-    `near`: so many domains may be passed over to find the page."""
-    statement, values = _PAGE_OF_ALL, [application_id, product, offset, limit, near]
-    if status is not None:
-        statement, values = _PAGE_OF_STATUS, [*values, status == "active"]
-    rows = await connection.fetch(statement, *values)
-    if rows[0]["is_due"]:
-        await settle_lapsed(connection, application_id)
-        rows = await connection.fetch(statement, *values)
-    return Page(tuple(_listed(row) for row in rows if row["domain"] is not None), rows[0]["total"])
-
-
-async def find_listed(
-    connection: Connection[Record], application_id: str, product: Product, names: Sequence[str]
-) -> list[ListedDomain]:
-    """What a list shows of these names of the application, in their order."""
-    rows = await connection.fetch(
-        f"select {_LISTED} from unnest($3::text[]) with ordinality wanted (domain, place)"
-        " join domains d on d.domain = wanted.domain and d.product = $2 and d.application_id = $1"
-        f" join applications a on a.id = d.application_id left join {_LISTED_CERTIFICATE} order by place",
-        application_id,
-        product,
-        names,
-    )
-    return [_listed(row) for row in rows]
-
-
-async def settle_lapsed(connection: Connection[Record], application_id: str) -> None:
-    """Bring the kept status in line with the clock. After a lapse of more than this, the next lists follow."""
-    for _ in range(_SETTLED_ROUNDS):
-        settled = await connection.fetchval("select settle_lapsed_domains($1, $2)", application_id, _SETTLED_AT_ONCE)
-        if settled < _SETTLED_AT_ONCE:
-            return
-
-
 async def list_names(
     connection: Connection[Record], *, after: str = "", most: int, application_id: str | None = None
 ) -> list[str]:
@@ -513,19 +392,4 @@ def _domain(row: Record) -> Domain:
         row["departed_at"],
         row["redirect_to"],
         row["claim"],
-    )
-
-
-def _listed(row: Record) -> ListedDomain:
-    return ListedDomain(
-        row["domain"],
-        row["product"],
-        row["application_url"],
-        tuple(row["root_path_access"]),
-        row["status"],
-        row["redirect_to"],
-        row["created_at"],
-        row["updated_at"],
-        row["issuer"],
-        row["not_after"],
     )

@@ -47,7 +47,7 @@ class Head:
     purged: tuple[int, ...] = ()
 
 
-class Entry(NamedTuple):
+class FeedEntry(NamedTuple):
     kind: str
     key: str
     content: str | None
@@ -67,7 +67,7 @@ class Snapshot:
         self._connection = connection
         self.head = head
 
-    async def changes(self, after: Sequence[int]) -> AsyncIterator[list[Entry]]:
+    async def changes(self, after: Sequence[int]) -> AsyncIterator[list[FeedEntry]]:
         """What changed after these positions, in batches; each key once. A shard without a position begins at 0."""
         cursor = await self._connection.cursor(
             """
@@ -80,13 +80,13 @@ class Snapshot:
             after,
         )
         while rows := await cursor.fetch(_BATCH_ROWS):
-            yield [Entry(row["kind"], row["key"], row["content"]) for row in rows]
+            yield [FeedEntry(row["kind"], row["key"], row["content"]) for row in rows]
 
-    async def everything(self) -> AsyncIterator[list[Entry]]:
+    async def everything(self) -> AsyncIterator[list[FeedEntry]]:
         """All entries in no order, in batches; streamed, however many."""
         cursor = await self._connection.cursor("select kind, key, content::text as content from feed_entries")
         while rows := await cursor.fetch(_BATCH_ROWS):
-            yield [Entry(row["kind"], row["key"], row["content"]) for row in rows]
+            yield [FeedEntry(row["kind"], row["key"], row["content"]) for row in rows]
 
 
 @asynccontextmanager

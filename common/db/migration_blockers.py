@@ -35,7 +35,7 @@ OnWait = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BlockingSession:
     pid: int
     login: str
     application_name: str
@@ -59,10 +59,10 @@ class Blockers:
 
     on_wait: OnWait
     give_up_seconds: float = GIVE_UP_SECONDS
-    gave_up_for: Session | None = None
+    gave_up_for: BlockingSession | None = None
     _seen: dict[int, _Seen] = field(default_factory=dict)
 
-    def observe(self, sessions: Sequence[Session], now: float) -> bool:
+    def observe(self, sessions: Sequence[BlockingSession], now: float) -> bool:
         """Take note of what blocks at this moment. Returns whether to give up."""
         for session in sessions:
             seen = self._seen.get(session.pid)
@@ -89,7 +89,7 @@ class Blockers:
         )
 
 
-async def find_lock_holders(connection: Connection, lock: int) -> list[Session]:
+async def find_lock_holders(connection: Connection, lock: int) -> list[BlockingSession]:
     """The sessions of other logins that hold this advisory lock. One of the own login is another migration."""
     return await _fetch(connection, f"usename is distinct from session_user and pid in ({_HOLDERS})", lock)
 
@@ -105,5 +105,5 @@ async def watch(connection: Connection, migrating_pid: int, blockers: Blockers) 
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _fetch(connection: Connection, condition: str, argument: int) -> list[Session]:
-    return [Session(**row) for row in await connection.fetch(f"{_SESSIONS} where {condition}", argument)]
+async def _fetch(connection: Connection, condition: str, argument: int) -> list[BlockingSession]:
+    return [BlockingSession(**row) for row in await connection.fetch(f"{_SESSIONS} where {condition}", argument)]

@@ -12,7 +12,7 @@ STALE_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class MonitorHealth:
     """`executed_at` is None before the first check."""
 
     is_healthy: bool
@@ -27,7 +27,7 @@ async def record(connection: Connection, *, is_healthy: bool, reason: str | None
     )
 
 
-async def read(connection: Connection) -> Health:
+async def read(connection: Connection) -> MonitorHealth:
     row = await connection.fetchrow(
         "select is_healthy, reason, executed_at, coalesce(executed_at < now() - $1::interval, true) as is_stale"
         " from monitor_health",
@@ -35,5 +35,5 @@ async def read(connection: Connection) -> Health:
     )
     assert row is not None, "the table has its one row from its migration on"
     if row["is_stale"] and row["executed_at"] is not None:
-        return Health(False, "no monitor has looked lately", row["executed_at"])
-    return Health(row["is_healthy"] and not row["is_stale"], row["reason"], row["executed_at"])
+        return MonitorHealth(False, "no monitor has looked lately", row["executed_at"])
+    return MonitorHealth(row["is_healthy"] and not row["is_stale"], row["reason"], row["executed_at"])

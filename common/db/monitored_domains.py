@@ -26,7 +26,7 @@ from asyncpg import Connection, Record
 
 from common import records as dns
 from common.db import audit
-from common.record_sets import Records, Seen, State, carry_over, distinct
+from common.record_sets import LastResult, Records, State, carry_over, distinct
 
 CHANNEL = "frontage_monitoring"
 
@@ -54,7 +54,7 @@ _PAGE = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class MonitoredKey:
     """Who watches what: `domain` is registrable and in canonical form, `subdomain` none for the apex."""
 
     application_id: str
@@ -76,7 +76,7 @@ class MonitoredDomain:
     """A row of a monitored domain. Records are as stored: JSON objects in the API's form."""
 
     id: str
-    key: Key
+    key: MonitoredKey
     labels: Labels
     source: str
     date_added: datetime
@@ -90,7 +90,7 @@ class MonitoredDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MonitoredPage:
     """Names in the order of their list, each read when the iteration reaches it."""
 
     rows: list[Record]
@@ -111,26 +111,28 @@ class LastCheck:
     evidence: Any
 
 
-async def watch_more(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> None:
+async def watch_more(connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels) -> None:
     """Watch these records for the connect modal, beside those of the name that are watched already."""
     while not await _insert(connection, key, distinct(records), labels, source="connect"):
         if await change(connection, key, lambda watched: distinct((*watched, *records)), labels):
             return  # else it has just been deleted
 
 
-async def add(connection: Connection[Record], key: Key, records: Records, labels: Labels) -> None:
+async def add(connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels) -> None:
     """Watch these records; a name that is watched already gets them in place of its own."""
     while not await _insert(connection, key, distinct(records), labels):
         if await replace(connection, key, records, labels):
             return  # else it has just been deleted
 
 
-async def replace(connection: Connection[Record], key: Key, records: Records, labels: Labels | None = None) -> bool:
+async def replace(
+    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels | None = None
+) -> bool:
     """Watch these records and no others; labels not given stay. Returns whether the name is watched."""
     return await change(connection, key, lambda _: records, labels)
 
 
-async def change(connection: Connection[Record], key: Key, edit: Edit, labels: Labels | None = None) -> bool:
+async def change(connection: Connection[Record], key: MonitoredKey, edit: Edit, labels: Labels | None = None) -> bool:
     """Watch what `edit` makes of the records watched now. Returns whether the name is watched."""
     row = await connection.fetchrow(
         "select id, dns_records, state, records_present, records_missing"
@@ -144,7 +146,7 @@ async def change(connection: Connection[Record], key: Key, edit: Edit, labels: L
     before = _records(row["dns_records"])
     after = distinct(edit(before))
     if after != before:
-        seen = Seen(row["state"], _maybe_records(row["records_present"]), _maybe_records(row["records_missing"]))
+        seen = LastResult(row["state"], _maybe_records(row["records_present"]), _maybe_records(row["records_missing"]))
         await _rewrite(connection, row["id"], after, carry_over(seen, after))
         await audit.record(
             connection,
@@ -158,7 +160,7 @@ async def change(connection: Connection[Record], key: Key, edit: Edit, labels: L
 
 
 async def remove(
-    connection: Connection[Record], key: Key, *, only_if_empty: bool = False
+    connection: Connection[Record], key: MonitoredKey, *, only_if_empty: bool = False
 ) -> Literal["removed", "absent", "not empty"]:
     """Stop watching the name."""
     row = await connection.fetchrow(
@@ -180,12 +182,12 @@ async def remove(
     return "removed"
 
 
-async def find(connection: Connection[Record], key: Key) -> MonitoredDomain | None:
+async def find(connection: Connection[Record], key: MonitoredKey) -> MonitoredDomain | None:
     row = await connection.fetchrow(f"select {_COLUMNS} from monitored_domains {_WHERE}", *_values(key))
     return None if row is None else _monitored(row)
 
 
-async def find_last_check(connection: Connection[Record], key: Key) -> LastCheck | None:
+async def find_last_check(connection: Connection[Record], key: MonitoredKey) -> LastCheck | None:
     row = await connection.fetchrow(
         f"select state, last_checked_at, evidence from monitored_domains {_WHERE}", *_values(key)
     )
@@ -194,13 +196,13 @@ async def find_last_check(connection: Connection[Record], key: Key) -> LastCheck
 
 async def list_page(
     connection: Connection[Record], application_id: str, *, offset: int, limit: int, dates: tuple[date, date] | None
-) -> Page:
+) -> MonitoredPage:
     """The application's names in the order they were added, the first `offset` left out; `dates` are days in UTC,
     the first and the last."""
-    return Page(await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit))
+    return MonitoredPage(await connection.fetch(_PAGE, application_id, *_bounds(dates), offset, limit))
 
 
-async def find_listed(connection: Connection[Record], application_id: str, names: Sequence[str]) -> Page:
+async def find_listed(connection: Connection[Record], application_id: str, names: Sequence[str]) -> MonitoredPage:
     """These whole names of the application, in their order."""
     rows = await connection.fetch(
         f"select {_LISTED} from unnest($2::text[]) with ordinality wanted (name, place) join monitored_domains m"
@@ -208,7 +210,7 @@ async def find_listed(connection: Connection[Record], application_id: str, names
         application_id,
         names,
     )
-    return Page(rows)
+    return MonitoredPage(rows)
 
 
 def _bounds(dates: tuple[date, date] | None) -> tuple[datetime, datetime]:
@@ -223,7 +225,7 @@ def _midnight(day: date) -> datetime:
 
 
 async def _insert(
-    connection: Connection[Record], key: Key, records: Records, labels: Labels, *, source: str = "api"
+    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, source: str = "api"
 ) -> bool:
     inserted = await connection.fetchval(
         """
@@ -259,7 +261,7 @@ async def _label(connection: Connection[Record], row_id: str, labels: Labels) ->
     )
 
 
-async def _rewrite(connection: Connection[Record], row_id: str, records: Records, seen: Seen) -> None:
+async def _rewrite(connection: Connection[Record], row_id: str, records: Records, seen: LastResult) -> None:
     """A check that runs now goes by the records it began with: it no longer counts, another begins at once."""
     await connection.execute(
         "update monitored_domains set dns_records = $2, state = $3, records_present = $4, records_missing = $5,"
@@ -285,11 +287,11 @@ async def _wake(connection: Connection[Record]) -> None:
     await connection.execute("select wake_listeners($1)", CHANNEL)
 
 
-def _name(key: Key) -> str:
+def _name(key: MonitoredKey) -> str:
     return f"{key.subdomain}.{key.domain}" if key.subdomain else key.domain
 
 
-def _values(key: Key) -> tuple[str, str, str | None]:
+def _values(key: MonitoredKey) -> tuple[str, str, str | None]:
     return key.application_id, key.domain, key.subdomain
 
 
@@ -312,7 +314,7 @@ def _decoded(stored: Any) -> Any:
 def _monitored(row: Record) -> MonitoredDomain:
     return MonitoredDomain(
         id=row["id"],
-        key=Key(row["application_id"], row["domain"], row["subdomain"]),
+        key=MonitoredKey(row["application_id"], row["domain"], row["subdomain"]),
         labels=Labels(row["user_id"], row["job_id"], row["user_email"]),
         source=row["source"],
         date_added=row["date_added"],

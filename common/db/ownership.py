@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 from common.db import audit, certificates, locks, outcomes
 from common.db.session import Connection
 from common.names import DomainName
-from common.ownership import REMEMBERED_DAYS, Standing, Target
+from common.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
 
 MOST_FORMER_TARGETS = 10
 """That are remembered of an application, so that it cannot keep others from any number of names."""
@@ -40,7 +40,7 @@ class FormerHolder:
     remembered_until: datetime
 
 
-async def find_standing(connection: Connection, name: DomainName, claimant: str) -> Standing:
+async def find_standing(connection: Connection, name: DomainName, claimant: str) -> OwnershipRecord:
     """What is known of `name` now; it stays so under `certificates.lock_domain`."""
     row = await connection.fetchrow(
         """
@@ -66,7 +66,7 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
         name.is_root,
     )
     assert row is not None, "a select without a table has one row"
-    return Standing(**{**row, "former_holders": tuple(row["former_holders"])})
+    return OwnershipRecord(**{**row, "former_holders": tuple(row["former_holders"])})
 
 
 async def find_targets(connection: Connection, names: Collection[str]) -> list[Target]:

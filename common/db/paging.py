@@ -15,7 +15,7 @@ _AFTER_ALL = "evt_g"  # ids go on in hexadecimal
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageClause:
     """`clause` is SQL from ``where`` on; `values` are its parameters, beginning with $1."""
 
     clause: str
@@ -29,7 +29,7 @@ def find_page(
     before: str | None,
     limit: int,
     filters: Mapping[str, str | None],
-) -> Page:
+) -> PageClause:
     """Newest first, of those whose `key` columns have these values: what comes before the event `before`. `filters`
     are columns beside the key, left out where they are none. Columns are the caller's constants, never from outside.
     """
@@ -45,4 +45,4 @@ def find_page(
             conditions.append(f"{column} = ${len(values)}")
     order = ", ".join(f"{column} desc" for column in columns)
     clause = f"where {' and '.join(conditions)} order by {order} limit ${len(values) + 1}"
-    return Page(clause, (*values, limit))
+    return PageClause(clause, (*values, limit))

@@ -44,7 +44,7 @@ SEQUENCE_DAYS = 30
 has the name enrolled nor monitored, and has no events of it left."""
 
 
-class Batch(NamedTuple):
+class RetentionBatch(NamedTuple):
     """What one batch did. `examined` below the batch's size: nothing more has expired."""
 
     examined: int
@@ -52,16 +52,16 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RetentionStep:
     """One rule of retention. `oldest` is a query for the oldest time of a row that the rule looks after."""
 
     name: str
-    erase: Callable[[Connection, int], Awaitable[Batch]]
+    erase: Callable[[Connection, int], Awaitable[RetentionBatch]]
     oldest: str
     batch_rows: int = 1000
 
 
-def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_rows: int = 1000) -> Step:
+def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_rows: int = 1000) -> RetentionStep:
     """Rows that meet `where` are erased `days` after the time in `column`, which is indexed."""
     statement = f"""
         delete from {table} where ctid = any(array(
@@ -69,14 +69,16 @@ def _by_age(table: str, column: str, days: int, *, where: str = "true", batch_ro
             order by {column} limit $1 for update skip locked))
     """
 
-    async def erase(connection: Connection, most: int) -> Batch:
+    async def erase(connection: Connection, most: int) -> RetentionBatch:
         erased = _count(await connection.execute(statement, most))
-        return Batch(erased, erased)
+        return RetentionBatch(erased, erased)
 
-    return Step(table, erase, f"select min({column}) from {table} where {column} is not null and {where}", batch_rows)
+    return RetentionStep(
+        table, erase, f"select min({column}) from {table} where {column} is not null and {where}", batch_rows
+    )
 
 
-async def _erase_sequences(connection: Connection, most: int) -> Batch:
+async def _erase_sequences(connection: Connection, most: int) -> RetentionBatch:
     """A sequence that is still needed is reviewed again later: no sweep passes over it until then.
 
     Nothing here lets Postgres read a whole table for a batch, which it does for ``exists`` (hashed) and for a join
@@ -105,12 +107,12 @@ async def _erase_sequences(connection: Connection, most: int) -> Batch:
         most,
     )
     assert row is not None, "an aggregate has one row"
-    return Batch(row["examined"], row["erased"])
+    return RetentionBatch(row["examined"], row["erased"])
 
 
-async def _purge_tombstones(connection: Connection, most: int) -> Batch:
+async def _purge_tombstones(connection: Connection, most: int) -> RetentionBatch:
     purged = await feed.purge_tombstones(connection, most=most)
-    return Batch(purged, purged)
+    return RetentionBatch(purged, purged)
 
 
 STEPS = (
@@ -118,7 +120,7 @@ STEPS = (
     _by_age("former_holders", "released_at", REMEMBERED_DAYS),
     _by_age("certificates", "released_at", RELEASED_CERTIFICATE_DAYS),
     _by_age("events", "created_at", EVENT_DAYS),
-    Step("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
+    RetentionStep("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
     _by_age("idempotent_requests", "started_at", idempotent_requests.KEPT_HOURS // 24),
@@ -134,7 +136,7 @@ STEPS = (
     _by_age("monitor_nodes", "lease_until", monitor_nodes.DEPARTED_DAYS),
     _by_age("traffic", "erase_at", 0),
     _by_age("traffic_reports", "erase_at", 0),
-    Step("tombstones", _purge_tombstones, "select min(changed_at) from changes where deleted"),
+    RetentionStep("tombstones", _purge_tombstones, "select min(changed_at) from changes where deleted"),
 )
 
 GROWTH: Mapping[str, str] = MappingProxyType(
@@ -195,7 +197,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
 """What bounds each table. A table that is not listed here may not be added."""
 
 
-async def oldest_seconds(connection: Connection, step: Step) -> float | None:
+async def oldest_seconds(connection: Connection, step: RetentionStep) -> float | None:
     """The age of the oldest row that the step looks after; None if there is none."""
     seconds: float | None = await connection.fetchval(f"select extract(epoch from now() - ({step.oldest}))::float8")
     return seconds

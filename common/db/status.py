@@ -15,7 +15,7 @@ from datetime import datetime
 from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes, orders
 from common.db.ca_ledger import Limits
 from common.db.edge_nodes import EdgeNode
-from common.db.monitor_health import Health
+from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
 from common.db.session import Connection
 from common.installation_problems import UNRENEWED_DAYS, find_problems
@@ -53,7 +53,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueLength:
     """Work that is due. `count` stops at `MOST_COUNTED`; `oldest_seconds` is how long the first of it has been due."""
 
     name: str
@@ -86,7 +86,7 @@ class Unrenewed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LimitUse:
     """How much of a CA's limit is used. `subject`: the name it is about, empty for the account."""
 
     issuer: str
@@ -107,17 +107,17 @@ class FailingOrders:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class InstallationStatus:
     at: datetime
     feed_version: int
     edges: Sequence[Edge]
     monitors: Sequence[MonitorNode]
-    checks: Health
+    checks: MonitorHealth
     alarms_held: int
-    queues: Sequence[Queue]
+    queues: Sequence[QueueLength]
     certificates: Sequence[Expiry]
     unrenewed: Sequence[Unrenewed]
-    ledger: Sequence[Standing]
+    ledger: Sequence[LimitUse]
     failing_orders: Sequence[FailingOrders]
     endpoints_failing: int
     endpoints_disabled: int
@@ -161,7 +161,7 @@ async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
     ]
 
 
-async def read_status(connection: Connection, limits: Limits) -> Status:
+async def read_status(connection: Connection, limits: Limits) -> InstallationStatus:
     head = await feed.read_head(connection)
     nodes = await edge_nodes.list_nodes(connection)
     backlog = await checks.measure_backlog(connection)
@@ -171,7 +171,7 @@ async def read_status(connection: Connection, limits: Limits) -> Status:
         " (select count(*) from webhook_endpoints where disabled_at is not null) as disabled"
     )
     assert row is not None, "a select without a table has one row"
-    return Status(
+    return InstallationStatus(
         at=row["at"],
         feed_version=head.version,
         edges=[Edge(node, alive, max(0, head.version - node.version)) for node, alive in nodes],
@@ -188,14 +188,14 @@ async def read_status(connection: Connection, limits: Limits) -> Status:
     )
 
 
-async def _measure_queue(connection: Connection, name: str, due: str) -> Queue:
+async def _measure_queue(connection: Connection, name: str, due: str) -> QueueLength:
     row = await connection.fetchrow(
         "select count(*) as count, extract(epoch from clock_timestamp() - min(due_at))::float8 as oldest"
         f" from ({due} order by due_at limit $1) due",
         MOST_COUNTED,
     )
     assert row is not None, "an aggregate has one row"
-    return Queue(name, row["count"], row["oldest"])
+    return QueueLength(name, row["count"], row["oldest"])
 
 
 async def _count_expiring(connection: Connection, start: int | None, end: int | None) -> Expiry:
@@ -210,9 +210,9 @@ async def _count_expiring(connection: Connection, start: int | None, end: int | 
     return Expiry(start, end, count)
 
 
-async def _standings(connection: Connection, limits: Limits) -> list[Standing]:
+async def _standings(connection: Connection, limits: Limits) -> list[LimitUse]:
     return [
-        Standing(each.issuer, each.limit, each.subject, each.used, int(getattr(limits, each.limit)), each.frees_at)
+        LimitUse(each.issuer, each.limit, each.subject, each.used, int(getattr(limits, each.limit)), each.frees_at)
         for each in await ca_ledger.standings(connection, most=_MOST_STANDINGS)
     ]
 

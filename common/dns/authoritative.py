@@ -24,7 +24,7 @@ from common.dns.asked_once import AskedOnce
 from common.dns.authority import MOST_SERVERS, Authority, Resolve
 from common.dns.delegations import Delegation, Delegations
 from common.dns.questions import Answer, Chain, Outcome, follow_chain
-from common.dns.replies import Reply
+from common.dns.replies import ServerReply
 from common.records import RecordType
 from common.settings import HostPort
 
@@ -134,9 +134,9 @@ class Authoritative:
                 return first
         return Answer(Outcome.TIMEOUT)
 
-    async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
+    async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> ServerReply:
         if server in self._silent or not self._questions_left:
-            return Reply(Answer(Outcome.TIMEOUT))
+            return ServerReply(Answer(Outcome.TIMEOUT))
         self._questions_left -= 1
         reply = await self._authority.ask_server(server, name, kind, tenant=self._tenant)
         if reply.answer.outcome is Outcome.TIMEOUT:

@@ -19,7 +19,7 @@ from common.addresses import AddressPolicy
 from common.dns.delegations import Delegation
 from common.dns.direct import DirectClient
 from common.dns.questions import Answer, Outcome
-from common.dns.replies import Referral, Reply, is_below, read_authoritative
+from common.dns.replies import Referral, ServerReply, is_below, read_authoritative
 from common.errors import AddressRefused
 from common.records import RecordType
 from common.settings import HostPort
@@ -43,7 +43,7 @@ class ServerAnswer:
     answer: Answer
 
 
-AskServer: TypeAlias = Callable[[HostPort, str, RecordType], Awaitable[Reply]]
+AskServer: TypeAlias = Callable[[HostPort, str, RecordType], Awaitable[ServerReply]]
 """A question to one server."""
 
 
@@ -92,15 +92,15 @@ class Authority:
             servers, _ = await self._addresses(referral, resolve, most_servers)
         return answers
 
-    async def ask_server(self, server: HostPort, name: str, kind: RecordType, *, tenant: str = "") -> Reply:
+    async def ask_server(self, server: HostPort, name: str, kind: RecordType, *, tenant: str = "") -> ServerReply:
         """Without recursion. It ends within seconds. Tenants share the sockets evenly."""
         reply = await self._client.ask(server, name, kind, recursion=False, tenant=tenant)
         if isinstance(reply, Outcome):
-            return Reply(Answer(reply))
+            return ServerReply(Answer(reply))
         if answer := reply.read(kind):
-            return Reply(answer)
+            return ServerReply(answer)
         message = reply.parse()
-        return read_authoritative(message, name, kind) if message else Reply(Answer(Outcome.SERVER_FAILURE))
+        return read_authoritative(message, name, kind) if message else ServerReply(Answer(Outcome.SERVER_FAILURE))
 
     async def find_nearest(self, name: str, resolve: Resolve, *, most_servers: int = MOST_SERVERS) -> Delegation:
         """The nearest zone at or above `name` whose name servers a resolver knows, and at least so many of its servers,
@@ -146,14 +146,14 @@ async def _resolve_address(name: str, resolve: Resolve) -> Answer:
 
 
 async def _gather(
-    questions: Sequence[Callable[[], Awaitable[Reply]]], grace_seconds: float | None, at_once: int
-) -> list[Reply]:
+    questions: Sequence[Callable[[], Awaitable[ServerReply]]], grace_seconds: float | None, at_once: int
+) -> list[ServerReply]:
     """The replies of the questions that were asked, the first ones, in order; one that is given up is a time-out."""
     if len(questions) == 1:
         return [await questions[0]()]
     if grace_seconds is None or not questions:
         return await asyncio.gather(*(ask() for ask in questions))
-    tasks: list[asyncio.Future[Reply]] = []
+    tasks: list[asyncio.Future[ServerReply]] = []
     try:
         has_useful = False
         while not has_useful and len(tasks) < len(questions):
@@ -162,15 +162,15 @@ async def _gather(
             has_useful = await _has_useful(tasks, None if are_all else grace_seconds)
         if not all(task.done() for task in tasks):
             await asyncio.wait(tasks, timeout=grace_seconds)
-        return [task.result() if task.done() else Reply(Answer(Outcome.TIMEOUT)) for task in tasks]
+        return [task.result() if task.done() else ServerReply(Answer(Outcome.TIMEOUT)) for task in tasks]
     finally:
         for task in tasks:
             task.cancel()
 
 
-async def _has_useful(tasks: Sequence[asyncio.Future[Reply]], within_seconds: float | None) -> bool:
+async def _has_useful(tasks: Sequence[asyncio.Future[ServerReply]], within_seconds: float | None) -> bool:
     """Wait for a useful reply, or for all of them, and no longer than `within_seconds`."""
-    waiting: set[asyncio.Future[Reply]] = set(tasks)
+    waiting: set[asyncio.Future[ServerReply]] = set(tasks)
     with suppress(TimeoutError):
         async with asyncio.timeout(within_seconds):
             while waiting and not any(map(_is_useful, set(tasks) - waiting)):
@@ -178,6 +178,6 @@ async def _has_useful(tasks: Sequence[asyncio.Future[Reply]], within_seconds: fl
     return any(_is_useful(task) for task in tasks if task.done())
 
 
-def _is_useful(task: asyncio.Future[Reply]) -> bool:
+def _is_useful(task: asyncio.Future[ServerReply]) -> bool:
     reply = task.result()
     return reply.answer.outcome.is_known or reply.referral is not None

@@ -35,27 +35,27 @@ class Referral:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ServerReply:
     """One server's reply; the answer is unknown unless the server is authoritative for it."""
 
     answer: Answer
     referral: Referral | None = None
 
 
-def read_authoritative(reply: dns.message.Message, name: str, kind: RecordType) -> Reply:
+def read_authoritative(reply: dns.message.Message, name: str, kind: RecordType) -> ServerReply:
     """The reply of a zone's own server to a question without recursion."""
     owner, rcode = dns.name.from_text(name), reply.rcode()
     if rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-        return Reply(Answer(Outcome.SERVER_FAILURE))
+        return ServerReply(Answer(Outcome.SERVER_FAILURE))
     if reply.flags & dns.flags.AA:
         aliases = None if kind == "CNAME" else _records(reply.answer, owner, "CNAME")
         answer = _records(reply.answer, owner, kind) or Answer(_absence(reply, owner))
         if aliases is not None:
             answer = replace(answer, aliases=aliases.values, ttl_seconds=max(answer.ttl_seconds, aliases.ttl_seconds))
-        return Reply(answer)
+        return ServerReply(answer)
     if kind == "NS" and (delegation := _records(reply.authority, owner, kind)):
-        return Reply(delegation)
-    return Reply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
+        return ServerReply(delegation)
+    return ServerReply(Answer(Outcome.SERVER_FAILURE), _referral(reply, owner))
 
 
 def read_recursive(reply: dns.message.Message, kind: RecordType, owner: str | None) -> Answer:

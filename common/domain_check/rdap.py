@@ -23,7 +23,7 @@ import aiohttp
 from common.addresses import AddressPolicy
 from common.clock import Clock
 from common.dns import Resolver
-from common.domain_check.registration import Bootstrap, Entry, Failure, InvalidRdap, read_entry
+from common.domain_check.registration import Bootstrap, InvalidRdap, RdapFailure, RegistryEntry, read_entry
 from common.fair_queue import FairQueue, TooManyWaiting
 from common.logs import get_logger
 from common.pinned import find_addresses, pinned_session
@@ -58,7 +58,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    entry: Entry
+    entry: RegistryEntry
     asked_at: float  # monotonic
 
 
@@ -81,12 +81,12 @@ class RdapClient:
         self._bootstrap = bootstrap
         self._slot_seconds = slot_seconds
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._running: dict[str, asyncio.Future[Entry | Failure]] = {}
+        self._running: dict[str, asyncio.Future[RegistryEntry | RdapFailure]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._queues: dict[str, FairQueue] = {}
         self._paused_until: dict[str, float] = {}
 
-    async def find(self, name: str, tenant: str) -> Entry | Failure | None:
+    async def find(self, name: str, tenant: str) -> RegistryEntry | RdapFailure | None:
         """What the registry has on `name`, a domain in canonical form; None where its top-level domain has no RDAP
         server. It ends within `_ANSWER_SECONDS`."""
         servers = (await self._bootstrap()).find(name)
@@ -97,7 +97,7 @@ class RdapClient:
             self._kept.move_to_end(name)
             return kept.entry
         found = await self._ask_once(name, _preferred(servers), tenant)
-        if isinstance(found, Failure) and kept is not None and self._holds_on(kept.entry):
+        if isinstance(found, RdapFailure) and kept is not None and self._holds_on(kept.entry):
             return kept.entry
         return found
 
@@ -106,10 +106,10 @@ class RdapClient:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _holds_on(self, entry: Entry) -> bool:
+    def _holds_on(self, entry: RegistryEntry) -> bool:
         return entry.expires_at is not None and not entry.has_expired(self._clock.now())
 
-    async def _ask_once(self, name: str, server: str, tenant: str) -> Entry | Failure:
+    async def _ask_once(self, name: str, server: str, tenant: str) -> RegistryEntry | RdapFailure:
         answered = self._running.get(name)
         if answered is None:
             answered = self._running[name] = asyncio.get_running_loop().create_future()
@@ -120,14 +120,14 @@ class RdapClient:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await asyncio.shield(answered)
         except TimeoutError:
-            return Failure.BUSY
+            return RdapFailure.BUSY
 
     async def _ask_in_turn(
-        self, name: str, server: str, tenant: str, answered: asyncio.Future[Entry | Failure]
+        self, name: str, server: str, tenant: str, answered: asyncio.Future[RegistryEntry | RdapFailure]
     ) -> None:
         """The slot is held for `_slot_seconds` at least, which bounds the rate."""
         queue = self._queues.setdefault(server, FairQueue(_AT_ONCE, most_waiting_per_tenant=_MOST_WAITING))
-        found: Entry | Failure = Failure.BUSY
+        found: RegistryEntry | RdapFailure = RdapFailure.BUSY
         try:
             async with queue.slot(tenant):
                 began = self._clock.monotonic()
@@ -139,31 +139,33 @@ class RdapClient:
         finally:
             self._settle(name, answered, found)
 
-    def _settle(self, name: str, answered: asyncio.Future[Entry | Failure], found: Entry | Failure) -> None:
+    def _settle(
+        self, name: str, answered: asyncio.Future[RegistryEntry | RdapFailure], found: RegistryEntry | RdapFailure
+    ) -> None:
         """Give the answer to those that wait for it; the first one counts."""
         if answered.done():
             return
         del self._running[name]
         answered.set_result(found)
-        if isinstance(found, Entry):
+        if isinstance(found, RegistryEntry):
             self._kept[name] = _Kept(found, self._clock.monotonic())
             self._kept.move_to_end(name)
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
 
-    async def _ask_server(self, name: str, server: str) -> Entry | Failure:
+    async def _ask_server(self, name: str, server: str) -> RegistryEntry | RdapFailure:
         if self._paused_until.get(server, 0.0) > self._clock.monotonic():
-            return Failure.BUSY
+            return RdapFailure.BUSY
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 response = await get(self._resolver, self._policy, f"{server}domain/{name}")
             if response.pause_seconds is not None:
                 self._paused_until[server] = self._clock.monotonic() + response.pause_seconds
-                return Failure.BUSY
+                return RdapFailure.BUSY
             return read_entry(response.status, response.body, name)
         except (aiohttp.ClientError, OSError, TimeoutError, InvalidRdap, ValueError) as error:
             _log.warning("RDAP server did not answer", server=server, error=f"{type(error).__name__}: {error}")
-            return Failure.UNAVAILABLE
+            return RdapFailure.UNAVAILABLE
 
 
 def _preferred(servers: tuple[str, ...]) -> str:

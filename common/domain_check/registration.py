@@ -34,7 +34,7 @@ class InvalidRdap(FrontageError):
     """An answer, or a bootstrap file, that is not what its RFC describes."""
 
 
-class Failure(StrEnum):
+class RdapFailure(StrEnum):
     """Why RDAP has no answer. The values are what the API shows as ``code``."""
 
     UNAVAILABLE = "rdap_unavailable"
@@ -42,7 +42,7 @@ class Failure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RegistryEntry:
     """What a registry answers about a domain. `expires_at`: None if it is not stated."""
 
     is_registered: bool
@@ -59,9 +59,9 @@ class Registration:
     has_expired: bool
 
 
-def decide(delegation: Answer, entry: Entry | Failure | None, now: datetime) -> Registration | Failure:
+def decide(delegation: Answer, entry: RegistryEntry | RdapFailure | None, now: datetime) -> Registration | RdapFailure:
     """`delegation` must be known. `entry` None: the top-level domain has no RDAP server."""
-    if isinstance(entry, Failure):
+    if isinstance(entry, RdapFailure):
         return entry
     is_in_zone = delegation.outcome is not Outcome.NO_NAME
     if entry is None or not entry.is_registered:
@@ -69,10 +69,10 @@ def decide(delegation: Answer, entry: Entry | Failure | None, now: datetime) -> 
     return Registration(is_registered=True, has_expired=entry.has_expired(now))
 
 
-def read_entry(status: int, body: bytes, name: str) -> Entry:
+def read_entry(status: int, body: bytes, name: str) -> RegistryEntry:
     """An RDAP server's response to the question about `name`. Raises: `InvalidRdap`."""
     if status == 404:
-        return Entry(is_registered=False)
+        return RegistryEntry(is_registered=False)
     if status != 200:
         raise InvalidRdap(f"status {status}")
     answer = _object(body)
@@ -81,7 +81,7 @@ def read_entry(status: int, body: bytes, name: str) -> Entry:
         raise InvalidRdap("the answer is not about this domain")
     statuses = frozenset(str(each).lower() for each in _list(answer.get("status")))
     times = [_time(event) for event in _list(answer.get("events")) if _action(event) == "expiration"]
-    return Entry(True, max((each for each in times if each is not None), default=None), statuses)
+    return RegistryEntry(True, max((each for each in times if each is not None), default=None), statuses)
 
 
 def _action(event: Any) -> str:

@@ -8,12 +8,12 @@ import pwd
 from pathlib import Path
 
 from common.errors import OperatorError
-from common.processes import Account
+from common.processes import UnixAccount
 
 _CANDIDATES = ("frontage", "postgres", "nobody")
 
 
-def choose(home: Path) -> Account | None:
+def choose(home: Path) -> UnixAccount | None:
     """None: run as the current user. The owner of an existing `home` wins, so that the cluster in it stays readable.
 
     Raises: OperatorError when it is another user's, or no user fits.
@@ -24,14 +24,14 @@ def choose(home: Path) -> Account | None:
             raise OperatorError(f"{home} belongs to {_name(found.st_uid)}: run frontage as that user, or as root")
         return None
     if found is not None and found.st_uid != 0:  # root's: an interrupted start had not yet changed its owner
-        return Account(_name(found.st_uid), found.st_uid, found.st_gid)
+        return UnixAccount(_name(found.st_uid), found.st_uid, found.st_gid)
     for name in _CANDIDATES:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
         if entry.pw_uid != 0:
-            return Account(name, entry.pw_uid, entry.pw_gid)
+            return UnixAccount(name, entry.pw_uid, entry.pw_gid)
     raise OperatorError(f"PostgreSQL does not run as root: add a user named {_CANDIDATES[0]}")
 
 

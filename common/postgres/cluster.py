@@ -17,7 +17,7 @@ from common.errors import OperatorError
 from common.file_locks import FileLock
 from common.postgres.binaries import Binaries
 from common.postgres.layout import Layout
-from common.processes import Account, spawn
+from common.processes import UnixAccount, spawn
 
 USER = "frontage"
 DATABASE = "postgres"  # created by initdb: nothing else uses the server
@@ -27,7 +27,7 @@ _INITDB_SECONDS = 120
 _SCRAM_ITERATIONS = 1  # they slow guesses down; this password is random, and each session would pay 5 ms for 4096
 
 
-def open_home(layout: Layout, account: Account | None) -> int:
+def open_home(layout: Layout, account: UnixAccount | None) -> int:
     """Open the server's directory, created and owned by `account` if necessary; the caller closes the descriptor."""
     layout.home.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(layout.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -54,7 +54,7 @@ def ensure_password(layout: Layout) -> str:
 
 
 def ensure(
-    layout: Layout, password: str, binaries: Binaries, account: Account | None, home: int, lock: FileLock
+    layout: Layout, password: str, binaries: Binaries, account: UnixAccount | None, home: int, lock: FileLock
 ) -> None:
     """Create the cluster unless it exists. `home` is the descriptor from `open_home`; initdb inherits `lock`.
 
@@ -73,7 +73,7 @@ def ensure(
 
 
 def _initdb(
-    layout: Layout, password: str, binaries: Binaries, account: Account | None, home: int, lock: FileLock
+    layout: Layout, password: str, binaries: Binaries, account: UnixAccount | None, home: int, lock: FileLock
 ) -> None:
     secret = _readable_secret(password, account)
     process = spawn(
@@ -109,7 +109,7 @@ def _initdb(
         raise OperatorError(f"cannot make the embedded database in {layout.home}: {_last_line(output)}")
 
 
-def _readable_secret(text: str, account: Account | None) -> int:
+def _readable_secret(text: str, account: UnixAccount | None) -> int:
     """Return an anonymous file that only `account` can reopen, through ``/proc``: no secret in argv or on disk."""
     descriptor = os.memfd_create("password")
     os.write(descriptor, text.encode())

@@ -28,7 +28,7 @@ from common.file_locks import FileLock, ProcessIdentity, is_held, kill_holders, 
 from common.postgres import account as accounts
 from common.postgres import binaries, cluster
 from common.postgres.layout import Layout, ensure_state_dir
-from common.processes import Account, spawn
+from common.processes import UnixAccount, spawn
 
 _READY_SECONDS = 120  # crash recovery after a kill -9 of a busy server included
 _POLL_SECONDS = 0.01
@@ -147,7 +147,7 @@ class EmbeddedPostgres:
     def _spawn(
         self,
         programs: binaries.Binaries,
-        account: Account | None,
+        account: UnixAccount | None,
         home: int,
         lock: FileLock,
         socket_dir: Path,
@@ -190,7 +190,7 @@ class EmbeddedPostgres:
         """Return whether the earlier server belonged to this object and its postmaster has died."""
         return starter.pid == os.getpid() and self._process is not None and self.pid is None
 
-    def _fresh_socket_dir(self, account: Account | None) -> Path:
+    def _fresh_socket_dir(self, account: UnixAccount | None) -> Path:
         """Return the same directory after a crash of the server, so that the DSN stays valid; else a new one, recorded
         before it is created."""
         if self._socket_dir is not None:
@@ -252,7 +252,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _socket_base(account: Account | None) -> Path:
+def _socket_base(account: UnixAccount | None) -> Path:
     """A directory with a short and plain name (a socket's path has 107 bytes, and the name becomes part of a
     setting and of the DSN) that the server's user can walk to."""
     for base in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):  # noqa: S108
@@ -263,11 +263,11 @@ def _socket_base(account: Account | None) -> Path:
     raise OperatorError("no directory for the database's socket: set TMPDIR to a short path open to all users")
 
 
-def _can_walk_to(path: Path, account: Account) -> bool:
+def _can_walk_to(path: Path, account: UnixAccount) -> bool:
     return all(_can_enter(directory.stat(), account) for directory in (path, *path.parents))
 
 
-def _can_enter(directory: os.stat_result, account: Account) -> bool:
+def _can_enter(directory: os.stat_result, account: UnixAccount) -> bool:
     if directory.st_uid == account.uid:
         return bool(directory.st_mode & 0o100)
     if directory.st_gid == account.gid:

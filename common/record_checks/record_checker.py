@@ -30,10 +30,10 @@ from common.dns.authority import MOST_SERVERS, Authority, Resolve
 from common.dns.delegations import Delegation, Delegations
 from common.dns.evidence import Role, Statement
 from common.dns.questions import Answer, Ask, Outcome, Question
-from common.dns.replies import Reply
+from common.dns.replies import ServerReply
 from common.dns.shared_resolvers import SharedResolvers
 from common.fair_queue import FairQueue
-from common.record_checks.verdicts import Verdict, confirm, confirm_present, judge, judge_flattened
+from common.record_checks.verdicts import RecordVerdict, confirm, confirm_present, judge, judge_flattened
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
 
@@ -49,11 +49,11 @@ _ADDRESS_TYPES: tuple[RecordType, ...] = ("A", "AAAA")
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class CheckFindings:
     """`verdicts` in the order of the records; `evidence` as JSON, a part of the `statements`, which are all of them.
     `has_long_ttl`: a record's TTL is longer than the check interval."""
 
-    verdicts: list[Verdict]
+    verdicts: list[RecordVerdict]
     evidence: list[dict[str, Any]]
     has_long_ttl: bool = False
     statements: tuple[Statement, ...] = ()
@@ -91,11 +91,11 @@ class RecordChecker:
         tenant: str | None = None,
         had_long_ttl: bool = False,
         within_seconds: float | None = None,
-    ) -> Findings:
+    ) -> CheckFindings:
         """Records without an answer before the deadline are reported as unknown. `domain` is the apex that hosts are
         relative to. Tenants share the capacity evenly, however many domains each has; by default a domain is its own
-        tenant. `had_long_ttl` is the last check's `Findings.has_long_ttl`. `within_seconds`: the deadline, if it is to
-        be sooner than that of each group of records."""
+        tenant. `had_long_ttl` is the last check's `CheckFindings.has_long_ttl`. `within_seconds`: a deadline
+        sooner than that of each group of records."""
         run = CheckRun(
             self._resolvers,
             self._authority,
@@ -142,7 +142,7 @@ class CheckRun:
         self._apex = normal_name(domain)
         self._records = records
         self._questions: list[Question] = [(owner_name(record, domain), record.type) for record in records]
-        self._verdicts = [Verdict.UNKNOWN] * len(records)
+        self._verdicts = [RecordVerdict.UNKNOWN] * len(records)
         self._servers = resolvers.servers()
         self._asked: dict[tuple[HostPort, str, RecordType], asyncio.Task[Answer]] = {}
         self._zone_servers: dict[tuple[Question, HostPort | None, int], asyncio.Task[list[HostPort]]] = {}
@@ -183,19 +183,19 @@ class CheckRun:
             answer = await self._begin(server, *self._questions[number])
             self._has_long_ttl |= answer.ttl_seconds > self._long_ttl_seconds
             is_fresh = answer.ttl_seconds <= self._trusted_ttl_seconds
-            if is_fresh and judge(self._records[number], answer) is Verdict.PRESENT:
-                self._verdicts[number] = Verdict.PRESENT
+            if is_fresh and judge(self._records[number], answer) is RecordVerdict.PRESENT:
+                self._verdicts[number] = RecordVerdict.PRESENT
             else:
                 doubted.append(number)
         return doubted
 
-    def findings(self) -> Findings:
+    def findings(self) -> CheckFindings:
         doubted = {
             question
             for question, verdict in zip(self._questions, self._verdicts, strict=True)
-            if verdict is not Verdict.PRESENT
+            if verdict is not RecordVerdict.PRESENT
         }
-        return Findings(
+        return CheckFindings(
             self._verdicts,
             evidence.as_json(self._statements, doubted),
             self._has_long_ttl,
@@ -208,11 +208,11 @@ class CheckRun:
         record, question = self._records[number], self._questions[number]
         for server in self._servers:
             verdict = await self._judge(record, question, partial(self._ask_resolver, server))
-            if verdict is Verdict.MISSING:
+            if verdict is RecordVerdict.MISSING:
                 verdict = await self._confirm(record, question, server)
-            elif verdict is Verdict.PRESENT and self._may_be_old(server, question):
+            elif verdict is RecordVerdict.PRESENT and self._may_be_old(server, question):
                 verdict = await self._confirm_present(record, question)
-            if verdict is not Verdict.UNKNOWN or self._outcome(server, question).is_known:
+            if verdict is not RecordVerdict.UNKNOWN or self._outcome(server, question).is_known:
                 self._verdicts[number] = verdict
                 return
 
@@ -223,49 +223,49 @@ class CheckRun:
         asked = [self._asked.get((server, name, each)) for each in kinds]
         return any(task and task.done() and task.result().ttl_seconds > self._trusted_ttl_seconds for task in asked)
 
-    async def _confirm_present(self, record: Record, question: Question) -> Verdict:
+    async def _confirm_present(self, record: Record, question: Question) -> RecordVerdict:
         """By one server of the zone; if it does not find the record, by all of them, twice, as any resolver finds
         them: of a zone on the move, resolvers may know different ones."""
-        if Verdict.PRESENT in await self._ask_zone(record, question, most_servers=1):
-            return Verdict.PRESENT
+        if RecordVerdict.PRESENT in await self._ask_zone(record, question, most_servers=1):
+            return RecordVerdict.PRESENT
         verdict = confirm_present(await self._ask_zone(record, question))
-        if verdict is Verdict.MISSING:
+        if verdict is RecordVerdict.MISSING:
             again = await asyncio.gather(*(self._ask_zone(record, question, by=server) for server in self._servers))
-            return confirm([Verdict.MISSING, *chain.from_iterable(again)], ())
+            return confirm([RecordVerdict.MISSING, *chain.from_iterable(again)], ())
         return verdict
 
-    async def _confirm(self, record: Record, question: Question, first: HostPort) -> Verdict:
+    async def _confirm(self, record: Record, question: Question, first: HostPort) -> RecordVerdict:
         others = [server for server in self._servers if server != first]
         second, authorities = await asyncio.gather(
             asyncio.gather(*(self._judge(record, question, partial(self._ask_resolver, server)) for server in others)),
             self._ask_zone(record, question),
         )
         for number, server in enumerate(others):
-            if second[number] is Verdict.PRESENT and self._may_be_old(server, question):
+            if second[number] is RecordVerdict.PRESENT and self._may_be_old(server, question):
                 by_its_zone = await self._ask_zone(record, question, by=server)
-                if any(verdict is not Verdict.UNKNOWN for verdict in by_its_zone):
-                    second[number] = Verdict.UNKNOWN  # servers of the zone, as it finds them, replace its cache
+                if any(verdict is not RecordVerdict.UNKNOWN for verdict in by_its_zone):
+                    second[number] = RecordVerdict.UNKNOWN  # servers of the zone, as it finds them, replace its cache
                     authorities += by_its_zone
-        if all(verdict is Verdict.UNKNOWN for verdict in authorities):
+        if all(verdict is RecordVerdict.UNKNOWN for verdict in authorities):
             authorities = await asyncio.gather(*(self._ask_stand_in(record, question, each) for each in self._servers))
         verdict = confirm(authorities, second)
-        if verdict is Verdict.MISSING and all(each is Verdict.UNKNOWN for each in authorities):
+        if verdict is RecordVerdict.MISSING and all(each is RecordVerdict.UNKNOWN for each in authorities):
             return await self._insist(record, question)
         return verdict
 
-    async def _insist(self, record: Record, question: Question) -> Verdict:
+    async def _insist(self, record: Record, question: Question) -> RecordVerdict:
         """Resolvers that agree are asked again where no authoritative server answers: one that answers at random, as
         overloaded or restarting ones do, does not answer the same every time."""
         for _ in range(_REPEATS):
             verdicts = (self._judge(record, question, partial(self._ask_fresh, server)) for server in self._servers)
-            given = set(await asyncio.gather(*verdicts)) - {Verdict.UNKNOWN}
-            if given != {Verdict.MISSING}:
-                return Verdict.UNKNOWN
-        return Verdict.MISSING
+            given = set(await asyncio.gather(*verdicts)) - {RecordVerdict.UNKNOWN}
+            if given != {RecordVerdict.MISSING}:
+                return RecordVerdict.UNKNOWN
+        return RecordVerdict.MISSING
 
     async def _ask_zone(
         self, record: Record, question: Question, *, by: HostPort | None = None, most_servers: int = MOST_SERVERS
-    ) -> list[Verdict]:
+    ) -> list[RecordVerdict]:
         """The verdicts of the zone's own servers, as the resolver `by` finds them, or the first that can."""
         servers = await self._zone(question, by, most_servers)
         if len(servers) == 1:
@@ -274,17 +274,17 @@ class CheckRun:
             *(self._judge(record, question, partial(self._ask_authority, server)) for server in servers)
         )
 
-    async def _ask_stand_in(self, record: Record, question: Question, server: HostPort) -> Verdict:
+    async def _ask_stand_in(self, record: Record, question: Question, server: HostPort) -> RecordVerdict:
         """A configured resolver may itself be authoritative, as in a private network. It must answer the same twice."""
         given = {await self._judge(record, question, partial(self._ask_authority, server)) for _ in range(_REPEATS)}
-        return given.pop() if len(given) == 1 else Verdict.UNKNOWN
+        return given.pop() if len(given) == 1 else RecordVerdict.UNKNOWN
 
-    async def _judge(self, record: Record, question: Question, ask: Ask) -> Verdict:
+    async def _judge(self, record: Record, question: Question, ask: Ask) -> RecordVerdict:
         """The verdict by one server's answer; for the CNAME of an apex, which cannot have one, by its addresses."""
         answer = await ask(*question)
         verdict = judge(record, answer)
         is_flattened = record.type == "CNAME" and question[0] == self._apex and not answer.values
-        if verdict is not Verdict.MISSING or not is_flattened:
+        if verdict is not RecordVerdict.MISSING or not is_flattened:
             return verdict
         here = [await ask(self._apex, kind) for kind in _ADDRESS_TYPES]
         there = [await self._find(normal_name(record.value), kind) for kind in _ADDRESS_TYPES]
@@ -362,12 +362,12 @@ class CheckRun:
         self._note("authority", server, (name, kind), reply.answer)
         return reply.answer
 
-    async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> Reply:
+    async def _ask_server(self, server: HostPort, name: str, kind: RecordType) -> ServerReply:
         """A server that has timed out is not asked again: otherwise a domain with many records and dead servers would
         not be checked in time, and would keep other domains waiting."""
         async with self._room:
             if server in self._silent:
-                return Reply(Answer(Outcome.TIMEOUT))
+                return ServerReply(Answer(Outcome.TIMEOUT))
             reply = await self._authority.ask_server(server, name, kind)
         if reply.answer.outcome is Outcome.TIMEOUT:
             self._silent.add(server)

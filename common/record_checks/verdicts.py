@@ -19,46 +19,52 @@ from common.dns.questions import Answer, Outcome
 from common.records import Record, matches
 
 
-class Verdict(StrEnum):
+class RecordVerdict(StrEnum):
     PRESENT = "present"
     MISSING = "missing"
     UNKNOWN = "unknown"
 
 
-def judge(record: Record, answer: Answer) -> Verdict:
+def judge(record: Record, answer: Answer) -> RecordVerdict:
     """The verdict of one server's answer to the record's own question."""
     if not answer.outcome.is_known:
-        return Verdict.UNKNOWN
-    return Verdict.PRESENT if matches(record, answer.values) else Verdict.MISSING
+        return RecordVerdict.UNKNOWN
+    return RecordVerdict.PRESENT if matches(record, answer.values) else RecordVerdict.MISSING
 
 
-def judge_flattened(owner: Collection[Answer], target: Collection[Answer]) -> Verdict:
+def judge_flattened(owner: Collection[Answer], target: Collection[Answer]) -> RecordVerdict:
     """Whether the owner of a CNAME that cannot be one (an apex) has an address its target has. Some providers answer
     an apex with its target's addresses instead (ALIAS, ANAME, CNAME flattening); which ones, they may choose."""
     here, there = _addresses(owner), _addresses(target)
     if here & there:
-        return Verdict.PRESENT
+        return RecordVerdict.PRESENT
     doubted = (*owner, *target) if here else owner
     if any(not answer.outcome.is_known for answer in doubted):
-        return Verdict.UNKNOWN
-    return Verdict.MISSING
+        return RecordVerdict.UNKNOWN
+    return RecordVerdict.MISSING
 
 
-def confirm(authorities: Collection[Verdict], others: Collection[Verdict]) -> Verdict:
+def confirm(authorities: Collection[RecordVerdict], others: Collection[RecordVerdict]) -> RecordVerdict:
     """The verdict after a resolver found nothing: `authorities` are those of the zone's own servers, one each,
     `others` those of the other resolvers."""
-    first, second = ({each for each in verdicts if each is not Verdict.UNKNOWN} for verdicts in (authorities, others))
+    first, second = (
+        {each for each in verdicts if each is not RecordVerdict.UNKNOWN} for verdicts in (authorities, others)
+    )
     if not first:
-        return Verdict.MISSING if second == {Verdict.MISSING} else Verdict.UNKNOWN
-    if first == {Verdict.MISSING} and Verdict.PRESENT not in second:
-        return Verdict.MISSING
-    return Verdict.PRESENT if first == {Verdict.PRESENT} else Verdict.UNKNOWN
+        return RecordVerdict.MISSING if second == {RecordVerdict.MISSING} else RecordVerdict.UNKNOWN
+    if first == {RecordVerdict.MISSING} and RecordVerdict.PRESENT not in second:
+        return RecordVerdict.MISSING
+    return RecordVerdict.PRESENT if first == {RecordVerdict.PRESENT} else RecordVerdict.UNKNOWN
 
 
-def confirm_present(authorities: Collection[Verdict]) -> Verdict:
+def confirm_present(authorities: Collection[RecordVerdict]) -> RecordVerdict:
     """The verdict after a resolver found a record that may be gone since: `authorities` are those of the zone's own
     servers, one each. MISSING only if all that answer agree."""
-    return Verdict.MISSING if set(authorities) - {Verdict.UNKNOWN} == {Verdict.MISSING} else Verdict.PRESENT
+    return (
+        RecordVerdict.MISSING
+        if set(authorities) - {RecordVerdict.UNKNOWN} == {RecordVerdict.MISSING}
+        else RecordVerdict.PRESENT
+    )
 
 
 def _addresses(answers: Collection[Answer]) -> set[str]:

@@ -10,7 +10,7 @@ from common.metrics import Family
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EdgeHealth:
     """What `/readyz` shows. An edge that cannot follow the feed (Postgres is out of reach, a copy is held, the disk is
     full) is ready, since it serves from its replica; `is_current` is false once it reports that."""
 
@@ -23,6 +23,6 @@ class Health:
 class View:
     """What the admin port asks the supervisor."""
 
-    health: Callable[[], Health]
+    health: Callable[[], EdgeHealth]
     measurements: Callable[[], list[Family]]
     accept_held_copy: Callable[[], bool]

@@ -66,7 +66,7 @@ Work = Start | Send | Kill | CloseListeners
 # What is known -------------------------------------------------------------------------------------------
 
 
-class Phase(Enum):
+class WorkerPhase(Enum):
     STARTING = auto()
     READY = auto()  # could accept
     SERVING = auto()  # was sent `Adopt`
@@ -75,14 +75,14 @@ class Phase(Enum):
 
 
 @dataclass(slots=True)
-class Worker:
+class TrackedWorker:
     """One process, from its start to its exit; numbers are never used twice."""
 
     number: int
     pair: int
     started_at: float
     last_beat_at: float
-    phase: Phase = Phase.STARTING
+    phase: WorkerPhase = WorkerPhase.STARTING
     ready_from: float | None = None
     finish_by: float | None = None
     is_draining: bool = False
@@ -90,9 +90,9 @@ class Worker:
 
     def fault(self, now: float) -> str | None:
         """Why it must go, if it must."""
-        if self.phase is Phase.CONDEMNED:
+        if self.phase is WorkerPhase.CONDEMNED:
             return None
-        if self.phase is Phase.STARTING:
+        if self.phase is WorkerPhase.STARTING:
             return "did not become ready in time" if now - self.started_at > START_SECONDS else None
         if self.finish_by is not None and now > self.finish_by + FINISH_SLACK_SECONDS:
             return "did not finish in time"
@@ -125,7 +125,7 @@ class Roster:
         """What still runs in a worker has `grace_seconds` when the edge ends, `handover_seconds` when other workers
         accept in its place.
         """
-        self.workers: dict[int, Worker] = {}
+        self.workers: dict[int, TrackedWorker] = {}
         self.starts = 0
         self._pairs = [_PairState() for _ in range(pairs)]
         self._grace_seconds = grace_seconds
@@ -143,7 +143,7 @@ class Roster:
     @property
     def is_prepared(self) -> bool:
         """Every pair has a worker that accepts or could."""
-        fit = {w.pair for w in self.workers.values() if w.phase in {Phase.READY, Phase.SERVING}}
+        fit = {w.pair for w in self.workers.values() if w.phase in {WorkerPhase.READY, WorkerPhase.SERVING}}
         return len(fit) == len(self._pairs)
 
     @property
@@ -164,8 +164,8 @@ class Roster:
 
     def ready(self, number: int, now: float) -> None:
         worker = self.workers.get(number)
-        if worker and worker.phase is Phase.STARTING:
-            worker.phase = Phase.READY
+        if worker and worker.phase is WorkerPhase.STARTING:
+            worker.phase = WorkerPhase.READY
             worker.ready_from = worker.last_beat_at = now
 
     def beat(self, number: int, now: float, *, is_idle: bool) -> None:
@@ -221,17 +221,17 @@ class Roster:
         work: list[Work] = []
         for worker in self.workers.values():
             reason = worker.fault(now)
-            if reason is None and self.is_draining and worker.phase in {Phase.STARTING, Phase.READY}:
+            if reason is None and self.is_draining and worker.phase in {WorkerPhase.STARTING, WorkerPhase.READY}:
                 reason = "came too late to serve"
             if reason is not None:
-                worker.phase = Phase.CONDEMNED
+                worker.phase = WorkerPhase.CONDEMNED
                 work.append(Kill(worker.number, reason))
         return work
 
     def _admit(self) -> list[Work]:
-        admitted = [w for w in self.workers.values() if w.phase is Phase.READY] if self._is_open else []
+        admitted = [w for w in self.workers.values() if w.phase is WorkerPhase.READY] if self._is_open else []
         for worker in admitted:
-            worker.phase = Phase.SERVING
+            worker.phase = WorkerPhase.SERVING
         return [Send(worker.number, Adopt(worker.pair)) for worker in admitted]
 
     def _cover(self) -> list[Work]:
@@ -264,7 +264,7 @@ class Roster:
         if not self._to_renew or not self.is_full:
             return []
         old = self.workers[self._to_renew[0]]
-        if old.phase is not Phase.SERVING or self._is_coming(old.pair):
+        if old.phase is not WorkerPhase.SERVING or self._is_coming(old.pair):
             return []
         successor = self._attendant(old.pair)
         if successor and successor is not old:
@@ -273,11 +273,11 @@ class Roster:
         return [self._start(old.pair, now)] if now >= pair.not_before else []
 
     def _wind_up(self, now: float, until: float) -> list[Work]:
-        serving = [worker for worker in self.workers.values() if worker.phase is Phase.SERVING]
+        serving = [worker for worker in self.workers.values() if worker.phase is WorkerPhase.SERVING]
         work: list[Work] = []
         for worker in serving:
             if not worker.is_draining:
-                worker.is_draining, worker.is_idle = True, False  # what it said before does not count
+                worker.is_draining, worker.is_idle = True, False  # its earlier reports do not count
                 work.append(Send(worker.number, Drain()))
         if self._is_closed:
             return self._hurry(now, until)
@@ -293,7 +293,7 @@ class Roster:
         late = [
             worker
             for worker in self.workers.values()
-            if worker.phase is Phase.FINISHING and worker.finish_by is not None and worker.finish_by > finish_by
+            if worker.phase is WorkerPhase.FINISHING and worker.finish_by is not None and worker.finish_by > finish_by
         ]
         return [self._finish(worker, finish_by, now) for worker in late]
 
@@ -305,27 +305,29 @@ class Roster:
 
     def _start(self, pair: int, now: float) -> Start:
         self.starts += 1
-        worker = Worker(self.starts, pair, started_at=now, last_beat_at=now)
+        worker = TrackedWorker(self.starts, pair, started_at=now, last_beat_at=now)
         self.workers[worker.number] = worker
         return Start(worker.number, pair)
 
-    def _finish(self, worker: Worker, finish_by: float, now: float) -> Send:
-        worker.phase, worker.finish_by = Phase.FINISHING, finish_by
+    def _finish(self, worker: TrackedWorker, finish_by: float, now: float) -> Send:
+        worker.phase, worker.finish_by = WorkerPhase.FINISHING, finish_by
         return Send(worker.number, Finish(finish_by - now))
 
-    def _serving(self, number: int | None) -> Worker | None:
+    def _serving(self, number: int | None) -> TrackedWorker | None:
         worker = self.workers.get(number) if number is not None else None
-        return worker if worker and worker.phase is Phase.SERVING else None
+        return worker if worker and worker.phase is WorkerPhase.SERVING else None
 
-    def _attendant(self, pair: int) -> Worker | None:
+    def _attendant(self, pair: int) -> TrackedWorker | None:
         """The pair's own serving worker; the newest where a successor stands beside the old one."""
-        serving = (w for w in self.workers.values() if w.pair == pair and w.phase is Phase.SERVING)
+        serving = (w for w in self.workers.values() if w.pair == pair and w.phase is WorkerPhase.SERVING)
         return max(serving, key=lambda worker: worker.number, default=None)
 
     def _is_coming(self, pair: int) -> bool:
-        return any(w.pair == pair and w.phase in {Phase.STARTING, Phase.READY} for w in self.workers.values())
+        return any(
+            w.pair == pair and w.phase in {WorkerPhase.STARTING, WorkerPhase.READY} for w in self.workers.values()
+        )
 
-    def _least_burdened(self) -> Worker | None:
+    def _least_burdened(self) -> TrackedWorker | None:
         burdens = Counter(pair.adopter for pair in self._pairs)
-        serving = (worker for worker in self.workers.values() if worker.phase is Phase.SERVING)
+        serving = (worker for worker in self.workers.values() if worker.phase is WorkerPhase.SERVING)
         return min(serving, key=lambda worker: burdens[worker.number], default=None)

@@ -26,7 +26,7 @@ from common.settings import Settings
 from common.traffic import TrafficReport
 from edge.process.active_role import ActiveRole, Replica
 from edge.process.generation_messages import Prepared, Report, Serving, StoodBack
-from edge.process.health import Health, View
+from edge.process.health import EdgeHealth, View
 from edge.process.listeners import Listeners
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
 from edge.process.worker_messages import Beat, Begin, Ready, Traffic, Wake
@@ -276,7 +276,7 @@ class Supervisor:
             and replica.condition.state != "unusable"
         )
 
-    def health(self) -> Health:
+    def health(self) -> EdgeHealth:
         workers = [
             {"gate": worker.pair, "pid": self._processes[number].pid, "state": worker.phase.name.lower()}
             for number, worker in self._roster.workers.items()
@@ -298,7 +298,7 @@ class Supervisor:
             "failed_upgrade": self._failed_upgrade and asdict(self._failed_upgrade),
         }
         is_current = replica is not None and replica.condition.state == "serving"
-        return Health(self._is_ready(), is_current, details)
+        return EdgeHealth(self._is_ready(), is_current, details)
 
     def accept_held_copy(self) -> bool:
         """False when no copy is held."""

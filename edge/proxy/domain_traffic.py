@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from common.traffic import FIGURES, MOST_REPORTED, Key, TrafficReport, add_up, requests_of
+from common.traffic import FIGURES, MOST_REPORTED, TrafficKey, TrafficReport, add_up, requests_of
 from edge.proxy.busiest_domains import BusiestDomains
 
 
@@ -36,10 +36,10 @@ class DomainTraffic:
         of_application: dict[str, list[list[int]]] = {}
         for domain, counts in self.counted.items():
             if (application_id := application_of(domain)) is not None:
-                self._unreported.add(Key(application_id, domain), counts)
+                self._unreported.add(TrafficKey(application_id, domain), counts)
                 of_application.setdefault(application_id, []).append(counts)
         for application_id, each in of_application.items():
-            self._unreported.add(Key(application_id, ""), add_up(each))
+            self._unreported.add(TrafficKey(application_id, ""), add_up(each))
         self.counted.clear()
         if len(self._unreported) > 4 * MOST_REPORTED:
             self._unreported.shrink()

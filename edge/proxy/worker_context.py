@@ -30,7 +30,7 @@ from edge.proxy.request_memory import RecentFields
 from edge.proxy.upload_store import UploadStore
 from edge.proxy.worker_limits import TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
-from edge.replica.records import Reader
+from edge.replica.records import RecordReader
 from edge.replica.routes import RouteTable
 from edge.routing.certificates import answers_challenge, is_awaiting_certificate
 from edge.routing.challenge import key_authorization
@@ -46,7 +46,7 @@ from edge.upstream.resolution import OriginResolver
 _SETTLE_SECONDS = 1.0
 
 
-class ReplicaView(Reader, Protocol):
+class ReplicaView(RecordReader, Protocol):
     """What the data path reads of the replica."""
 
     def generation(self) -> int: ...

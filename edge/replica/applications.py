@@ -13,7 +13,7 @@ from typing import NamedTuple
 from common.errors import SecretUnreadable
 from common.logs import get_logger
 from common.secrets import Keyring
-from edge.replica.records import ApplicationRecord, Reader, RecordUnusable, read_record
+from edge.replica.records import ApplicationRecord, RecordReader, RecordUnusable, read_record
 from edge.routing.route import Signing
 
 _MAX_REMEMBERED = 65_536
@@ -22,7 +22,7 @@ _log = get_logger("edge.replica.applications")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Application:
+class ReplicatedApplication:
     """Replaced, never changed; the very object stays while the record does. `record` is None when it is unusable."""
 
     id: str
@@ -32,20 +32,20 @@ class Application:
     signing: Signing | None = None
 
 
-class _Remembered(NamedTuple):
+class _RememberedApplication(NamedTuple):
     generation: int
-    application: Application
+    application: ReplicatedApplication
 
 
 class ApplicationTable:
     """One a route table, owned by it."""
 
-    def __init__(self, reader: Reader, keyring: Keyring) -> None:
+    def __init__(self, reader: RecordReader, keyring: Keyring) -> None:
         self._reader = reader
         self._keyring = keyring
-        self._applications: dict[str, _Remembered] = {}
+        self._applications: dict[str, _RememberedApplication] = {}
 
-    def find(self, application_id: str, generation: int) -> Application | None:
+    def find(self, application_id: str, generation: int) -> ReplicatedApplication | None:
         """The application as it was at this generation or is by now."""
         known = self._applications.get(application_id)
         if known is not None and known.generation == generation:
@@ -58,16 +58,16 @@ class ApplicationTable:
         application = known.application if known and is_same else self._build(application_id, content)
         if known is None and len(self._applications) >= _MAX_REMEMBERED:
             self._applications.pop(next(iter(self._applications)))
-        self._applications[application_id] = _Remembered(generation, application)
+        self._applications[application_id] = _RememberedApplication(generation, application)
         return application
 
-    def _build(self, application_id: str, content: bytes) -> Application:
+    def _build(self, application_id: str, content: bytes) -> ReplicatedApplication:
         try:
             record = read_record(ApplicationRecord, content)
         except RecordUnusable as error:
             _log.error("application unusable", application=application_id, reason=str(error))
-            return Application(application_id, content, None)
-        return Application(
+            return ReplicatedApplication(application_id, content, None)
+        return ReplicatedApplication(
             application_id,
             content,
             record,

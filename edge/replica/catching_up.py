@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import zip_longest
 
 from common.db.feed import Head
-from edge.replica.store import State
+from edge.replica.store import ReplicaState
 
 _REMOVABLE_SHARE = 0.05
 _REVIEW_SECONDS = 60.0
@@ -43,7 +43,7 @@ class HeldCopy:
         return now - self.read_at < _REVIEW_SECONDS
 
 
-def next_step(state: State, head: Head) -> Step:
+def next_step(state: ReplicaState, head: Head) -> Step:
     """Changes lead from the replica to the feed only along one history, with no gap and nothing lost."""
     is_other_history = state.identity != head.identity or head.version < state.version
     lacks_tombstones = any(known < purged for known, purged in zip_longest(state.positions, head.purged, fillvalue=0))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from edge.replica.records import AcmeKeyRecord, OrderRecord, Reader, RecordUnusable, read_record
+from edge.replica.records import AcmeKeyRecord, OrderRecord, RecordReader, RecordUnusable, read_record
 from edge.routing.certificates import CertificateState
 
 
-class AttendedReader(Reader, Protocol):
+class AttendedReader(RecordReader, Protocol):
     """A reader that knows whether monitors run: `edge.replica.reader.ReplicaReader`."""
 
     def is_unattended(self) -> bool: ...
@@ -31,7 +31,7 @@ def read_hold_until(reader: AttendedReader, order: bytes) -> float:
         return 0.0
 
 
-def read_thumbprint(reader: Reader) -> bytes | None:
+def read_thumbprint(reader: RecordReader) -> bytes | None:
     """None without an account key, or with one that cannot be read."""
     content = reader.get_raw("acme_key", "current")
     try:

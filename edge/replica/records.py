@@ -15,7 +15,7 @@ from common.errors import FrontageError
 _R = TypeVar("_R", bound="_Record")
 
 
-class Reader(Protocol):
+class RecordReader(Protocol):
     """What is asked of `edge.replica.reader.ReplicaReader`."""
 
     def get_raw(self, kind: str, key: str) -> bytes | None: ...

@@ -20,7 +20,7 @@ import lmdb
 from common.clock import Clock
 from common.db import edge_nodes, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
-from common.db.feed import Entry, Snapshot, open_snapshot
+from common.db.feed import FeedEntry, Snapshot, open_snapshot
 from common.db.listener import Listener
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import check_schema
@@ -288,7 +288,7 @@ class Replicator:
         _log.info("serving a fresh copy", version=state.version, routes=state.routes)
         self._announce()
 
-    def _note_certificates(self, entries: list[Entry]) -> None:
+    def _note_certificates(self, entries: list[FeedEntry]) -> None:
         for entry in entries:
             if entry.kind == "certificate" and entry.content is not None:
                 self._latest_certificate = entry.content.encode()

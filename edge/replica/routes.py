@@ -19,8 +19,8 @@ from common.names import parse_host_name
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
 from edge.http.error_responses import MAINTENANCE, MISCONFIGURED
-from edge.replica.applications import Application, ApplicationTable
-from edge.replica.records import ErrorPageRecord, Reader, RecordUnusable, RouteRecord, read_record
+from edge.replica.applications import ApplicationTable, ReplicatedApplication
+from edge.replica.records import ErrorPageRecord, RecordReader, RecordUnusable, RouteRecord, read_record
 from edge.routing.route import Origin, Product, RedirectTo, Route
 
 _MAX_REMEMBERED = 32_768  # some 550 bytes each
@@ -30,7 +30,7 @@ _NOWHERE = Origin("http", "", 0, "")
 _log = get_logger("edge.replica.routes")
 
 
-def read_application_id(reader: Reader, domain: str) -> str | None:
+def read_application_id(reader: RecordReader, domain: str) -> str | None:
     """The application that has the domain in the replica now; None if there is none, or its record is unusable."""
     for product in _PRODUCTS:
         content = reader.get_raw("route", f"{product}/{domain}")
@@ -41,22 +41,22 @@ def read_application_id(reader: Reader, domain: str) -> str | None:
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _RememberedRoute:
     generation: int
     content: bytes
-    application: Application | None  # None: the route's record does not say whose it is
+    application: ReplicatedApplication | None  # None: the route's record does not say whose it is
     route: Route
 
 
 class RouteTable:
     """One a worker, asked by every request; `generation` is set after each commit."""
 
-    def __init__(self, reader: Reader, keyring: Keyring, *, api_domain: str | None = None) -> None:
+    def __init__(self, reader: RecordReader, keyring: Keyring, *, api_domain: str | None = None) -> None:
         """`api_domain`: the operator's own, which may lead to the management API; no application can enrol it."""
         self._reader = reader
         self._api_domain = api_domain
         self._applications = ApplicationTable(reader, keyring)
-        self._routes: dict[str, _Remembered] = {}
+        self._routes: dict[str, _RememberedRoute] = {}
         self.generation = 0
 
     def find(self, domain: str) -> Route | None:
@@ -89,7 +89,7 @@ class RouteTable:
         for domain in list(islice(self._routes, 1 + _MAX_REMEMBERED // 16)):
             del self._routes[domain]
 
-    def _read(self, domain: str, known: _Remembered | None) -> _Remembered | None:
+    def _read(self, domain: str, known: _RememberedRoute | None) -> _RememberedRoute | None:
         for product in _PRODUCTS:
             content = self._reader.get_raw("route", f"{product}/{domain}")
             if content is None:
@@ -100,11 +100,11 @@ class RouteTable:
             return self._build(domain, product, content)
         return None
 
-    def _is_current(self, known: _Remembered) -> bool:
+    def _is_current(self, known: _RememberedRoute) -> bool:
         application = known.application
         return application is None or self._applications.find(application.id, self.generation) is application
 
-    def _build(self, domain: str, product: Product, content: bytes) -> _Remembered | None:
+    def _build(self, domain: str, product: Product, content: bytes) -> _RememberedRoute | None:
         """None while the application is not there."""
         application = None
         application_id = ""
@@ -120,10 +120,10 @@ class RouteTable:
         except (RecordUnusable, InvalidUrl, InvalidName) as error:
             _log.error("route unusable", domain=domain, product=product, reason=str(error))
             route = Route(domain, product, application_id, _NOWHERE, b"", (), b"", b"", refusal=MISCONFIGURED)
-        return _Remembered(self.generation, content, application, route)
+        return _RememberedRoute(self.generation, content, application, route)
 
 
-def _route(domain: str, product: Product, record: RouteRecord, application: Application) -> Route:
+def _route(domain: str, product: Product, record: RouteRecord, application: ReplicatedApplication) -> Route:
     """Raises: `RecordUnusable`, `InvalidUrl`, `InvalidName`."""
     options = application.record
     if options is None:

@@ -16,7 +16,7 @@ from typing import cast
 import lmdb
 import orjson
 
-from common.db.feed import Entry, Head, digest
+from common.db.feed import FeedEntry, Head, digest
 from edge.replica.directory import COPIES, META, entry_key, open_for_writing
 from edge.replica.reader import CUT_OFF, SERVING, UNATTENDED, ReplicaReader
 
@@ -26,7 +26,7 @@ _ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ReplicaState:
     """The replica's own record of its state. `positions` are its versions in each shard of the feed. `skew` is the
     difference between its checksum and the feed's when it was copied: zero, unless the feed differed from its
     tables."""
@@ -40,7 +40,7 @@ class State:
     positions: tuple[int, ...] = ()
 
     @classmethod
-    def from_stored(cls, stored: bytes) -> State:
+    def from_stored(cls, stored: bytes) -> ReplicaState:
         """As written by `Store.write_state`; before the feed had shards, without positions."""
         fields = orjson.loads(stored)
         return cls(**fields | {"positions": tuple(fields.get("positions", [fields["version"]]))})
@@ -59,13 +59,13 @@ class Store:
         self.copies = [self.environment.open_db(name) for name in COPIES]
         with self.environment.begin(write=True, db=self.meta) as transaction:
             stored = transaction.get(_STATE)
-            self.state = State.from_stored(stored) if stored else State()
+            self.state = ReplicaState.from_stored(stored) if stored else ReplicaState()
             transaction.put(_NODE, secrets.token_hex(16).encode(), overwrite=False)
             self.node_id = cast("bytes", transaction.get(_NODE)).decode()
             self.is_cut_off = transaction.get(CUT_OFF) is not None
             self.is_unattended = transaction.get(UNATTENDED) is not None
 
-    def write_state(self, transaction: lmdb.Transaction, state: State) -> None:
+    def write_state(self, transaction: lmdb.Transaction, state: ReplicaState) -> None:
         transaction.put(_STATE, orjson.dumps(asdict(state)), db=self.meta)
         transaction.put(SERVING, b"%d" % state.serving, db=self.meta)
 
@@ -102,7 +102,7 @@ class Update:
     def begin(self) -> None:
         self._transaction = self._store.environment.begin(write=True)
 
-    def put(self, entries: Iterable[Entry]) -> None:
+    def put(self, entries: Iterable[FeedEntry]) -> None:
         transaction = self._open()
         for kind, key, content in entries:
             name = entry_key(kind, key)
@@ -164,7 +164,7 @@ class Copy:
         """Routes that serve now and would not after `swap`."""
         return self._store.state.routes - self._kept_routes
 
-    def put(self, entries: Iterable[Entry]) -> None:
+    def put(self, entries: Iterable[FeedEntry]) -> None:
         with self._store.environment.begin(write=True, db=self._new) as transaction:
             for kind, key, content in entries:
                 if content is None:
@@ -176,9 +176,9 @@ class Copy:
                     self._routes += 1
                     self._kept_routes += transaction.get(name, db=self._old) is not None
 
-    def swap(self) -> State:
+    def swap(self) -> ReplicaState:
         """Serve the copy and forget the old one; the state now stored."""
-        state = State(
+        state = ReplicaState(
             serving=self._beside,
             identity=self._head.identity,
             version=self._head.version,

@@ -30,7 +30,7 @@ from edge.tls.contexts import build_context
 _log = get_logger(__name__)
 
 
-class Reader(Protocol):
+class CertificateReader(Protocol):
     """What TLS needs of the replica; `edge.replica.reader.ReplicaReader` is one."""
 
     def generation(self) -> int: ...
@@ -64,7 +64,7 @@ class CertificateCache:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: CertificateReader,
         keyring: Keyring,
         *,
         capacity: int,

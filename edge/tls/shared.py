@@ -15,7 +15,7 @@ from typing import Protocol
 from common.clock import Clock
 from common.secrets import Keyring
 from edge.replica.certificates import read_hold_until
-from edge.tls.certificates import BuildBudget, CertificateCache, Missing, Reader
+from edge.tls.certificates import BuildBudget, CertificateCache, CertificateReader, Missing
 from edge.tls.contexts import holds_too_many_sessions
 from edge.tls.deadlines import Deadlines
 from edge.tls.failures import Failure
@@ -70,7 +70,7 @@ class TlsShared:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: CertificateReader,
         keyring: Keyring,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,

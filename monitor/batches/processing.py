@@ -14,7 +14,7 @@ from common.actors import Actor, acting
 from common.claims import retry_until_available
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, Unwatch, Watch
-from common.db.monitored_domains import Key
+from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.logs import get_logger
 
@@ -56,7 +56,7 @@ class Processing:
 
     async def _do(self, connection: Connection, batch: Batch, request: Watch | Unwatch) -> str | None:
         """Returns why it failed, if it did."""
-        key = Key(batch.application_id, request.domain, request.subdomain)
+        key = MonitoredKey(batch.application_id, request.domain, request.subdomain)
         match request:
             case Watch(records=records, labels=labels):
                 await monitored_domains.add(connection, key, records, labels)

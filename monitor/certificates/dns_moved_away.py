@@ -12,9 +12,9 @@ from typing import TypeAlias
 from common.db.applications import Application, get_application
 from common.db.pool import Database
 from common.dns import Pass, Resolver
-from common.eligibility import EdgeProbe, Findings, ServiceTargets, check_eligibility
+from common.eligibility import EdgeProbe, EligibilityFindings, ServiceTargets, check_eligibility
 from common.names import parse_domain
-from common.ownership import Claim
+from common.ownership import OwnershipClaim
 from common.ownership_evidence import has_txt_record
 
 LeadsToUs: TypeAlias = Callable[[str, str], Awaitable[bool | None]]
@@ -46,14 +46,14 @@ class DomainDnsCheck:
         for target in filter(None, (application.cname_target, application.secure_cname_target)):
             findings = await check_eligibility(questions, name, target, self.service_targets, self.probe)
             if findings.bypasses_target and await has_txt_record(questions, name, application.id):
-                findings = replace(findings, claim=Claim.TXT)
+                findings = replace(findings, claim=OwnershipClaim.TXT)
             if leads_to_us(findings):
                 return True
             seen.add(leads_to_us(findings))
         return None if None in seen else False
 
 
-def leads_to_us(findings: Findings) -> bool | None:
+def leads_to_us(findings: EligibilityFindings) -> bool | None:
     if findings.is_eligible:
         return True
     if findings.unresolved is not None:  # a name that is there no more is an answer

@@ -25,10 +25,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from common.claims import backoff_seconds, retry_until_available
 from common.clock import Clock
-from common.db import certificates, orders
+from common.db import certificates, order_outcomes
 from common.db.ca_ledger import Limits
 from common.db.certificates import Certificate
-from common.db.orders import Order
+from common.db.order_queue import Order
 from common.db.pool import Connection, Database
 from common.errors import SecretUnreadable
 from common.liveness import await_edges
@@ -93,7 +93,7 @@ class Issuance:
     async def _obtain(self, order: Order, step: renewal.Step, phases: Phases) -> None:
         """Issue and go live, or wait for the CA's limits."""
         if step == "renew":
-            await self._write(lambda connection: orders.record_renewal_begun(connection, order))
+            await self._write(lambda connection: order_outcomes.record_renewal_begun(connection, order))
         try:
             certificate = await self._issue(order, phases)
         except IssuanceFailed as error:
@@ -129,7 +129,7 @@ class Issuance:
         )
         with phases.timed("store"):
             await self._write(
-                lambda connection: orders.record_issued(connection, order, certificate, phases.as_seconds())
+                lambda connection: order_outcomes.record_issued(connection, order, certificate, phases.as_seconds())
             )
         return certificate
 
@@ -167,7 +167,9 @@ class Issuance:
         pause = renewal.slot_pause_seconds(renewal.urgency(order, self._clock.now()), self._random)
         delay = error.retry_after_seconds + pause
         _log.info("order waits for a limit", domain=order.domain, seconds=round(delay), reason=str(error))
-        await self._write(lambda connection: orders.defer(connection, order, delay_seconds=delay, words=str(error)))
+        await self._write(
+            lambda connection: order_outcomes.defer(connection, order, delay_seconds=delay, words=str(error))
+        )
 
     # Until it is renewed -----------------------------------------------------------------------------------
 
@@ -180,12 +182,16 @@ class Issuance:
             words = "no edge runs that can serve the certificate"
             _log.warning("a certificate is not served", domain=order.domain, edges=reach.labels)
             pause = self._random.uniform(0.5, 1.0) * _NO_EDGE_SECONDS
-            await self._write(lambda connection: orders.defer(connection, order, delay_seconds=pause, words=words))
+            await self._write(
+                lambda connection: order_outcomes.defer(connection, order, delay_seconds=pause, words=words)
+            )
             return
         if reach.behind:
             _log.warning("edges did not report a certificate", domain=order.domain, edges=reach.labels)
         renew_at = renewal.renewal_time(not_before, not_after, self._random)
-        await self._write(lambda connection: orders.record_live(connection, order, renew_at, phases.as_seconds()))
+        await self._write(
+            lambda connection: order_outcomes.record_live(connection, order, renew_at, phases.as_seconds())
+        )
         self._on_event()
         _log.info("certificate is live", domain=order.domain, kind=order.kind, phases=phases.as_seconds())
 
@@ -197,7 +203,9 @@ class Issuance:
             order.in_service.not_before, order.in_service.not_after, self._random, window, order.renew_at
         )
         again = renewal.look_again_seconds(window, self._random)
-        await self._write(lambda connection: orders.record_look(connection, order, renew_at, look_again_seconds=again))
+        await self._write(
+            lambda connection: order_outcomes.record_look(connection, order, renew_at, look_again_seconds=again)
+        )
 
     async def _window(self, order: Order) -> RenewalWindow | None:
         in_service = await self._in_service(order)
@@ -216,13 +224,15 @@ class Issuance:
             leads_to_us = not order.dns_moved_away
         if leads_to_us:
             if order.dns_moved_away:
-                await self._write(lambda connection: orders.record_dns_returned(connection, order))
+                await self._write(lambda connection: order_outcomes.record_dns_returned(connection, order))
                 self._on_event()
             return False
         again = backoff_seconds(
             order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, longest=_LAST_LOOK_AGAIN_SECONDS
         )
-        await self._write(lambda connection: orders.record_dns_moved_away(connection, order, look_again_seconds=again))
+        await self._write(
+            lambda connection: order_outcomes.record_dns_moved_away(connection, order, look_again_seconds=again)
+        )
         self._on_event()
         _log.info("the domain's DNS has moved away", domain=order.domain, looked_again_in_seconds=round(again))
         return True

@@ -11,9 +11,9 @@ from contextlib import suppress
 from datetime import datetime
 
 from common.claims import retry_until_available
-from common.db import ca_ledger, orders
+from common.db import ca_ledger, order_outcomes
 from common.db.ca_ledger import WORDS, Full, Limits, Urgency
-from common.db.orders import Order, PlacedOrder
+from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 from monitor.certificates.issuer import IssuanceFailed, Placed
@@ -57,7 +57,7 @@ class OrderJournal:
     async def record_placed(self, placed: Placed) -> None:
         async def write(connection: Connection) -> None:
             kept = PlacedOrder(placed.issuer, placed.url, placed.placed_at, self._sealed_key)
-            await orders.record_placed(connection, self._order, kept)
+            await order_outcomes.record_placed(connection, self._order, kept)
             if self._reservation is not None:
                 await ca_ledger.record_placed(connection, self._reservation, placed.url)
 
@@ -76,7 +76,7 @@ class OrderJournal:
 
     async def record_failed_validation(self, placed: Placed) -> None:
         async def write(connection: Connection) -> None:
-            await orders.forget_placed(connection, self._order)
+            await order_outcomes.forget_placed(connection, self._order)
             await ca_ledger.record_failed_validation(connection, placed.issuer, self._order.domain, placed.url)
 
         await self._write_when_available(write)

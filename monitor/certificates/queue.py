@@ -11,8 +11,8 @@ from random import Random
 
 from common.claims import POLL_SECONDS, Runner
 from common.concurrency_shares import ConcurrencyShares
-from common.db import orders
-from common.db.orders import Lane, Order
+from common.db import order_queue
+from common.db.order_queue import Lane, Order
 from common.db.pool import Connection, Database
 
 AWAITED_AT_ONCE = 48
@@ -36,7 +36,7 @@ class OrderQueue:
             connection, most=most, full=self._shares.full(free=most), after=self._after
         )
         chosen = self._shares.choose(due, free=most)
-        return await orders.claim_due(connection, chosen, lease_seconds=lease_seconds)
+        return await order_queue.claim_due(connection, chosen, lease_seconds=lease_seconds)
 
 
 def make_runner(

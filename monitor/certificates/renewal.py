@@ -15,7 +15,7 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from common.db.ca_ledger import Urgency
-from common.db.orders import Order, Validity
+from common.db.order_queue import Order, Validity
 from monitor.certificates.issuer import RenewalWindow
 
 Step: TypeAlias = Literal["issue", "await edges", "look", "renew"]

@@ -17,7 +17,7 @@ from common.dns.authority import DNS_PORT, Authority
 from common.dns.shared_resolvers import SharedResolvers
 from common.record_checks.record_checker import RecordChecker
 from common.settings import HostPort
-from monitor.checks.health import Health
+from monitor.checks.health import CheckHealth
 from monitor.checks.outcomes import Finished, Outcomes
 from monitor.checks.pace import Pace
 from monitor.checks.schedule import next_due, next_try
@@ -28,7 +28,7 @@ _REFILL = 150
 _MOST_A_SECOND = 1000.0  # routine checks of one process: 3.6 million domains an hour
 
 
-class Queue:
+class CheckQueue:
     """`common.db.checks` at this process' pace, and fair among applications."""
 
     def __init__(self, pace: Pace, shares: ConcurrencyShares) -> None:
@@ -75,11 +75,11 @@ class Checking:
             self._resolvers, Authority(policy, port=authority_port), clock, interval_seconds=interval_seconds
         )
         self._outcomes = Outcomes(database, base_url, on_events)
-        self._health = Health(database, interval_seconds)
+        self._health = CheckHealth(database, interval_seconds)
         self._shares = ConcurrencyShares()
         self._runner = Runner(
             database,
-            Queue(Pace(clock, most_a_second=most_a_second), self._shares),
+            CheckQueue(Pace(clock, most_a_second=most_a_second), self._shares),
             self._perform,
             concurrency=_AT_ONCE,
             refill=_REFILL,

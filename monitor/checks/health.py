@@ -14,7 +14,7 @@ from common.db.checks import Backlog
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
-from common.record_checks.verdicts import Verdict
+from common.record_checks.verdicts import RecordVerdict
 
 _log = get_logger("monitor.checks.health")
 
@@ -39,7 +39,7 @@ def diagnose(backlog: Backlog, verdicts: int, unknown: int, interval_seconds: fl
     return None
 
 
-class Health:
+class CheckHealth:
     """Created by `Checking`. Mutable state: this process' verdicts of the last minute, a pair of counts a period."""
 
     def __init__(self, database: Database, interval_seconds: float, *, period_seconds: float = PERIOD_SECONDS) -> None:
@@ -48,10 +48,10 @@ class Health:
         self._period_seconds = period_seconds
         self._verdicts: deque[list[int]] = deque([[0, 0]], maxlen=_PERIODS)
 
-    def count(self, verdicts: Collection[Verdict]) -> None:
+    def count(self, verdicts: Collection[RecordVerdict]) -> None:
         counts = self._verdicts[-1]
         counts[0] += len(verdicts)
-        counts[1] += sum(verdict is Verdict.UNKNOWN for verdict in verdicts)
+        counts[1] += sum(verdict is RecordVerdict.UNKNOWN for verdict in verdicts)
 
     async def report_for_ever(self) -> None:
         """Until cancelled. What Postgres does not hear of in time, readers take for unhealthy by its age."""

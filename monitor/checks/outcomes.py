@@ -23,7 +23,7 @@ from typing import Any
 from common.claims import retry_until_available
 from common.connect.configuration import MOST_RECORDS
 from common.db import checks, events, monitor_health, shares
-from common.db.checks import Check, Outcome
+from common.db.checks import Check, CheckOutcome
 from common.db.events import NewEvent
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost
@@ -55,7 +55,7 @@ Waiting = tuple[Finished, asyncio.Future[bool]]
 """An outcome, and where to say whether it counted."""
 
 
-class _Line:
+class _WriteQueue:
     """Those that wait to be written. Mutable state: them."""
 
     def __init__(self, most_at_once: int) -> None:
@@ -91,8 +91,8 @@ class Outcomes:
         self._database = database
         self._base_url = base_url
         self._on_events = on_events
-        self._quiet = _Line(MOST_AT_ONCE)
-        self._alarming = _Line(MOST_ALARMS_AT_ONCE)
+        self._quiet = _WriteQueue(MOST_AT_ONCE)
+        self._alarming = _WriteQueue(MOST_ALARMS_AT_ONCE)
 
     async def write(self, finished: Finished) -> None:
         """Returns when it is committed.
@@ -111,7 +111,7 @@ class Outcomes:
             tasks.create_task(self._write_for_ever(self._quiet), name="checks: write outcomes")
             tasks.create_task(self._write_for_ever(self._alarming), name="checks: write alarms")
 
-    async def _write_for_ever(self, line: _Line) -> None:
+    async def _write_for_ever(self, line: _WriteQueue) -> None:
         try:
             while True:
                 await self._write_all(await line.take())
@@ -223,9 +223,9 @@ def _fail(taken: Sequence[Waiting], error: Exception) -> None:
             written.set_exception(error)
 
 
-def _outcome(finished: Finished, of_it: News) -> Outcome:
+def _outcome(finished: Finished, of_it: News) -> CheckOutcome:
     transition = finished.transition
-    return Outcome(
+    return CheckOutcome(
         check=finished.check,
         state=transition.state,
         present=transition.present,

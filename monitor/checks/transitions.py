@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from common.db.checks import Check
-from common.record_checks.verdicts import Verdict
+from common.record_checks.verdicts import RecordVerdict
 from common.record_sets import Records, State
 from common.records import Record, identity
 
@@ -59,18 +59,18 @@ class News:
     held_at: datetime | None
 
 
-def decide(check: Check, verdicts: Sequence[Verdict], *, round_seconds: float) -> Transition:
+def decide(check: Check, verdicts: Sequence[RecordVerdict], *, round_seconds: float) -> Transition:
     """`verdicts` in the order of the check's records; `round_seconds` is how often a domain is looked at."""
-    is_complete = Verdict.UNKNOWN not in verdicts
+    is_complete = RecordVerdict.UNKNOWN not in verdicts
     was_present, was_missing = _identities(None if is_complete else check.seen.present), _identities(check.seen.missing)
     present, missing, found_missing = [], [], []
     for record, verdict in zip(check.records, verdicts, strict=True):
-        key = identity(record) if verdict is Verdict.UNKNOWN else None
-        if verdict is Verdict.PRESENT or key in was_present:
+        key = identity(record) if verdict is RecordVerdict.UNKNOWN else None
+        if verdict is RecordVerdict.PRESENT or key in was_present:
             present.append(record)
-        elif verdict is Verdict.MISSING or key in was_missing:
+        elif verdict is RecordVerdict.MISSING or key in was_missing:
             missing.append(record)
-        if verdict is Verdict.MISSING:
+        if verdict is RecordVerdict.MISSING:
             found_missing.append(record)
     is_all_present = len(present) == len(check.records) and is_complete
     is_known = bool(present or missing or is_all_present)

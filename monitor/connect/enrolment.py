@@ -18,13 +18,13 @@ from common.db import connect_flows, domains, monitored_domains
 from common.db.applications import Application, get_application
 from common.db.connect_flows import Flow
 from common.db.domains import AlreadyEnrolled, EnrolledTooOften
-from common.db.monitored_domains import Key, Labels
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.domain_claims import Assessment, DomainClaims, StandingChanged
 from common.errors import AddressRefused, FrontageError, InvalidName
 from common.names import DomainName, parse_domain
 from common.origin_probe import OriginProbe, Unreachable
-from common.ownership import Claim, Verdict
+from common.ownership import OwnershipClaim, OwnershipVerdict
 from common.records import as_json, from_json
 from common.urls import parse_application_url
 
@@ -118,7 +118,7 @@ class FlowEnrolment:
     async def _watch(self, flow: Flow, number: int) -> Flow:
         wanted = flow.enrolments[number]
         assert flow.domain is not None
-        key = Key(flow.application_id, flow.domain, flow.subdomain)
+        key = MonitoredKey(flow.application_id, flow.domain, flow.subdomain)
         records = tuple(map(from_json, wanted["records"]))
         async with self.database.transaction() as connection:
             await monitored_domains.watch_more(connection, key, records, Labels(flow.user_id, flow.job_id))
@@ -176,7 +176,7 @@ class FlowEnrolment:
         application: Application,
         name: DomainName,
         wanted: Mapping[str, Any],
-        claim: Claim | None,
+        claim: OwnershipClaim | None,
     ) -> None:
         """A name that has the product already keeps it, with what this flow asks for. Raises: `_Failed`."""
         url, redirect_to = wanted["applicationUrl"], wanted["redirectTo"]
@@ -214,7 +214,7 @@ def _parsed(text: str) -> DomainName:
 
 def _refuse(assessment: Assessment) -> None:
     """Raises: `_Failed`."""
-    if assessment.verdict not in (Verdict.ENROL, Verdict.MOVE):
+    if assessment.verdict not in (OwnershipVerdict.ENROL, OwnershipVerdict.MOVE):
         raise _Failed(assessment.verdict.value)
     if assessment.findings.lacks_step_one:
         raise _Failed("step_one")

@@ -25,7 +25,7 @@ from common.concurrency_shares import ConcurrencyShares
 from common.connect import flow_events
 from common.connect.looker import Looker
 from common.connect.looking import CouldNotAsk, Look
-from common.connect.plan import IN_ZONE, Entry
+from common.connect.plan import IN_ZONE, JournalEntry
 from common.connect.requested import Requested
 from common.connect.root import find_spare
 from common.connect.settlement import Settlement
@@ -46,7 +46,7 @@ _INTERRUPTED = WayFailed("interrupted", "The change was interrupted before its e
 _STATUSES: Mapping[str, str] = {"present": "propagated", "missing": "missing", "unknown": "unknown"}
 
 
-class Queue:
+class FlowQueue:
     """`common.db.connect_flows`, fair among applications."""
 
     def __init__(self, shared: ConcurrencyShares) -> None:
@@ -176,7 +176,7 @@ class Steps:
                 await connect_flows.touch(connection, settled, added_at=moment)
 
     async def _read_back(self, flow: Flow) -> None:
-        journal = [Entry.from_json(each) for each in flow.journal]
+        journal = [JournalEntry.from_json(each) for each in flow.journal]
         keys = [entry.change.key for entry in journal if entry.status in IN_ZONE]
         now = await self.looker.read_sets(flow, keys)
         await self.settlement.settle(flow, now, _INTERRUPTED)
@@ -194,7 +194,7 @@ def make_runner(
     database: Database, steps: Steps, random: Random, *, poll_seconds: float = POLL_SECONDS
 ) -> Runner[Flow]:
     return Runner(
-        database, Queue(steps.shared), steps.perform, concurrency=AT_ONCE, random=random, poll_seconds=poll_seconds
+        database, FlowQueue(steps.shared), steps.perform, concurrency=AT_ONCE, random=random, poll_seconds=poll_seconds
     )
 
 

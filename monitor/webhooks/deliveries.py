@@ -18,11 +18,11 @@ from common.db.applications import webhook_secret_identity
 from common.db.deliveries import Claimed, LogEntry
 from common.db.events import payload_of
 from common.db.pool import Connection, Database
-from common.endpoint_health import Verdict, judge
+from common.endpoint_health import EndpointVerdict, judge
 from common.logs import get_logger
 from common.secrets import Keyring
 from monitor.webhooks.schedule import next_delay_seconds, parse_retry_after
-from monitor.webhooks.sender import Answer, Sender
+from monitor.webhooks.sender import Sender, WebhookResponse
 from monitor.webhooks.signing import signed_headers
 from monitor.webhooks.slots import MOST_AT_ONCE, QUICK_SECONDS, Slots
 
@@ -42,7 +42,7 @@ def make_runner(
     poll_seconds: float = _POLL_SECONDS,
 ) -> Runner[Claimed]:
     """Created and run by the role; woken when an event was recorded."""
-    work = Deliveries(database, sender, keyring, clock, random)
+    work = Deliverer(database, sender, keyring, clock, random)
     slots = Slots(clock)
 
     async def perform(claimed: Claimed) -> None:
@@ -54,7 +54,7 @@ def make_runner(
 
     runner = Runner(
         database,
-        Queue(slots),
+        DeliveryQueue(slots),
         perform,
         concurrency=MOST_AT_ONCE,
         random=random,
@@ -64,7 +64,7 @@ def make_runner(
     return runner
 
 
-class Queue:
+class DeliveryQueue:
     """`common.db.deliveries` within this process' slots."""
 
     def __init__(self, slots: Slots) -> None:
@@ -84,7 +84,7 @@ class Queue:
         )
 
 
-class Deliveries:
+class Deliverer:
     """One a process. Holds nothing between attempts."""
 
     def __init__(self, database: Database, sender: Sender, keyring: Keyring, clock: Clock, random: Random) -> None:
@@ -112,7 +112,7 @@ class Deliveries:
 
         await retry_until_available(write)
 
-    async def _attempt(self, claimed: Claimed, now: datetime) -> Answer:
+    async def _attempt(self, claimed: Claimed, now: datetime) -> WebhookResponse:
         body = orjson.dumps(
             payload_of(
                 claimed.event_id,
@@ -133,7 +133,7 @@ class Deliveries:
         return [self._keyring.open(envelope, identity).decode() for envelope in envelopes]
 
     async def _record(
-        self, connection: Connection, claimed: Claimed, answer: Answer, entry: LogEntry, seconds: float
+        self, connection: Connection, claimed: Claimed, answer: WebhookResponse, entry: LogEntry, seconds: float
     ) -> None:
         if answer.error is None:
             await deliveries.record_delivered(connection, claimed, entry, is_slow=seconds > QUICK_SECONDS)
@@ -145,11 +145,11 @@ class Deliveries:
         delay = next_delay_seconds(claimed.failures + 1, retry_after, self._random)
         await deliveries.record_failed(connection, claimed, entry, delay)
         match judge(endpoint, is_gone=answer.is_gone, now=self._clock.now()):
-            case Verdict.WARN:
+            case EndpointVerdict.WARN:
                 await webhook_endpoints.warn(connection, claimed.application_id)
                 _log.warning("webhook will be disabled", application=claimed.application_id, error=answer.error)
-            case Verdict.DISABLE:
+            case EndpointVerdict.DISABLE:
                 await webhook_endpoints.disable(connection, claimed.application_id)
                 _log.warning("webhook disabled", application=claimed.application_id, error=answer.error)
-            case Verdict.GO_ON:
+            case EndpointVerdict.GO_ON:
                 pass

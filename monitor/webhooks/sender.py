@@ -30,7 +30,7 @@ _BODY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """`status` is none when there was no answer; `error` is none when it was 2xx."""
 
     status: int | None
@@ -62,23 +62,23 @@ class Sender:
         self._tls = tls
         self._timeout_seconds = timeout_seconds
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> WebhookResponse:
         """Make the attempt. It ends within the time-out and a few seconds; no behaviour of the partner raises."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._post(URL(url, encoded=True), body, headers)
         except _NoAddress as error:
-            return Answer(None, str(error))
+            return WebhookResponse(None, str(error))
         except TimeoutError:
-            return Answer(None, f"no answer within {self._timeout_seconds:g} seconds")
+            return WebhookResponse(None, f"no answer within {self._timeout_seconds:g} seconds")
         except (aiohttp.ClientSSLError, ssl.SSLError):
-            return Answer(None, "TLS failed: its certificate may be invalid, expired or for another name")
+            return WebhookResponse(None, "TLS failed: its certificate may be invalid, expired or for another name")
         except (aiohttp.ClientConnectorError, OSError):
-            return Answer(None, "no connection could be made")
+            return WebhookResponse(None, "no connection could be made")
         except (aiohttp.ClientError, ValueError):
-            return Answer(None, "the answer was no valid HTTP, or broke off")
+            return WebhookResponse(None, "the answer was no valid HTTP, or broke off")
 
-    async def _post(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def _post(self, url: URL, body: bytes, headers: Mapping[str, str]) -> WebhookResponse:
         addresses = await self._find_addresses(url)
         async with (
             pinned_session(self._policy, addresses, longest_seconds=self._timeout_seconds, tls=self._tls) as session,
@@ -130,9 +130,9 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
                 left -= len(chunk)
 
 
-def _answer(response: aiohttp.ClientResponse) -> Answer:
+def _answer(response: aiohttp.ClientResponse) -> WebhookResponse:
     status = response.status
     if 200 <= status < 300:
-        return Answer(status, None)
+        return WebhookResponse(status, None)
     words = "redirects are not followed" if 300 <= status < 400 else f"answered {status}"
-    return Answer(status, words, response.headers.get("Retry-After"))
+    return WebhookResponse(status, words, response.headers.get("Retry-After"))

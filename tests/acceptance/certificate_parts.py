@@ -14,9 +14,9 @@ from typing import Any
 
 from cryptography import x509
 
-from bench.certificate_world import World, certificate_world
+from bench.certificate_world import CertificateWorld, certificate_world
 from bench.certificates import pebble_orders
-from common.cli.walk import NoAnswer
+from common.cli.walk_clients import NoAnswer
 from common.errors import DatabaseUnavailable
 from tests import waiting
 
@@ -27,7 +27,7 @@ until = partial(waiting.until, seconds=60.0, pending=(DatabaseUnavailable, NoAns
 
 
 @asynccontextmanager
-async def a_world(habits: Mapping[str, str] | None = None) -> AsyncIterator[World]:
+async def a_world(habits: Mapping[str, str] | None = None) -> AsyncIterator[CertificateWorld]:
     """Where the embedded Postgres' own user can go, too. `habits`: Pebble's."""
     directory = Path(tempfile.mkdtemp(prefix="frontage-tests-", dir="/var/tmp"))
     try:
@@ -37,12 +37,12 @@ async def a_world(habits: Mapping[str, str] | None = None) -> AsyncIterator[Worl
         shutil.rmtree(directory, ignore_errors=True)
 
 
-async def fetch(world: World, statement: str, *values: object) -> list[Any]:
+async def fetch(world: CertificateWorld, statement: str, *values: object) -> list[Any]:
     async with world.database.connection() as connection:
         return list(await connection.fetch(statement, *values))
 
 
-async def are_live(world: World, domains: list[str]) -> bool:
+async def are_live(world: CertificateWorld, domains: list[str]) -> bool:
     rows = await fetch(
         world,
         "select 1 from orders join certificates using (domain) where domain = any($1) and state = 'issued'"
@@ -52,11 +52,11 @@ async def are_live(world: World, domains: list[str]) -> bool:
     return len(rows) == len(domains)
 
 
-async def serves(world: World, edge: int, domain: str) -> bool:
+async def serves(world: CertificateWorld, edge: int, domain: str) -> bool:
     return (await world.visitor(edge).get(domain)).status == 200
 
 
-async def seen_serial(world: World, edge: int, domain: str = DOMAIN) -> int:
+async def seen_serial(world: CertificateWorld, edge: int, domain: str = DOMAIN) -> int:
     """Of the certificate that edge presents; what Pebble did not sign, or not for this name, is an error."""
     context = ssl.create_default_context(cafile=world.ca_file)
     port = world.edges[edge].settings.edge_https.port
@@ -68,7 +68,7 @@ async def seen_serial(world: World, edge: int, domain: str = DOMAIN) -> int:
         writer.close()
 
 
-async def assert_one_valid_certificate_each(world: World, domains: list[str], *, unsent: int = 0) -> None:
+async def assert_one_valid_certificate_each(world: CertificateWorld, domains: list[str], *, unsent: int = 0) -> None:
     """`unsent`: how many orders at most the ledger counts though Pebble may not have received them."""
     rows = await fetch(
         world,

@@ -18,7 +18,7 @@ import pytest
 from bench.private_stage import private_environment
 from common.cli.database import prepare
 from common.cli.stage import CUSTOMER, Stage, set_up
-from common.cli.walk import _To
+from common.cli.walk_clients import OneAddressResolver
 from common.db import certificates, domains
 from common.db.pool import Database
 from common.settings import load
@@ -42,7 +42,7 @@ class Installation:
         """A browser at that address, to which every name leads to the edge."""
         connector = aiohttp.TCPConnector(
             local_addr=(address, 0),
-            resolver=_To(self.stage.edge_https_host),
+            resolver=OneAddressResolver(self.stage.edge_https_host),
             ssl=ssl.create_default_context(cafile=str(self.stage.ca_file)),
         )
         async with aiohttp.ClientSession(

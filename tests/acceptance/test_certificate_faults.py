@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bench.certificate_world import RoleProcess, World
+from bench.certificate_world import CertificateWorld, RoleProcess
 from bench.certificates import pebble_orders
 from bench.lab.pebble import is_installed
 from bench.process_tree import descendants
@@ -27,12 +27,12 @@ STEPS = ("new order", "authorization", "challenge", "order", "finalize", "certif
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[CertificateWorld]:
     async with a_world() as world:
         yield world
 
 
-async def stall(world: World, step: Any, domain: str, released: asyncio.Event) -> None:
+async def stall(world: CertificateWorld, step: Any, domain: str, released: asyncio.Event) -> None:
     """Have a domain's order stand at a step: the CA receives its request when `released` is set."""
     world.ca.fail(step, released=released)
     fault = world.ca.faults[-1]
@@ -61,7 +61,7 @@ async def test_monitors_killed_at_every_step_leave_one_certificate_each() -> Non
         assert pebble_orders(world) == len(domains) + 1  # a second for the order whose answer no monitor received
 
 
-async def test_postgres_killed_in_the_middle_of_orders(world: World) -> None:
+async def test_postgres_killed_in_the_middle_of_orders(world: CertificateWorld) -> None:
     domains = [f"shop.customer{number}.example" for number in range(len(STEPS))]
     released = asyncio.Event()
     for step, domain in zip(STEPS, domains, strict=True):
@@ -72,7 +72,7 @@ async def test_postgres_killed_in_the_middle_of_orders(world: World) -> None:
     await assert_one_valid_certificate_each(world, domains)
 
 
-async def test_every_fault_of_the_authority_at_once_costs_time_only(world: World) -> None:
+async def test_every_fault_of_the_authority_at_once_costs_time_only(world: CertificateWorld) -> None:
     steps = ("directory", "nonce", "account", *STEPS)
     for step in steps:
         world.ca.fail(step, status=503)
@@ -85,7 +85,7 @@ async def test_every_fault_of_the_authority_at_once_costs_time_only(world: World
     await assert_one_valid_certificate_each(world, domains, unsent=3)  # what was dropped for a nonce or an order
 
 
-async def test_dead_edge_delays_nobody_and_a_frozen_one_for_a_second(world: World) -> None:
+async def test_dead_edge_delays_nobody_and_a_frozen_one_for_a_second(world: CertificateWorld) -> None:
     _signal(world.edges[1], signal.SIGSTOP)
     try:
         await world.partner.secure(DOMAIN)
@@ -113,17 +113,17 @@ def _signal(role: RoleProcess, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-async def live_seconds(world: World, domain: str) -> float:
+async def live_seconds(world: CertificateWorld, domain: str) -> float:
     [row] = await fetch(world, "select phases from orders where domain = $1", domain)
     return float(row["phases"]["live"])
 
 
-async def nodes_without_lease(world: World) -> list[str]:
+async def nodes_without_lease(world: CertificateWorld) -> list[str]:
     rows = await fetch(world, "select node_id from edge_nodes where lease_until <= clock_timestamp()")
     return [row["node_id"] for row in rows]
 
 
-def waited_for(world: World, domain: str) -> list[str]:
+def waited_for(world: CertificateWorld, domain: str) -> list[str]:
     """The edges that monitors say did not report this domain's certificate in time."""
     said = map(json.loads, world.monitors[0].log.read_text().splitlines())
     return [

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bench.certificate_world import World
+from bench.certificate_world import CertificateWorld
 from bench.certificates import pebble_orders
 from bench.lab.pebble import is_installed
-from common.cli.walk import NoAnswer
+from common.cli.walk_clients import NoAnswer
 from common.clock import SystemClock
 from common.db import orders
 from common.liveness import await_edges
@@ -40,13 +40,13 @@ pytestmark = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[CertificateWorld]:
     """One for all tests; each has a domain of its own."""
     async with a_world() as world:
         yield world
 
 
-async def test_domain_is_secured_served_renewed_and_deleted(world: World) -> None:
+async def test_domain_is_secured_served_renewed_and_deleted(world: CertificateWorld) -> None:
     await world.partner.secure(DOMAIN)
     await until(lambda: serves(world, 0, DOMAIN))
 
@@ -85,7 +85,7 @@ async def test_domain_is_secured_served_renewed_and_deleted(world: World) -> Non
     assert pebble_orders(world) == before
 
 
-async def test_client_that_comes_meanwhile_is_held_and_not_failed(world: World) -> None:
+async def test_client_that_comes_meanwhile_is_held_and_not_failed(world: CertificateWorld) -> None:
     domain = "shop.held.example"
     world.ca.fail("finalize", delay_seconds=2.0)
     await world.partner.secure(domain)
@@ -94,7 +94,7 @@ async def test_client_that_comes_meanwhile_is_held_and_not_failed(world: World) 
     assert await asyncio.gather(*(serves(world, edge, domain) for edge in (0, 1))) == [True, True]
 
 
-async def is_unknown(world: World, edge: int, domain: str) -> bool:
+async def is_unknown(world: CertificateWorld, edge: int, domain: str) -> bool:
     try:
         await world.visitor(edge).get(domain)
     except NoAnswer:
@@ -102,7 +102,7 @@ async def is_unknown(world: World, edge: int, domain: str) -> bool:
     return False
 
 
-async def test_departed_domain_is_inactive_until_its_dns_is_back(world: World) -> None:
+async def test_departed_domain_is_inactive_until_its_dns_is_back(world: CertificateWorld) -> None:
     domain = "shop.leaver.example"
     await world.partner.secure(domain)
     await until(lambda: are_live(world, [domain]))
@@ -127,7 +127,7 @@ async def test_departed_domain_is_inactive_until_its_dns_is_back(world: World) -
     await until(lambda: are_live(world, [domain]))
 
 
-async def test_master_key_is_rotated_under_everything_that_runs(world: World, tmp_path: Path) -> None:
+async def test_master_key_is_rotated_under_everything_that_runs(world: CertificateWorld, tmp_path: Path) -> None:
     before, after = "shop.before.example", "shop.after.example"
     key_file = world.edges[0].settings.key_file
     [old] = read_key_file(key_file)
@@ -150,7 +150,7 @@ async def test_master_key_is_rotated_under_everything_that_runs(world: World, tm
     await assert_one_valid_certificate_each(world, [before, after])
 
 
-async def test_compromised_certificate_is_replaced_and_revoked_at_the_authority(world: World) -> None:
+async def test_compromised_certificate_is_replaced_and_revoked_at_the_authority(world: CertificateWorld) -> None:
     domain = "shop.compromised.example"
     await world.partner.secure(domain)
     await until(lambda: are_live(world, [domain]))
@@ -168,7 +168,7 @@ async def test_compromised_certificate_is_replaced_and_revoked_at_the_authority(
     await assert_one_valid_certificate_each(world, [domain])
 
 
-async def test_window_of_the_authority_has_it_renewed_without_a_limits_slot(world: World) -> None:
+async def test_window_of_the_authority_has_it_renewed_without_a_limits_slot(world: CertificateWorld) -> None:
     domain = "shop.window.example"
     await world.partner.secure(domain)
     await until(lambda: are_live(world, [domain]))

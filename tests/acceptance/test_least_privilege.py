@@ -23,7 +23,7 @@ from bench.private_stage import private_environment
 from common import processes
 from common.cli.database import prepare
 from common.cli.stage import CUSTOMER, LOG_NAME, Stage, set_up
-from common.cli.walk import Partner, Visitor
+from common.cli.walk_clients import PartnerClient, VisitorClient
 from common.db import applications, certificates, envelopes, roles
 from common.db.session import Connection, open_session
 from common.errors import SecretUnreadable
@@ -94,8 +94,8 @@ async def installation(dsn: str, tmp_path: Path) -> AsyncIterator[Installation]:
 async def test_each_process_works_under_its_own_login(installation: Installation) -> None:
     """Power, HTTPS, monitoring, webhooks and the end of it all."""
     stage = installation.stage
-    visitor = Visitor(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
-    async with Partner.at(stage.settings.base_url, stage.application_id) as partner:
+    visitor = VisitorClient(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
+    async with PartnerClient.at(stage.settings.base_url, stage.application_id) as partner:
         await partner.sign_in(stage.client_secret)
         assert (await partner.eligibility(DOMAIN))["eligible"] is True
         await partner.power(DOMAIN, f"{stage.lab.origin}/a")

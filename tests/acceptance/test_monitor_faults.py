@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.monitor_faults.counts import Counts
+from bench.monitor_faults.counts import MonitorCounts
 from bench.monitor_faults.running import run
 
 
-def is_enough(counts: Counts) -> bool:
+def is_enough(counts: MonitorCounts) -> bool:
     return (
         min(counts.monitors_killed, counts.apis_killed, counts.batches) > 0
         and counts.databases_killed + counts.database_children_killed > 0

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from yarl import URL
 
-from bench.load_client import Account, echo
+from bench.load_client import LoadResult, echo
 from bench.quick_origin import BODY, QuickOrigin
 
 
@@ -34,7 +34,7 @@ async def test_it_answers_and_says_back(origin: URL) -> None:
 
 
 async def test_the_load_counts_what_comes_back(origin: URL) -> None:
-    account = Account(ends_at=time.perf_counter() + 0.2)
+    account = LoadResult(ends_at=time.perf_counter() + 0.2)
     await echo(origin, account)
     said = json.loads(account.as_json(0.2))
     assert said["requests"] > 64

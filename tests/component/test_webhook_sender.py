@@ -17,13 +17,13 @@ from aiohttp import web
 
 from bench.lab.ports import free_ports
 from bench.lab.server import NameServer
-from bench.lab.sink import Delivery, WebhookSink
+from bench.lab.sink import ReceivedRequest, WebhookSink
 from bench.lab.zone import Zone
 from common.addresses import AddressPolicy
 from common.applications import mint_webhook_secret
 from common.dns import Resolver
 from common.settings import HostPort
-from monitor.webhooks.sender import Answer, Sender
+from monitor.webhooks.sender import Sender, WebhookResponse
 from monitor.webhooks.signing import signed_headers
 from tests import tls_parts
 
@@ -53,13 +53,13 @@ def a_sender(
     return Sender(resolver, policy, tls=tls, timeout_seconds=timeout_seconds)
 
 
-async def post(sender: Sender, url: str) -> Answer:
+async def post(sender: Sender, url: str) -> WebhookResponse:
     return await sender.post(url, BODY, {"webhook-id": "evt_1"})
 
 
 async def test_body_and_headers_arrive_as_given(sink: WebhookSink, zone: NameServer) -> None:
     answer = await post(a_sender(zone), f"{sink.url}/hooks/%7Ea?token=x%2Fy")
-    assert answer == Answer(204, None)
+    assert answer == WebhookResponse(204, None)
     [delivery] = sink.deliveries
     assert delivery.body.encode() == BODY
     assert delivery.headers["webhook-id"] == "evt_1"
@@ -89,14 +89,14 @@ async def test_other_statuses_are_failures_and_retry_after_is_told(
     sink: WebhookSink, zone: NameServer, status: int
 ) -> None:
     sink.answer_with(status, {"Retry-After": "7"})
-    assert await post(a_sender(zone), sink.url) == Answer(status, f"answered {status}", "7")
+    assert await post(a_sender(zone), sink.url) == WebhookResponse(status, f"answered {status}", "7")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_failures_and_nobody_follows_them(sink: WebhookSink, zone: NameServer, status: int) -> None:
     async with WebhookSink.serve() as elsewhere:
         sink.answer_with(status, {"Location": elsewhere.url + "/"})
-        assert await post(a_sender(zone), sink.url) == Answer(status, "redirects are not followed")
+        assert await post(a_sender(zone), sink.url) == WebhookResponse(status, "redirects are not followed")
         assert elsewhere.deliveries == []
     assert len(sink.deliveries) == 1
 
@@ -182,12 +182,14 @@ async def test_unknown_name_and_silent_name_server_are_told_apart(zone: NameServ
 
 
 async def test_receiver_that_never_answers_is_left_in_time(sink: WebhookSink, zone: NameServer) -> None:
-    async def never(_: web.Request, __: Delivery) -> web.StreamResponse:
+    async def never(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         await asyncio.sleep(60)
         raise AssertionError
 
     sink.answer_by(never)
-    assert await post(a_sender(zone, timeout_seconds=0.3), sink.url) == Answer(None, "no answer within 0.3 seconds")
+    assert await post(a_sender(zone, timeout_seconds=0.3), sink.url) == WebhookResponse(
+        None, "no answer within 0.3 seconds"
+    )
 
 
 async def test_head_that_drips_is_left_in_time(zone: NameServer) -> None:
@@ -204,7 +206,7 @@ async def test_head_that_drips_is_left_in_time(zone: NameServer) -> None:
 async def test_success_counts_though_its_body_never_ends(sink: WebhookSink, zone: NameServer) -> None:
     sent = 0
 
-    async def flood(request: web.Request, _: Delivery) -> web.StreamResponse:
+    async def flood(request: web.Request, _: ReceivedRequest) -> web.StreamResponse:
         nonlocal sent
         response = web.StreamResponse()
         await response.prepare(request)
@@ -216,12 +218,12 @@ async def test_success_counts_though_its_body_never_ends(sink: WebhookSink, zone
 
     sink.answer_by(flood)
     async with asyncio.timeout(5):
-        assert await post(a_sender(zone), sink.url) == Answer(200, None)
+        assert await post(a_sender(zone), sink.url) == WebhookResponse(200, None)
     assert sent < 16 * 2**20  # what sockets hold; nobody read on
 
 
 async def test_success_counts_though_its_body_drips(sink: WebhookSink, zone: NameServer) -> None:
-    async def drip(request: web.Request, _: Delivery) -> web.StreamResponse:
+    async def drip(request: web.Request, _: ReceivedRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):
@@ -232,7 +234,7 @@ async def test_success_counts_though_its_body_drips(sink: WebhookSink, zone: Nam
 
     sink.answer_by(drip)
     async with asyncio.timeout(4):
-        assert await post(a_sender(zone), sink.url) == Answer(200, None)
+        assert await post(a_sender(zone), sink.url) == WebhookResponse(200, None)
 
 
 @pytest.mark.parametrize(
@@ -251,13 +253,13 @@ async def test_answers_that_are_no_http_are_failures(zone: NameServer, answer: b
         await writer.drain()
 
     async with _raw(say) as url:
-        assert await post(a_sender(zone), url) == Answer(None, "the answer was no valid HTTP, or broke off")
+        assert await post(a_sender(zone), url) == WebhookResponse(None, "the answer was no valid HTTP, or broke off")
 
 
 async def test_closed_port_is_a_failure(zone: NameServer) -> None:
     async with _raw(None) as url:
         pass
-    assert await post(a_sender(zone), url) == Answer(None, "no connection could be made")
+    assert await post(a_sender(zone), url) == WebhookResponse(None, "no connection could be made")
 
 
 async def test_certificate_is_verified(zone: NameServer, tmp_path: Path) -> None:
@@ -294,7 +296,7 @@ async def test_readmes_receiver_takes_what_is_ours_and_nothing_else(zone: NameSe
             assert process.stdout is not None
             assert await process.stdout.readline() == b"not ours\n"
             signed = signed_headers("evt_1", BODY, [secret], datetime.now(UTC))
-            assert await sender.post(url, BODY, signed) == Answer(204, None)
+            assert await sender.post(url, BODY, signed) == WebhookResponse(204, None)
             assert await process.stdout.readline() == BODY + b"\n"
     finally:
         process.kill()

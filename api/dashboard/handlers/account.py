@@ -22,7 +22,7 @@ _TOO_MANY = "Too many attempts. Try again in a minute."
 _WRONG = "The current password is another one."
 
 
-class AccountHandlers:
+class AccountPages:
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 

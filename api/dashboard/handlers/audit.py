@@ -7,6 +7,7 @@ import re
 from aiohttp import web
 
 from api.dashboard.access import find_application
+from api.dashboard.application_view import ApplicationView
 from api.dashboard.context import DashboardContext
 from api.dashboard.visitors import visitor_of
 from api.schemas.audit import is_request_id
@@ -21,6 +22,7 @@ class AuditPages:
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
+        self._view = ApplicationView(context)
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         visitor = visitor_of(request)
@@ -58,18 +60,15 @@ class AuditPages:
                 subject=subject,
                 request_id=_request_id(request),
             )
-        visitor = visitor_of(request)
-        return self._context.renderer.page(
+        return self._view.page(
             request,
             "audit.html",
+            application,
             entries=found,
             subject=subject or "",
             of_request=_request_id(request) or "",
             last=found[-1].id if len(found) == _LISTED else None,
             is_first=before is None,
-            application=application,
-            may_change=visitor.may_change(application),
-            may_own=visitor.may_own(application),
         )
 
 

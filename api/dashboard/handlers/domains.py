@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from api.dashboard import timeline, traffic
 from api.dashboard.access import find_application, name_of
+from api.dashboard.application_view import ApplicationView
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.live import stream
@@ -36,8 +37,8 @@ from common.accounts import Permission
 from common.db import applications, audit, certificates, domain_list, domains, events, orders
 from common.db.applications import Application
 from common.db.certificates import InService
-from common.db.domain_list import PRODUCTS, SORTS, STATUSES, Key, Sort, Wanted
-from common.db.monitored_domains import Key as MonitoredKey
+from common.db.domain_list import PRODUCTS, SORTS, STATUSES, ListKey, Sort, Wanted
+from common.db.monitored_domains import MonitoredKey
 from common.names import DomainName
 
 _LISTED = 50
@@ -46,11 +47,12 @@ _LIVE_SECONDS = 1.0
 _NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records")
 
 
-class DomainHandlers:
+class DomainPages:
     """One a process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
+        self._view = ApplicationView(context)
 
     # The list -------------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class DomainHandlers:
     def _new_page(
         self, request: web.Request, application: Application, values: Mapping[str, str], error: Refused | None
     ) -> web.Response:
-        return self._page(
+        return self._view.page(
             request,
             "domain_new.html",
             application,
@@ -161,7 +163,7 @@ class DomainHandlers:
                 connection, application.id, name.text, request.query.get("period"), self._context.clock.now()
             )
         own = [each for each in found if (each.subdomain or "") == (name.subdomain or "")][:8]
-        return self._page(
+        return self._view.page(
             request,
             "domain.html",
             application,
@@ -310,7 +312,7 @@ class DomainHandlers:
             )
         own = [each for each in found if (each.subdomain or None) == key.subdomain]
         missing = dns_records(monitored.records_missing or [])
-        return self._page(
+        return self._view.page(
             request,
             "monitored.html",
             application,
@@ -333,20 +335,6 @@ class DomainHandlers:
         flash = Flash(f"{name} is checked no more.")
         return self._context.renderer.redirect(f"{ROOT}/domains?application={application.id}", flash)
 
-    def _page(
-        self, request: web.Request, template: str, application: Application, *, status: int = 200, **values: Any
-    ) -> web.Response:
-        visitor = visitor_of(request)
-        return self._context.renderer.page(
-            request,
-            template,
-            status=status,
-            application=application,
-            may_change=visitor.may_change(application),
-            may_own=visitor.may_own(application),
-            **values,
-        )
-
 
 def _wanted(query: MultiMapping[str], ids: list[str] | None) -> Wanted:
     """Unknown values are as good as none: the addresses of lists are kept and passed on."""
@@ -363,7 +351,7 @@ def _wanted(query: MultiMapping[str], ids: list[str] | None) -> Wanted:
     )
 
 
-def _key(query: MultiMapping[str], sort: Sort) -> Key | None:
+def _key(query: MultiMapping[str], sort: Sort) -> ListKey | None:
     try:
         return from_text(query["after"], sort) if "after" in query else None
     except ValueError:

@@ -13,7 +13,7 @@ _ATTENTION = 8
 _LATEST = 8
 
 
-class HomeHandler:
+class HomePage:
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 

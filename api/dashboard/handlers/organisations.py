@@ -18,7 +18,7 @@ _MOST_LISTED = 200
 _PAGES_OF_THEIR_OWN = (FORBIDDEN, NOT_FOUND, NOT_A_MEMBER)
 
 
-class OrganisationHandlers:
+class OrganisationPages:
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
         self._service = context.organisations

@@ -12,9 +12,9 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.handlers.account import CONFIRM, account_page, confirm_page
 from api.dashboard.handlers.signing_in import sign_in_page, start_session
 from api.dashboard.middlewares import text_of
-from api.dashboard.passkeys import Assertion, NotProven, Purpose, hash_challenge
+from api.dashboard.passkeys import Assertion, NotProven, ProofPurpose, hash_challenge
 from api.dashboard.rendering import Flash
-from api.dashboard.visitors import Visitor, visitor_of
+from api.dashboard.visitors import SignedInVisitor, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
 from common.actors import Actor, acting
 from common.application_settings import InvalidSetting, read_name
@@ -40,7 +40,7 @@ class _Proof:
     sign_count: int
 
 
-class PasskeyHandlers:
+class PasskeyPages:
     """One a process."""
 
     def __init__(self, context: DashboardContext) -> None:
@@ -50,7 +50,7 @@ class PasskeyHandlers:
 
     async def get_sign_in(self, request: web.Request) -> web.StreamResponse:
         """What the authenticator is asked for, as JSON."""
-        return self._options(self._context.passkeys.options_to_assert(Purpose.SIGN_IN, self._guest(request)))
+        return self._options(self._context.passkeys.options_to_assert(ProofPurpose.SIGN_IN, self._guest(request)))
 
     async def post_sign_in(self, request: web.Request) -> web.StreamResponse:
         context, address = self._context, request[CLIENT_ADDRESS]
@@ -61,7 +61,7 @@ class PasskeyHandlers:
             response.headers["Retry-After"] = str(math.ceil(wait))
             return response
         try:
-            proof = await self._verify(text_of(request, "credential"), Purpose.SIGN_IN, self._guest(request))
+            proof = await self._verify(text_of(request, "credential"), ProofPurpose.SIGN_IN, self._guest(request))
             with acting(Actor("dashboard", proof.key.email, request[REQUEST_ID])):
                 async with context.database.transaction() as connection:
                     is_good = await _use(connection, proof)
@@ -82,7 +82,7 @@ class PasskeyHandlers:
         async with self._context.database.connection() as connection:
             known = await passkeys.list_passkeys(connection, visitor.user.id)
         allowed = [each.credential_id for each in known]
-        options = self._context.passkeys.options_to_assert(Purpose.CONFIRM, _holder(visitor), allowed)
+        options = self._context.passkeys.options_to_assert(ProofPurpose.CONFIRM, _holder(visitor), allowed)
         return self._options(options)
 
     async def post_confirm(self, request: web.Request) -> web.StreamResponse:
@@ -90,7 +90,7 @@ class PasskeyHandlers:
         try:
             if context.throttle.charge_address(visitor.user.id):
                 raise NotProven("too many attempts")
-            proof = await self._verify(text_of(request, "credential"), Purpose.CONFIRM, _holder(visitor))
+            proof = await self._verify(text_of(request, "credential"), ProofPurpose.CONFIRM, _holder(visitor))
             if proof.key.user_id != visitor.user.id:
                 raise NotProven("the passkey is another user's")
             async with context.database.transaction() as connection:
@@ -161,7 +161,7 @@ class PasskeyHandlers:
 
     # Parts ----------------------------------------------------------------------------------------------------
 
-    async def _verify(self, answer: str, purpose: Purpose, holder: str) -> _Proof:
+    async def _verify(self, answer: str, purpose: ProofPurpose, holder: str) -> _Proof:
         """Raises: `NotProven`."""
         assertion = self._context.passkeys.read_assertion(answer, purpose, holder)
         async with self._context.database.connection() as connection:
@@ -169,7 +169,7 @@ class PasskeyHandlers:
         if key is None:
             raise NotProven("no such passkey")
         if assertion.user_handle != key.user_id.encode() and (
-            purpose is Purpose.SIGN_IN or assertion.user_handle is not None  # §7.2, step 6
+            purpose is ProofPurpose.SIGN_IN or assertion.user_handle is not None  # §7.2, step 6
         ):
             raise NotProven("the authenticator names another user")
         return _Proof(assertion, key, self._context.passkeys.verify_assertion(assertion, key.public_key))
@@ -196,5 +196,5 @@ async def _use(connection: Connection, proof: _Proof) -> bool:
     return False
 
 
-def _holder(visitor: Visitor) -> str:
+def _holder(visitor: SignedInVisitor) -> str:
     return visitor.session_hash.hex()

@@ -29,7 +29,7 @@ _LINK_GONE = "This link was used already, or has expired. An operator makes anot
 _log = get_logger("api.dashboard")
 
 
-class SigningInHandlers:
+class SigningInPages:
     """One a process. Mutable state: how many passwords are being hashed."""
 
     def __init__(self, context: DashboardContext) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, get_args
+from typing import get_args
 
 from aiohttp import web
 
 from api.dashboard.access import find_application
+from api.dashboard.application_view import ApplicationView
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from api.dashboard.visitors import visitor_of
 from api.errors import Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
 from api.services.webhooks import MOST_REPLAYED
@@ -32,6 +32,7 @@ class WebhookPages:
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
+        self._view = ApplicationView(context)
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request)
@@ -44,14 +45,14 @@ class WebhookPages:
                 connection, application.id, before=before, limit=_LISTED, status=status
             )
             endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
-        return self._page(
+        return self._view.page(
             request,
             "webhooks.html",
             application,
             deliveries=found,
             endpoint=endpoint,
             disables_at=disables_at(endpoint),
-            status=status,
+            wanted_status=status,
             statuses=_STATUSES,
             last=found[-1].event_id if len(found) == _LISTED else None,
             is_first=before is None,
@@ -69,7 +70,7 @@ class WebhookPages:
             )
         if event is None:
             raise web.HTTPNotFound
-        return self._page(request, "delivery.html", application, event=event, delivery=found[0] if found else None)
+        return self._view.page(request, "delivery.html", application, event=event, delivery=found[0] if found else None)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)
@@ -102,11 +103,3 @@ class WebhookPages:
                 return base, Flash(f"{count} failed deliveries are sent again.{more}", "warn" if more else "good")
             case _:
                 raise web.HTTPBadRequest
-
-    def _page(self, request: web.Request, template: str, application: Application, **values: Any) -> web.Response:
-        visitor = visitor_of(request)
-        shown = {"may_change": visitor.may_change(application), "may_own": visitor.may_own(application)}
-        status = values.pop("status", None)
-        return self._context.renderer.page(
-            request, template, application=application, wanted_status=status, **shown, **values
-        )

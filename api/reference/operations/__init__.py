@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from api.reference import answers
+from api.reference import webhook_payloads
 from api.reference.operations import (
     application,
     audit,
@@ -49,10 +49,10 @@ UNDOCUMENTED: Final = ("/dashboard", "/docs", "/openapi.json", "/sdk/")
 
 WEBHOOKS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
     {
-        "domain.record_missing": answers.RecordEvent,
-        "domain.power": answers.PowerEvent,
-        "domain.secure": answers.SecureEvent,
-        "domain.added": answers.FlowEvent,
+        "domain.record_missing": webhook_payloads.RecordEvent,
+        "domain.power": webhook_payloads.PowerEvent,
+        "domain.secure": webhook_payloads.SecureEvent,
+        "domain.added": webhook_payloads.FlowEvent,
     }
 )
 """The bodies of deliveries."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from api.reference import answers
+from api.reference import connect_answers
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import FLOW, RECORD, TEXT
 from api.schemas import connect
@@ -20,7 +20,7 @@ def _flow_action(action: str, name: str, summary: str, body: type[BaseModel], ex
         name,
         "Connect",
         summary,
-        answers.Flow,
+        connect_answers.Flow,
         body=body,
         example=example,
         errors=(400, 404, 409, 502),
@@ -35,7 +35,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "createFlow",
         "Connect",
         "Begin to connect a domain",
-        answers.Flow,
+        connect_answers.Flow,
         status=201,
         body=connect.ConnectBody,
         example={"domain": "customer.example", "dnsRecords": [RECORD]},
@@ -47,7 +47,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getFlow",
         "Connect",
         "Get a flow",
-        answers.Flow,
+        connect_answers.Flow,
         errors=(404,),
         paths=FLOW,
     ),

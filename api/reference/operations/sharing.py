@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.reference import answers
+from api.reference import answers, connect_answers
 from api.reference.operations.operation import Operation, Query
 from api.reference.operations.parameters import FLOW, LIMIT, RECORD
 from api.schemas import connect
@@ -17,7 +17,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "shareFlow",
         "Sharing",
         "Make a link that opens this flow's configuration",
-        answers.SharedLink,
+        connect_answers.SharedLink,
         status=201,
         body=connect.FlowShareBody,
         example={"expiresInDays": 7},
@@ -30,7 +30,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "shareConfiguration",
         "Sharing",
         "Make a link that opens a configuration of the connect modal",
-        answers.SharedLink,
+        connect_answers.SharedLink,
         status=201,
         body=connect.ShareBody,
         example={"config": {"prefilledDomain": "customer.example", "dnsRecords": [RECORD]}},
@@ -42,7 +42,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getLinks",
         "Sharing",
         "List sharing links, the newest first",
-        answers.SharedLinks,
+        connect_answers.SharedLinks,
         queries=(
             Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last link before."),
             LIMIT,
@@ -66,7 +66,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getShare",
         "Sharing",
         "Get the records behind a sharing link; a page for browsers",
-        answers.Share,
+        connect_answers.Share,
         errors=(404,),
         is_open=True,
         has_page=True,

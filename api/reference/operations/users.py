@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from api.reference import answers
+from api.reference import answers, user_answers
 from api.reference.operations.operation import Operation
 from api.reference.operations.parameters import LIMIT, NEXT
 from api.schemas import organisations
@@ -16,8 +16,10 @@ _ORGANISATION: Final = {"organisation": "The organisation's id."}
 _MEMBER: Final = {**_ORGANISATION, "user": "The member's id."}
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    _by_key("GET", "/account", "getAccount", "Account", "Show the user and the API key that asks", answers.Account),
-    _by_key("GET", "/account/keys", "listKeys", "Account", "List the user's API keys", answers.Keys),
+    _by_key(
+        "GET", "/account", "getAccount", "Account", "Show the user and the API key that asks", user_answers.Account
+    ),
+    _by_key("GET", "/account/keys", "listKeys", "Account", "List the user's API keys", user_answers.Keys),
     _by_key(
         "DELETE",
         "/account/keys/{key}",
@@ -34,7 +36,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "listOrganisations",
         "Organisations",
         "List the organisations that the user may see, by name",
-        answers.Organisations,
+        user_answers.Organisations,
         queries=(LIMIT, NEXT),
         errors=(400,),
     ),
@@ -44,7 +46,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "createOrganisation",
         "Organisations",
         "Make an organisation, as an operator",
-        answers.Organisation,
+        user_answers.Organisation,
         status=201,
         body=organisations.OrganisationCreation,
         example={"name": "Acme"},
@@ -57,7 +59,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getOrganisation",
         "Organisations",
         "Show an organisation",
-        answers.Organisation,
+        user_answers.Organisation,
         errors=(404,),
         paths=_ORGANISATION,
     ),
@@ -67,7 +69,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "listMembers",
         "Organisations",
         "List the members, by address",
-        answers.Members,
+        user_answers.Members,
         queries=(LIMIT, NEXT),
         errors=(400, 404),
         paths=_ORGANISATION,
@@ -78,7 +80,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "putMember",
         "Organisations",
         "Add a member or change a role, as an owner; a new user gets a link that signs in once",
-        answers.MemberLink,
+        user_answers.MemberLink,
         body=organisations.MemberChange,
         example={"email": "ada@acme.example", "role": "developer"},
         errors=(400, 404, 409),
@@ -102,7 +104,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "makeLink",
         "Organisations",
         "Make a link that signs a member in to the dashboard once, as an owner; it replaces the one before",
-        answers.SignInLink,
+        user_answers.SignInLink,
         errors=(404, 409),
         paths=_MEMBER,
         permission=Permission.OWN,
@@ -113,7 +115,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getOperations",
         "Operations",
         "Show what runs, what is due and what needs a hand, as an operator",
-        answers.Operations,
+        user_answers.Operations,
         errors=(404,),
     ),
 )

@@ -32,7 +32,7 @@ _REMEDY = "set this machine's clock, and keep it set by NTP (`timedatectl set-nt
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ClockBounds:
     """By `source`, it is now between `earliest` and `latest`; None: not known."""
 
     source: str
@@ -48,7 +48,7 @@ class Evidence:
         return 0.0
 
 
-def judge_clock(now: datetime, evidence: Iterable[Evidence]) -> Finding:
+def judge_clock(now: datetime, evidence: Iterable[ClockBounds]) -> Finding:
     found = list(evidence)
     if not found:
         return note("clock", f"{now:%Y-%m-%d %H:%M} UTC, and there is nothing to compare it with", _REMEDY)
@@ -67,20 +67,20 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-async def ask_database(database: Database) -> list[Evidence]:
+async def ask_database(database: Database) -> list[ClockBounds]:
     """Raises: `DatabaseUnavailable`."""
     from common.db import health
 
     async with database.connection() as connection:
         now = await health.read_clock(connection)
         latest = await health.latest_record_at(connection)
-    evidence = [Evidence("Postgres", now - timedelta(seconds=2), now + timedelta(seconds=2))]
+    evidence = [ClockBounds("Postgres", now - timedelta(seconds=2), now + timedelta(seconds=2))]
     if latest is not None:
-        evidence.append(Evidence("the latest record in the database", latest, None))
+        evidence.append(ClockBounds("the latest record in the database", latest, None))
     return evidence
 
 
-async def ask_root(servers: Iterable[HostPort]) -> list[Evidence]:
+async def ask_root(servers: Iterable[HostPort]) -> list[ClockBounds]:
     """The first server that answers with a signature counts."""
     import dns.asyncquery
     import dns.exception
@@ -100,7 +100,7 @@ async def ask_root(servers: Iterable[HostPort]) -> list[Evidence]:
     return []
 
 
-def read_root_signature(answer: dns.message.Message) -> Evidence | None:
+def read_root_signature(answer: dns.message.Message) -> ClockBounds | None:
     """None where the answer has no signature of the root's SOA record."""
     import dns.rdatatype
 
@@ -108,11 +108,11 @@ def read_root_signature(answer: dns.message.Message) -> Evidence | None:
         if rrset.rdtype == dns.rdatatype.RRSIG and rrset.covers == dns.rdatatype.SOA:
             inception = datetime.fromtimestamp(rrset[0].inception, UTC)
             expiration = datetime.fromtimestamp(rrset[0].expiration, UTC)
-            return Evidence("the DNS root's signature", inception, min(expiration, inception + _ROOT_SIGNATURE_AGE))
+            return ClockBounds("the DNS root's signature", inception, min(expiration, inception + _ROOT_SIGNATURE_AGE))
     return None
 
 
-def ask_authorities(settings: Settings) -> list[Evidence]:
+def ask_authorities(settings: Settings) -> list[ClockBounds]:
     """The Date of each ACME directory that answers. Blocks."""
     from common.trust import authority_trust
 
@@ -124,9 +124,9 @@ def ask_authorities(settings: Settings) -> list[Evidence]:
                 date = email.utils.parsedate_to_datetime(response.headers["Date"])
         except (OSError, OperatorError, ValueError, TypeError):
             continue  # the check `authorities` reports that
-        evidence.append(Evidence(url, date - timedelta(seconds=2), date + timedelta(seconds=2)))
+        evidence.append(ClockBounds(url, date - timedelta(seconds=2), date + timedelta(seconds=2)))
     return evidence
 
 
-def check_clock(clock: Clock, evidence: Iterable[Evidence]) -> Finding:
+def check_clock(clock: Clock, evidence: Iterable[ClockBounds]) -> Finding:
     return judge_clock(clock.now(), evidence)

@@ -12,10 +12,10 @@ def doctor(
 ) -> None:
     """Check this installation and say what to do; exits 1 when something is broken."""
     from common.cli.doctor.examination import examine
-    from common.cli.doctor.findings import State
+    from common.cli.doctor.findings import FindingState
     from common.cli.doctor.rendering import show
 
     findings = examine()
     show(findings, as_json=as_json)
-    if any(finding.state is State.BROKEN for finding in findings):
+    if any(finding.state is FindingState.BROKEN for finding in findings):
         raise typer.Exit(1)

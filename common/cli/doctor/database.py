@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.cli.doctor.findings import Finding, State, broken, from_error, note, ok
+from common.cli.doctor.findings import Finding, FindingState, broken, from_error, note, ok
 from common.cli.doctor.machine import check_disk, check_master_key
 from common.errors import DatabaseUnavailable, OperatorError
 
@@ -70,7 +70,7 @@ async def check_keys(settings: Settings, database: Database) -> Finding:
     async with database.connection() as connection:
         is_needed = bool(await known_keys(connection))
         found = check_master_key(settings, is_needed=is_needed)
-        if found.state is State.BROKEN or not settings.key_file.exists():
+        if found.state is FindingState.BROKEN or not settings.key_file.exists():
             return found
         if all(key.room == "edge" for key in read_key_file(settings.key_file)):
             return ok("master key", f"{settings.key_file}, for edges only")

@@ -33,7 +33,7 @@ async def _examine(settings: Settings) -> list[Finding]:
 
     own_clock = SystemClock()
     findings = [machine.check_state_dir(settings), machine.check_disk(settings.state_dir, "disk")]
-    evidence: list[clock.Evidence] = []
+    evidence: list[clock.ClockBounds] = []
     try:
         async with database.opened(settings) as opened:
             findings += await _examine_database(settings, opened, own_clock)
@@ -49,7 +49,7 @@ async def _examine(settings: Settings) -> list[Finding]:
     return [*findings, clock.check_clock(own_clock, evidence), *dns, *local]
 
 
-async def _evidence(opened: Database) -> list[clock.Evidence]:
+async def _evidence(opened: Database) -> list[clock.ClockBounds]:
     """None with a login that may not read the records."""
     try:
         return await clock.ask_database(opened)

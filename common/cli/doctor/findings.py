@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     OK = "ok"
     NOTE = "note"  # works, or may; the operator should know
     BROKEN = "broken"
@@ -18,7 +18,7 @@ class Finding:
     """Made by `ok`, `note`, `broken` and `from_error`, so that whatever is not ok has a remedy."""
 
     subject: str
-    state: State
+    state: FindingState
     seen: str
     remedy: str = ""
 
@@ -31,15 +31,15 @@ class Finding:
 
 
 def ok(subject: str, seen: str) -> Finding:
-    return Finding(subject, State.OK, seen)
+    return Finding(subject, FindingState.OK, seen)
 
 
 def note(subject: str, seen: str, remedy: str) -> Finding:
-    return Finding(subject, State.NOTE, seen, remedy)
+    return Finding(subject, FindingState.NOTE, seen, remedy)
 
 
 def broken(subject: str, seen: str, remedy: str) -> Finding:
-    return Finding(subject, State.BROKEN, seen, remedy)
+    return Finding(subject, FindingState.BROKEN, seen, remedy)
 
 
 def from_error(subject: str, error: Exception) -> Finding:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.cli.doctor.asking import accepts, get_json
-from common.cli.doctor.findings import Finding, State, broken, from_error, note, ok
+from common.cli.doctor.findings import Finding, FindingState, broken, from_error, note, ok
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def check_master_key(settings: Settings, *, is_needed: bool | None = None) -> Fi
         return from_error(subject, error)
     if mode & 0o077:
         return broken(subject, f"others can read {path}", f"run `chmod 600 {path}`")
-    return Finding(subject, State.OK, str(path), "keep a copy of it apart from the database's backups")
+    return Finding(subject, FindingState.OK, str(path), "keep a copy of it apart from the database's backups")
 
 
 def _exists(path: Path) -> bool:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import typer
 
-from common.cli.doctor.findings import Finding, State
+from common.cli.doctor.findings import Finding, FindingState
 
-_COLOURS = {State.OK: "green", State.NOTE: "yellow", State.BROKEN: "red"}
+_COLOURS = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.BROKEN: "red"}
 
 
 def show(findings: Sequence[Finding], *, as_json: bool) -> None:
     if as_json:
-        is_ok = all(finding.state is not State.BROKEN for finding in findings)
+        is_ok = all(finding.state is not FindingState.BROKEN for finding in findings)
         content = {"ok": is_ok, "findings": [finding.as_json() for finding in findings]}
         typer.echo(json.dumps(content, indent=2))
     elif sys.stdout.isatty():

@@ -21,7 +21,7 @@ from common.errors import OperatorError, SecretUnreadable
 from common.logs import get_logger
 from common.secrets import Keyring
 from common.settings import ExternalAccount
-from monitor.certificates.acme.problems import Problem, failure
+from monitor.certificates.acme.problems import AcmeProblem, failure
 from monitor.certificates.acme.transport import Transport
 from monitor.certificates.issuer import IssuanceFailed
 
@@ -57,7 +57,7 @@ def _new_key(keyring: Keyring) -> SealedKey:
     return SealedKey(keyring.seal(secret, KEY_IDENTITY), thumbprint(JWKEC(key=key)))
 
 
-class Account:
+class AcmeAccount:
     """The account at one CA. One per process and CA, created by the monitor's ``__main__``.
 
     Mutable state: `_identity`, as last stored; `_gone`, an account that the CA reports as unknown.
@@ -121,7 +121,7 @@ class Account:
         transport = self._transport
         try:
             answer = await transport.post(directory["newAccount"], self._registration(directory), account_url=None)
-        except Problem as problem:
+        except AcmeProblem as problem:
             _log.error("a CA gives us no account", authority=transport.authority, reason=str(problem))
             raise failure(problem, transport.authority) from problem
         if not answer.url:

@@ -17,11 +17,11 @@ from cryptography import x509
 from common.clock import Clock
 from common.db.acme_accounts import Identity
 from common.logs import get_logger
-from monitor.certificates.acme.account import Account
+from monitor.certificates.acme.account import AcmeAccount
 from monitor.certificates.acme.orders import NewOrder, OrderCourse
-from monitor.certificates.acme.problems import Problem, failure
+from monitor.certificates.acme.problems import AcmeProblem, failure
 from monitor.certificates.acme.renewal_information import certificate_id, read_window
-from monitor.certificates.acme.transport import Answer, Transport, Unavailable
+from monitor.certificates.acme.transport import CaResponse, Transport, Unavailable
 from monitor.certificates.issuer import IssuanceFailed, Issued, Journal, Placed, RenewalWindow
 from monitor.certificates.phases import Phases
 
@@ -39,7 +39,7 @@ class AcmeIssuer:
     def __init__(
         self,
         transport: Transport,
-        account: Account,
+        account: AcmeAccount,
         clock: Clock,
         *,
         before_validation: Callable[[], Awaitable[None]],
@@ -90,7 +90,7 @@ class AcmeIssuer:
                 return None  # RFC 9773 §4.3: renewal information is not requested for those
             url = f"{base.rstrip('/')}/{certificate_id(issued.chain)}"
             return read_window(await self._transport.get(url))
-        except Problem as problem:
+        except AcmeProblem as problem:
             raise failure(problem, self.authority) from problem
         except ValueError as error:
             raise self._transport.unreadable("renewal window") from error
@@ -103,7 +103,7 @@ class AcmeIssuer:
             await self._transport.post(directory["revokeCert"], revocation, account_url=await self._account.url())
         except KeyError as error:
             raise IssuanceFailed(f"{self.authority} does not revoke certificates") from error
-        except Problem as problem:
+        except AcmeProblem as problem:
             if problem.code != "alreadyRevoked":
                 raise failure(problem, self.authority) from problem
         _log.info("certificate is revoked", authority=self.authority, serial=f"{leaf.serial_number:x}", reason=reason)
@@ -117,7 +117,7 @@ class AcmeIssuer:
         course = await self._course(placed.url, domain, phases)
         try:
             order = await course.look()
-        except Problem as problem:
+        except AcmeProblem as problem:
             _log.info("an order is gone: a new one is placed", domain=domain, reason=str(problem))
             return None
         except IssuanceFailed as error:
@@ -132,7 +132,7 @@ class AcmeIssuer:
         await self._account.url()  # what can fail without an order fails before one is reserved
         try:
             answer = await self._new_order(directory, domain, journal, self._predecessor(directory, replaces))
-        except Problem as problem:
+        except AcmeProblem as problem:
             raise failure(problem, self.authority) from problem
         if not answer.url:
             raise self._transport.unreadable("new order")
@@ -143,12 +143,12 @@ class AcmeIssuer:
 
     async def _new_order(
         self, directory: messages.Directory, domain: str, journal: Journal, predecessor: str | None
-    ) -> Answer:
-        """A refused request leaves no order, so it may be put otherwise. Raises: `Problem`, `IssuanceFailed`."""
+    ) -> CaResponse:
+        """A refused request leaves no order, so it may be put otherwise. Raises: `AcmeProblem`, `IssuanceFailed`."""
         account_url = await self._account.url()
         try:
             return await self._reserved_order(directory, domain, journal, account_url, predecessor)
-        except Problem as problem:
+        except AcmeProblem as problem:
             if problem.code == "accountDoesNotExist":
                 self._account.forget(account_url)
             elif predecessor is not None and problem.code in _REPLACING_REFUSED:
@@ -159,7 +159,7 @@ class AcmeIssuer:
 
     async def _reserved_order(
         self, directory: messages.Directory, domain: str, journal: Journal, account_url: str, predecessor: str | None
-    ) -> Answer:
+    ) -> CaResponse:
         identifier = messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=domain)
         order = NewOrder(identifiers=[identifier], replaces=predecessor)
         await journal.reserve(self.name, is_exempt=predecessor is not None)
@@ -167,8 +167,8 @@ class AcmeIssuer:
             return await self._transport.post(
                 directory["newOrder"], order, account_url=account_url, is_repeatable=False
             )
-        except (Problem, Unavailable) as error:
-            if isinstance(error, Problem) or not error.was_taken:
+        except (AcmeProblem, Unavailable) as error:
+            if isinstance(error, AcmeProblem) or not error.was_taken:
                 await journal.give_back(self.name)
             raise
 

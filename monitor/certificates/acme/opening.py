@@ -22,7 +22,7 @@ from common.logs import get_logger
 from common.secrets import Keyring
 from common.settings import Settings
 from common.trust import authority_trust
-from monitor.certificates.acme.account import Account, open_key, thumbprint
+from monitor.certificates.acme.account import AcmeAccount, open_key, thumbprint
 from monitor.certificates.acme.issuer import AcmeIssuer
 from monitor.certificates.acme.transport import Transport, session_timeout
 from monitor.certificates.issuer import IssuanceFailed
@@ -63,7 +63,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
             issuers.append(
                 AcmeIssuer(
                     transport,
-                    Account(
+                    AcmeAccount(
                         database,
                         transport,
                         email=settings.acme_email,

@@ -25,8 +25,8 @@ from josepy.errors import DeserializationError
 from josepy.interfaces import JSONDeSerializable
 from josepy.json_util import field
 
-from monitor.certificates.acme.problems import Problem, failed_validation, failure
-from monitor.certificates.acme.transport import Answer, Transport
+from monitor.certificates.acme.problems import AcmeProblem, failed_validation, failure
+from monitor.certificates.acme.transport import CaResponse, Transport
 from monitor.certificates.issuer import IssuanceFailed
 from monitor.certificates.phases import Phases
 
@@ -67,7 +67,7 @@ class OrderCourse:
         self._ends_at = asyncio.get_running_loop().time() + _ORDER_SECONDS
 
     async def look(self) -> messages.Order:
-        """The order as it stands. Raises: `Problem` (none of that name, not ours), `IssuanceFailed`."""
+        """The order as it stands. Raises: `AcmeProblem` (none of that name, not ours), `IssuanceFailed`."""
         return self.read(await self._ask(self._order_url))
 
     async def finish(self, order: messages.Order, request: x509.CertificateSigningRequest) -> str:
@@ -89,10 +89,10 @@ class OrderCourse:
                 raise self._transport.unreadable("order")
             with self._phases.timed("download"):
                 return await self._download(order)
-        except Problem as problem:
+        except AcmeProblem as problem:
             raise failure(problem, self._transport.authority) from problem
 
-    def read(self, answer: Answer) -> messages.Order:
+    def read(self, answer: CaResponse) -> messages.Order:
         return self._read(messages.Order, answer)
 
     async def _answer_challenges(self, order: messages.Order) -> None:
@@ -109,7 +109,7 @@ class OrderCourse:
         try:
             response = challenges.HTTP01Response(key_authorization=None)  # RFC 8555 §8.3: {}
             await self._transport.post(challenge.uri, response, account_url=self._account_url)
-        except Problem as problem:
+        except AcmeProblem as problem:
             # A challenge response that the CA already has is refused when it is repeated; the order shows the state.
             if problem.code != "malformed":
                 raise
@@ -121,12 +121,12 @@ class OrderCourse:
         raise IssuanceFailed(f"{self._transport.authority} does not offer to validate {self._domain} over HTTP")
 
     async def _finalize(self, order: messages.Order, request: x509.CertificateSigningRequest) -> messages.Order:
-        """Raises: `Problem`, `IssuanceFailed`."""
+        """Raises: `AcmeProblem`, `IssuanceFailed`."""
         body = messages.CertificateRequest(csr=request)
         while True:
             try:
                 return self.read(await self._transport.post(order.finalize, body, account_url=self._account_url))
-            except Problem as problem:
+            except AcmeProblem as problem:
                 if problem.code != "orderNotReady":
                     raise
             # Already finalized, and only the response was lost; or the CA's servers are not in step yet.
@@ -163,10 +163,10 @@ class OrderCourse:
         except UnicodeDecodeError as error:
             raise self._transport.unreadable("certificate") from error
 
-    async def _ask(self, url: str, accept: str = "application/json") -> Answer:
+    async def _ask(self, url: str, accept: str = "application/json") -> CaResponse:
         return await self._transport.post(url, None, account_url=self._account_url, accept=accept)
 
-    def _read(self, kind: type[_R], answer: Answer) -> _R:
+    def _read(self, kind: type[_R], answer: CaResponse) -> _R:
         try:
             read: _R = kind.from_json(answer.json())
             return read

@@ -19,7 +19,7 @@ _LONGEST_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
 
 
-class Problem(FrontageError):
+class AcmeProblem(FrontageError):
     """A CA's refusal. `code` is the error type after RFC 8555's prefix, "" for any other."""
 
     def __init__(self, status: int, code: str, detail: str, retry_after_seconds: float = 0.0) -> None:
@@ -35,29 +35,29 @@ class Problem(FrontageError):
         return self.status >= 500 or self.code == "serverInternal"
 
 
-def read_problem(status: int, body: bytes, retry_after_seconds: float) -> Problem:
+def read_problem(status: int, body: bytes, retry_after_seconds: float) -> AcmeProblem:
     """Parse the refusal in a response of that status; the body may be anything."""
     try:
         error = messages.Error.json_loads(body.decode("utf-8"))
-        return Problem(status, _code(error), _detail(error), retry_after_seconds)
+        return AcmeProblem(status, _code(error), _detail(error), retry_after_seconds)
     except (DeserializationError, ValueError, AttributeError, TypeError):  # the library does not check types
-        return Problem(status, "", "", retry_after_seconds)
+        return AcmeProblem(status, "", "", retry_after_seconds)
 
 
-def failure(problem: Problem, authority: str) -> IssuanceFailed:
+def failure(problem: AcmeProblem, authority: str) -> IssuanceFailed:
     """Explain a refusal to the domain's owner; `authority` is the CA's host name."""
     kind = _kind(problem)
-    said = f": {problem.detail}" if problem.detail else ""
+    detail = f": {problem.detail}" if problem.detail else ""
     retry_after = problem.retry_after_seconds
     match kind:
         case "rate_limited":
-            words = f"{authority} has had too many requests for now{said}"
+            words = f"{authority} has had too many requests for now{detail}"
         case "caa":
-            words = f"a CAA record forbids {authority} to issue{said}"
+            words = f"a CAA record forbids {authority} to issue{detail}"
         case "unavailable":
-            words = f"{authority} is not available{said or f' (it answered {problem.status})'}"
+            words = f"{authority} is not available{detail or f' (it answered {problem.status})'}"
         case _:
-            words = f"{authority} refused{said or f' (it answered {problem.status})'}"
+            words = f"{authority} refused{detail or f' (it answered {problem.status})'}"
     return IssuanceFailed(words, retry_after_seconds=retry_after, kind=kind)
 
 
@@ -80,7 +80,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float:
     return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER_SECONDS)
 
 
-def _kind(problem: Problem) -> FailureKind:
+def _kind(problem: AcmeProblem) -> FailureKind:
     if problem.status == 429 or problem.code == "rateLimited":
         return "rate_limited"
     if problem.code == "caa":

@@ -9,7 +9,7 @@ from cryptography import x509
 from josepy.errors import DeserializationError
 from josepy.json_util import encode_b64jose
 
-from monitor.certificates.acme.transport import Answer
+from monitor.certificates.acme.transport import CaResponse
 from monitor.certificates.issuer import RenewalWindow
 
 _SHORTEST_SECONDS: Final = 60.0  # §4.3.2: between a minute and a day, whatever the CA asks for
@@ -33,7 +33,7 @@ def certificate_id(chain: str) -> str:
     return f"{encode_b64jose(authority)}.{encode_b64jose(serial)}"
 
 
-def read_window(answer: Answer) -> RenewalWindow:
+def read_window(answer: CaResponse) -> RenewalWindow:
     """Raises: ValueError for an answer that is none (§4.2: a window ends after its start)."""
     try:
         window = messages.RenewalInfo.from_json(answer.json()).suggested_window

@@ -31,7 +31,7 @@ from josepy.jwk import JWKEC
 
 from common.clock import Clock
 from common.retry_pauses import RetryPauses
-from monitor.certificates.acme.problems import Problem, failure, read_problem, retry_after_seconds
+from monitor.certificates.acme.problems import AcmeProblem, failure, read_problem, retry_after_seconds
 from monitor.certificates.issuer import IssuanceFailed
 
 _REQUEST_SECONDS: Final = 20.0
@@ -46,7 +46,7 @@ _DIRECTORY_SECONDS: Final = 3600.0
 _HEADERS: Final = {"Accept-Language": "en"}
 
 
-class Answer(NamedTuple):
+class CaResponse(NamedTuple):
     """A successful response. `url` is the value of ``Location``, or ""."""
 
     body: bytes
@@ -89,15 +89,15 @@ class Transport:
                 directory = messages.Directory.from_json((await self.get(self.directory_url)).json())
                 for needed in ("newNonce", "newAccount", "newOrder"):
                     directory[needed]
-            except Problem as problem:
+            except AcmeProblem as problem:
                 raise failure(problem, self.authority) from problem
             except (ValueError, KeyError, DeserializationError) as error:
                 raise self.unreadable("directory") from error
             self._directory = now, directory
         return self._directory[1]
 
-    async def get(self, url: str) -> Answer:
-        """Raises: `Problem` under 500; `IssuanceFailed`."""
+    async def get(self, url: str) -> CaResponse:
+        """Raises: `AcmeProblem` under 500; `IssuanceFailed`."""
         return await self._repeatedly("GET", url, None)
 
     async def post(
@@ -108,10 +108,10 @@ class Transport:
         account_url: str | None,
         accept: str = "application/json",
         is_repeatable: bool = True,
-    ) -> Answer:
+    ) -> CaResponse:
         """Post `payload`, None for a POST-as-GET; without `account_url` the request carries the key itself (``jwk``).
 
-        Raises: `Problem` under 500; `IssuanceFailed`, `Unavailable` where the CA did not answer.
+        Raises: `AcmeProblem` under 500; `IssuanceFailed`, `Unavailable` where the CA did not answer.
         """
         text = b"" if payload is None else payload.json_dumps().encode()
         signed = _Signed(self.key, text, account_url, accept)
@@ -121,14 +121,14 @@ class Transport:
         """For an answer that is none."""
         return IssuanceFailed(f"{self.authority} sent a {what} that cannot be read", kind="unavailable")
 
-    async def _repeatedly(self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES) -> Answer:
+    async def _repeatedly(self, method: str, url: str, signed: _Signed | None, *, tries: int = _TRIES) -> CaResponse:
         pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)
         while True:
             tries -= 1
             pause = pauses.next_seconds()
             try:
                 return await self._with_fresh_nonces(method, url, signed)
-            except Problem as problem:
+            except AcmeProblem as problem:
                 if not problem.is_passing:
                     raise
                 pause = max(pause, problem.retry_after_seconds)
@@ -139,12 +139,12 @@ class Transport:
                     raise self._unreachable(error) from error
             await asyncio.sleep(pause)
 
-    async def _with_fresh_nonces(self, method: str, url: str, signed: _Signed | None) -> Answer:
+    async def _with_fresh_nonces(self, method: str, url: str, signed: _Signed | None) -> CaResponse:
         for _ in range(_NONCE_TRIES):
             data = None if signed is None else signed.text(url, await self._take_nonce())
             try:
                 return await self._send(method, url, data, signed)
-            except Problem as problem:
+            except AcmeProblem as problem:
                 if problem.code != "badNonce":
                     raise
                 refused = problem
@@ -161,8 +161,8 @@ class Transport:
             raise self.unreadable("nonce")
         return self._nonces.pop()
 
-    async def _send(self, method: str, url: str, data: bytes | None, signed: _Signed | None) -> Answer:
-        """Raises: `Problem`, aiohttp's errors, OSError, TimeoutError."""
+    async def _send(self, method: str, url: str, data: bytes | None, signed: _Signed | None) -> CaResponse:
+        """Raises: `AcmeProblem`, aiohttp's errors, OSError, TimeoutError."""
         headers = {**_HEADERS, **(signed.headers if signed else {})}
         async with self._session.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
             body = await _read(response)
@@ -170,7 +170,7 @@ class Transport:
         retry_after = retry_after_seconds(response.headers, self._clock.now())
         if not 200 <= response.status < 300:
             raise read_problem(response.status, body, retry_after)
-        return Answer(body, response.headers.get("Location", ""), retry_after)
+        return CaResponse(body, response.headers.get("Location", ""), retry_after)
 
     def _keep_nonce(self, headers: Mapping[str, str]) -> None:
         """The newest is taken first: CAs forget old ones."""
@@ -179,7 +179,7 @@ class Transport:
             self._nonces.extend([nonce] if nonce else [])
             del self._nonces[:-_MOST_NONCES]
 
-    def _unavailable(self, problem: Problem) -> Unavailable:
+    def _unavailable(self, problem: AcmeProblem) -> Unavailable:
         return Unavailable(
             str(failure(problem, self.authority)),
             was_taken=problem.status != 503,

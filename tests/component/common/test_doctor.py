@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.cli.doctor import authorities, machine
-from common.cli.doctor.findings import State
+from common.cli.doctor.findings import FindingState
 from common.settings import load
 from tests.component.test_origin_tls import server_context
 
@@ -25,7 +25,7 @@ def test_a_directory_that_is_not_trusted_names_the_variable_for_a_ca_of_ones_own
         url = f"https://localhost:{server.server_port}/dir"
         finding, *_ = authorities.check_authorities(load({"FRONTAGE_ISSUER": "acme", "FRONTAGE_ACME_DIRECTORY": url}))
         answering.join()
-    assert finding.state is State.BROKEN
+    assert finding.state is FindingState.BROKEN
     assert "FRONTAGE_ACME_CA_FILE" in finding.text
 
 
@@ -64,7 +64,7 @@ def test_ports_of_roles_that_run_are_theirs_and_the_others_have_to_be_free() -> 
         free = machine.check_ports(load(environ), is_up=False)
         environ["FRONTAGE_API_LISTEN"] = held.enter_context(a_role())
         both = machine.check_ports(load(environ), is_up=False)
-    assert taken.state is State.BROKEN
+    assert taken.state is FindingState.BROKEN
     assert taken.text.startswith("FRONTAGE_API_LISTEN: ")
-    assert (free.state, "`frontage edge` on this machine" in free.text) == (State.OK, True)
-    assert (both.state, "`frontage edge` and `frontage api`" in both.text) == (State.OK, True)
+    assert (free.state, "`frontage edge` on this machine" in free.text) == (FindingState.OK, True)
+    assert (both.state, "`frontage edge` and `frontage api`" in both.text) == (FindingState.OK, True)

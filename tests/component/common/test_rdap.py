@@ -15,7 +15,7 @@ from common.addresses import AddressPolicy
 from common.clock import SystemClock
 from common.dns import Resolver
 from common.domain_check.rdap import RdapClient
-from common.domain_check.registration import Bootstrap, Entry, Failure, parse_bootstrap
+from common.domain_check.registration import Bootstrap, RdapFailure, RegistryEntry, parse_bootstrap
 from common.settings import HostPort
 
 LOOPBACK = AddressPolicy((ip_network("127.0.0.0/8"),), ())
@@ -60,8 +60,8 @@ async def client(server: RdapServer, clock: Clock) -> AsyncIterator[RdapClient]:
     await client.close()
 
 
-def registered(found: Entry | Failure | None) -> Entry:
-    assert isinstance(found, Entry)
+def registered(found: RegistryEntry | RdapFailure | None) -> RegistryEntry:
+    assert isinstance(found, RegistryEntry)
     assert found.is_registered
     return found
 
@@ -77,7 +77,7 @@ async def test_registered_expired_and_unknown_domains_are_told_apart(server: Rda
     assert registered(await client.find("old.test", "a")).has_expired(now)
     assert registered(await client.find("held.test", "a")).has_expired(now)
     assert not registered(await client.find("silent.test", "a")).has_expired(now)
-    assert await client.find("absent.test", "a") == Entry(is_registered=False)
+    assert await client.find("absent.test", "a") == RegistryEntry(is_registered=False)
     assert await client.find("shop.example", "a") is None  # no server for this top-level domain
 
 
@@ -99,7 +99,7 @@ async def test_a_question_asked_many_times_at_once_is_one_request(server: RdapSe
 
     found = await asyncio.gather(*(client.find("shop.test", f"tenant-{number % 7}") for number in range(50)))
 
-    assert all(isinstance(each, Entry) for each in found)
+    assert all(isinstance(each, RegistryEntry) for each in found)
     assert server.asked == ["shop.test"]
 
 
@@ -116,7 +116,7 @@ async def test_an_old_answer_counts_on_while_the_server_fails_until_the_expirati
     clock.ahead = 5 * DAY
     assert not registered(await client.find("shop.test", "a")).has_expired(clock.now())
     clock.ahead = 11 * DAY
-    assert await client.find("shop.test", "a") is Failure.UNAVAILABLE
+    assert await client.find("shop.test", "a") is RdapFailure.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ async def test_what_is_no_answer_is_a_failure_and_never_a_no(
 
     server.answer_with(answer)
 
-    assert await client.find("shop.test", "a") is Failure.UNAVAILABLE
+    assert await client.find("shop.test", "a") is RdapFailure.UNAVAILABLE
 
 
 async def test_a_redirection_is_followed(server: RdapServer, client: RdapClient) -> None:
@@ -162,10 +162,10 @@ async def test_a_server_that_asks_for_a_pause_is_left_alone_for_that_long(
         return web.Response(status=429, headers={"Retry-After": "120"})
 
     server.answer_with(pause)
-    assert await client.find("shop.test", "a") is Failure.BUSY
+    assert await client.find("shop.test", "a") is RdapFailure.BUSY
     server.answer_with(None)
     server.register("other.test")
-    assert await client.find("other.test", "a") is Failure.BUSY
+    assert await client.find("other.test", "a") is RdapFailure.BUSY
     assert server.asked == ["shop.test"]
 
     clock.ahead = timedelta(seconds=121)
@@ -187,10 +187,10 @@ async def test_a_tenant_with_many_questions_is_refused_some_and_does_not_keep_ot
     await arrived.wait()
     other = asyncio.create_task(client.find("shop.test", "modest"))
     refused = next(iter(asyncio.as_completed(many)))
-    assert await refused is Failure.BUSY
+    assert await refused is RdapFailure.BUSY
     release.set()
 
-    assert await other == Entry(is_registered=False)
+    assert await other == RegistryEntry(is_registered=False)
     assert server.asked.index("shop.test") <= 8  # before the backlog of the other tenant
     await asyncio.gather(*many)
 
@@ -199,6 +199,6 @@ async def test_a_private_address_is_not_asked(server: RdapServer, clock: Clock) 
     client = client_of(server, clock, AddressPolicy((), ()))
     server.register("shop.test")
 
-    assert await client.find("shop.test", "a") is Failure.UNAVAILABLE
+    assert await client.find("shop.test", "a") is RdapFailure.UNAVAILABLE
     assert server.asked == []
     await client.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.lab.faulty_ca import FaultyCa
 from bench.lab.pebble import Pebble
 from common.cli.doctor.authorities import check_authorities
-from common.cli.doctor.findings import Finding, State
+from common.cli.doctor.findings import Finding, FindingState
 from common.settings import load
 
 
@@ -23,20 +23,20 @@ async def look(pebble: Pebble, directory: str, **more: str) -> Finding:
 
 
 async def test_directories_are_asked(pebble: Pebble, faulty: FaultyCa, tmp_path: Path) -> None:
-    assert (await look(pebble, pebble.directory)).state is State.OK
+    assert (await look(pebble, pebble.directory)).state is FindingState.OK
     untrusted = await look(pebble, pebble.directory, FRONTAGE_ACME_CA_FILE="")
     assert (untrusted.state, "is not trusted" in untrusted.text, "FRONTAGE_ACME_CA_FILE" in untrusted.text) == (
-        State.BROKEN,
+        FindingState.BROKEN,
         True,
         True,
     )
     missing = await look(pebble, pebble.directory, FRONTAGE_ACME_CA_FILE=str(tmp_path / "none"))
-    assert (missing.state, "FRONTAGE_ACME_CA_FILE" in missing.text) == (State.BROKEN, True)
+    assert (missing.state, "FRONTAGE_ACME_CA_FILE" in missing.text) == (FindingState.BROKEN, True)
     faulty.meta = {"externalAccountRequired": True}
     external = await look(pebble, faulty.directory)
-    assert (external.state, "FRONTAGE_ACME_EAB" in external.text) == (State.BROKEN, True)
+    assert (external.state, "FRONTAGE_ACME_EAB" in external.text) == (FindingState.BROKEN, True)
     authority = faulty.directory.split("/")[2]
     bound = await look(pebble, faulty.directory, FRONTAGE_ACME_EAB=f"{authority}=kid:{'x' * 32}")
-    assert bound.state is State.OK
+    assert bound.state is FindingState.OK
     faulty.fail("directory", body=b"[]")
     assert "no ACME directory" in (await look(pebble, faulty.directory)).text

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from yarl import URL
 
-from bench.lab.domain_connect import NAME, DomainConnectProvider, Fault
+from bench.lab.domain_connect import NAME, DomainConnectProvider, ProviderFault
 from bench.lab.knot import Knot, find_knot
 from tests.integration.api.connecting import APEX, Flow, World, open_world
 from tests.integration.api.domain_connecting import OUR_ID, connected, serve_provider
@@ -197,16 +197,19 @@ async def test_declining_is_noted_as_text_and_another_way_can_be_chosen(world: W
     await flow.until("finished")
 
 
-@pytest.mark.parametrize("fault", [Fault.FAIL, Fault.FAIL_AFTERWARDS, Fault.LIE])
-async def test_what_the_provider_reports_is_not_believed(world: World, person: Person, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [ProviderFault.FAIL, ProviderFault.FAIL_AFTERWARDS, ProviderFault.LIE])
+async def test_what_the_provider_reports_is_not_believed(world: World, person: Person, fault: ProviderFault) -> None:
     flow, url = await handed_over(world)
     person.provider.faults = frozenset({fault})
     assert (await person.come_back(await person.decide(url)))[0] == 200
-    if fault is Fault.FAIL_AFTERWARDS:
+    if fault is ProviderFault.FAIL_AFTERWARDS:
         await flow.until("finished")
         return
     body = await flow.read()
-    assert (body["state"], body["handover"]["returned"]) == ("waiting", "error" if fault is Fault.FAIL else "done")
+    assert (body["state"], body["handover"]["returned"]) == (
+        "waiting",
+        "error" if fault is ProviderFault.FAIL else "done",
+    )
     assert body["enrolments"] == []
     assert await world.values(SHOP, "A") == ["192.0.2.1"]
     person.provider.faults = frozenset()
@@ -218,7 +221,7 @@ async def test_what_the_provider_reports_is_not_believed(world: World, person: P
 async def test_a_state_that_is_not_the_flows_changes_nothing(world: World, person: Person) -> None:
     flow, url = await handed_over(world)
     other, other_url = await handed_over(world, f"blog.{APEX}")
-    person.provider.faults = frozenset({Fault.BAD_STATE})
+    person.provider.faults = frozenset({ProviderFault.BAD_STATE})
     before = await flow.read()
     assert (await person.come_back(await person.decide(url, "cancel")))[0] == 404
     swapped = (await person.decide(other_url, "cancel")).replace(other.body["id"], flow.body["id"])
@@ -256,7 +259,7 @@ async def closed(flow: Flow) -> str:
 
 
 async def test_the_way_is_closed_with_the_reason(world: World, provider: DomainConnectProvider, knot: Knot) -> None:
-    provider.faults = frozenset({Fault.REFUSE_TEMPLATE})
+    provider.faults = frozenset({ProviderFault.REFUSE_TEMPLATE})
     assert await closed(await offered(world)) == "template_not_supported"
     provider.faults = frozenset()
     caa = {"type": "CAA", "host": "@", "value": '0 issue "ca.test"', "ttl": 300}
@@ -277,13 +280,13 @@ async def lead_to(knot: Knot, text: str) -> None:
 
 
 async def test_a_slow_provider_does_not_keep_the_person_waiting(world: World, provider: DomainConnectProvider) -> None:
-    provider.faults = frozenset({Fault.SLOW_SETTINGS})
+    provider.faults = frozenset({ProviderFault.SLOW_SETTINGS})
     assert await closed(await world.planned()) == "provider_unreachable"
 
 
 async def test_a_way_that_closed_since_the_plan_is_refused(world: World, provider: DomainConnectProvider) -> None:
     flow = await offered(world)
-    provider.faults = frozenset({Fault.REFUSE_TEMPLATE})
+    provider.faults = frozenset({ProviderFault.REFUSE_TEMPLATE})
     refused = await flow.apply("domain_connect")
     assert (refused.status, refused.body["code"]) == (409, "way_not_open")
     assert (await flow.read())["state"] == "planned"
@@ -331,16 +334,16 @@ async def test_a_domain_check_counts_a_provider_that_has_a_template_for_the_reco
     await until_automatic(world)
     await until_automatic(world, SHOP_RECORD)
     assert await setup_type(world, NO_TEMPLATE_RECORD) == "manual", "no template expresses it"
-    provider.faults = frozenset({Fault.REFUSE_TEMPLATE})
+    provider.faults = frozenset({ProviderFault.REFUSE_TEMPLATE})
     assert await setup_type(world, SHOP_RECORD) == "automatic", "the provider was asked a moment ago"
     body = {"domain": APEX, "dnsRecords": [SERVERS, SHOP_RECORD]}
     answer = (await world.partner.call("POST", "/checkdomain", json=body)).body
     assert answer["authoritativeDnsProvider"]["setupType"] == answer["setupType"] == "manual", "nor name servers"
 
 
-@pytest.mark.parametrize("fault", [Fault.REFUSE_TEMPLATE, Fault.SLOW_SETTINGS, None])
+@pytest.mark.parametrize("fault", [ProviderFault.REFUSE_TEMPLATE, ProviderFault.SLOW_SETTINGS, None])
 async def test_a_domain_check_does_not_count_a_provider_that_would_not_do_it(
-    world: World, provider: DomainConnectProvider, fault: Fault | None
+    world: World, provider: DomainConnectProvider, fault: ProviderFault | None
 ) -> None:
     if fault is None:
         provider.name_servers = ["ns.elsewhere.test"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.db import applications, orders
+from common.db import applications, order_outcomes, order_queue
 from common.db.certificates import Certificate
 from common.errors import FenceLost
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
@@ -428,7 +428,7 @@ async def test_an_order_under_way_gives_the_next_holder_nothing(service: Service
     service.point(SHOP)
     await old.post(SHOP)
     async with service.database.transaction() as connection:
-        [order] = await orders.claim(connection, most=1, lease_seconds=60)
+        [order] = await order_queue.claim(connection, most=1, lease_seconds=60)
     service.zone.replace(SHOP, "CNAME", "target-2.partner.test")
     assert (await new.post(SHOP)).status == 200
 
@@ -436,7 +436,7 @@ async def test_an_order_under_way_gives_the_next_holder_nothing(service: Service
     certificate = Certificate("internal", "chain of the old holder", b"key", now, now + timedelta(days=90))
     with pytest.raises(FenceLost):
         async with service.database.transaction() as connection:
-            await orders.record_issued(connection, order, certificate, {})
+            await order_outcomes.record_issued(connection, order, certificate, {})
     assert await fetch(service, "select * from certificates") == []
 
 

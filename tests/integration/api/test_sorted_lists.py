@@ -10,7 +10,7 @@ import pytest
 
 from api.schemas.list_cursor import to_text
 from common.db import domains
-from common.db.domain_list import NEVER, Key, Sort
+from common.db.domain_list import NEVER, ListKey, Sort
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 from tests.integration.api.watching import WWW
@@ -118,7 +118,7 @@ async def test_what_is_not_understood_is_named(partner: Partner) -> None:
     moment = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 
     def cursor(sort: Sort, name: str = "a.test", at: datetime = moment) -> str | None:
-        return to_text(Key(name, "power", "app", at, NEVER, is_well=True), sort)
+        return to_text(ListKey(name, "power", "app", at, NEVER, is_well=True), sort)
 
     for path, name, query in (
         ("/power", "sort", {"sort": "name"}),

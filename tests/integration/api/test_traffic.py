@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from common.db import domains, traffic
-from common.traffic import BYTES_DOWN, CLIENT_ERRORS, FIGURES, Key, TrafficReport
+from common.traffic import BYTES_DOWN, CLIENT_ERRORS, FIGURES, TrafficKey, TrafficReport
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Partner
 
@@ -16,8 +16,8 @@ async def report(service: Service, partner: Partner, ago: timedelta = timedelta(
     counts = [0] * FIGURES
     counts[4], counts[6], counts[BYTES_DOWN], counts[CLIENT_ERRORS] = 90, 10, 12_345, 3
     given = TrafficReport()
-    given.add(Key(partner.id, DOMAIN), counts)
-    given.add(Key(partner.id, ""), counts)
+    given.add(TrafficKey(partner.id, DOMAIN), counts)
+    given.add(TrafficKey(partner.id, ""), counts)
     async with service.database.connection() as connection:
         await traffic.write_report(connection, datetime.now(UTC) - ago, given)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.enrolment import Enrolment, enrol
+from bench.enrolment import EnrolledDomain, enrol
 from common.db import applications, domains
 from common.db.feed import Head, digest, read_head
 from common.db.pool import Database
@@ -28,9 +28,9 @@ async def keyring(tmp_path: Path, database: Database) -> Keyring:
     return load_keyring(tmp_path / "master.key", create=True)
 
 
-def some(count: int, prefix: str = "d") -> list[Enrolment]:
+def some(count: int, prefix: str = "d") -> list[EnrolledDomain]:
     return [
-        Enrolment(f"{prefix}{number}.example", APPLICATION, "https://origin.example/", "chain", "key")
+        EnrolledDomain(f"{prefix}{number}.example", APPLICATION, "https://origin.example/", "chain", "key")
         for number in range(count)
     ]
 

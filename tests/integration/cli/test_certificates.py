@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from common.db import ca_ledger, certificates, orders
+from common.db import ca_ledger, certificates, order_outcomes, order_queue
 from common.db.certificates import Certificate
 from common.db.pool import Database
 from common.secrets import load_keyring
@@ -30,10 +30,10 @@ async def go_live(database: Database) -> None:
     now = datetime.now(UTC)
     await parts.power(database)
     async with database.transaction() as connection:
-        [order] = await orders.claim(connection, most=1, lease_seconds=60)
+        [order] = await order_queue.claim(connection, most=1, lease_seconds=60)
         certificate = Certificate(CA, "chain", b"key", now, now + timedelta(days=90))
-        await orders.record_issued(connection, order, certificate, {"order": 0.1})
-        await orders.record_live(connection, order, now + timedelta(days=60), {"order": 0.1, "live": 0.01})
+        await order_outcomes.record_issued(connection, order, certificate, {"order": 0.1})
+        await order_outcomes.record_live(connection, order, now + timedelta(days=60), {"order": 0.1, "live": 0.01})
 
 
 def output(env: dict[str, str], *arguments: str) -> str:
@@ -86,7 +86,7 @@ async def test_limits_say_what_is_used_and_when_there_is_room(database: Database
     for name in ("a", "b"):
         await parts.power(database, f"{name}.customer.example")
     async with database.transaction() as connection:
-        for order in await orders.claim(connection, most=2, lease_seconds=60):
+        for order in await order_queue.claim(connection, most=2, lease_seconds=60):
             await ca_ledger.reserve(connection, order, CA, ca_ledger.Limits(), "new", is_exempt=False)
     limits = {each["limit"]: each for each in json.loads(output(env, "limits", "--json"))}
     account, registered = limits["orders_per_account"], limits["certificates_per_registered_domain"]

@@ -18,7 +18,7 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from common.cli.doctor import clock, machine, names, nodes
 from common.cli.doctor.database import check_keys, check_space, check_work
-from common.cli.doctor.findings import Finding, State
+from common.cli.doctor.findings import Finding, FindingState
 from common.clock import SystemClock
 from common.db import edge_nodes, feed, monitor_nodes
 from common.db.edge_nodes import Condition
@@ -63,21 +63,21 @@ def test_piped_output_is_one_line_a_finding_and_json_is_data(dsn: str, tmp_path:
 
 async def test_a_lost_key_file_is_told_from_one_that_was_never_made(database: Database, tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    assert (await check_keys(settings, database)).state is State.NOTE
+    assert (await check_keys(settings, database)).state is FindingState.NOTE
 
     keyring = load_keyring(settings.key_file, create=True)
     async with database.transaction() as connection:
         await ensure_canary(connection, keyring)
-    assert (await check_keys(settings, database)).state is State.OK
+    assert (await check_keys(settings, database)).state is FindingState.OK
 
     settings.key_file.unlink()
     lost = await check_keys(settings, database)
-    assert (lost.state, lost.remedy.startswith("restore it from your backup")) == (State.BROKEN, True)
+    assert (lost.state, lost.remedy.startswith("restore it from your backup")) == (FindingState.BROKEN, True)
     assert "migrate" not in lost.text
 
     load_keyring(settings.key_file, create=True)
     other = await check_keys(settings, database)
-    assert (other.state, "does not belong to this database" in other.text) == (State.BROKEN, True)
+    assert (other.state, "does not belong to this database" in other.text) == (FindingState.BROKEN, True)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_broken(full_disk: Path) -> None:
     finding = machine.check_disk(full_disk / "not" / "made", "disk")
-    assert (finding.state, "0 MiB free" in finding.seen) == (State.BROKEN, True)
+    assert (finding.state, "0 MiB free" in finding.seen) == (FindingState.BROKEN, True)
 
 
 def test_disks_are_judged_by_what_is_free(tmp_path: Path) -> None:
@@ -108,19 +108,19 @@ def test_disks_are_judged_by_what_is_free(tmp_path: Path) -> None:
         machine.judge_space("disk", tmp_path, free << 20, inodes).state
         for free, inodes in ((50, 9), (500, 9), (5000, 9), (5000, 0), (5000, None))
     ]
-    assert states == [State.BROKEN, State.NOTE, State.OK, State.BROKEN, State.OK]
+    assert states == [FindingState.BROKEN, FindingState.NOTE, FindingState.OK, FindingState.BROKEN, FindingState.OK]
 
 
 def test_a_tenth_of_a_small_disk_is_little(tmp_path: Path) -> None:
     free = 2 * 1024**3
-    for size, state in ((15 * 1024**3, State.OK), (30 * 1024**3, State.NOTE)):
+    for size, state in ((15 * 1024**3, FindingState.OK), (30 * 1024**3, FindingState.NOTE)):
         assert machine.judge_space("disk", tmp_path, free, None, size_bytes=size).state is state
-    assert machine.judge_space("disk", tmp_path, 11 * 1024**3, None, size_bytes=1024**4).state is State.OK
+    assert machine.judge_space("disk", tmp_path, 11 * 1024**3, None, size_bytes=1024**4).state is FindingState.OK
 
 
 async def test_overdue_work_is_no_ok(database: Database, tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    assert [each.state for each in await check_work(settings, database)] == [State.OK]
+    assert [each.state for each in await check_work(settings, database)] == [FindingState.OK]
     async with database.transaction() as connection:
         await connection.execute(
             "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
@@ -131,12 +131,12 @@ async def test_overdue_work_is_no_ok(database: Database, tmp_path: Path) -> None
             " values ('shop.example', 'a', 'running', now(), now() - interval '10 minutes')"
         )
     [overdue] = await check_work(settings, database)
-    assert (overdue.subject, overdue.state) == ("work", State.NOTE)
+    assert (overdue.subject, overdue.state) == ("work", FindingState.NOTE)
     assert "1 certificate orders are due, the first for 10 minutes" in overdue.seen
 
 
 async def test_a_database_that_can_write_is_well(database: Database) -> None:
-    assert [finding.text for finding in await check_space(database) if finding.state is State.BROKEN] == []
+    assert [finding.text for finding in await check_space(database) if finding.state is FindingState.BROKEN] == []
 
 
 # Clocks --------------------------------------------------------------------------------------------------
@@ -158,9 +158,9 @@ class OffClock:
 @pytest.mark.parametrize(("days", "words"), [(2, "2.0 days ahead of Postgres"), (-2, "2.0 days behind Postgres")])
 async def test_a_clock_two_days_off_is_broken(database: Database, days: int, words: str) -> None:
     evidence = await clock.ask_database(database)
-    assert clock.check_clock(SystemClock(), evidence).state is State.OK
+    assert clock.check_clock(SystemClock(), evidence).state is FindingState.OK
     finding = clock.check_clock(OffClock(timedelta(days=days)), evidence)
-    assert (finding.state, finding.seen) == (State.BROKEN, words)
+    assert (finding.state, finding.seen) == (FindingState.BROKEN, words)
     assert "NTP" in finding.remedy
 
 
@@ -171,14 +171,18 @@ async def test_a_clock_behind_the_latest_record_is_broken(database: Database) ->
             " values ('app', 'a.test', 'power', now() + interval '2 days')"
         )
     finding = clock.check_clock(SystemClock(), await clock.ask_database(database))
-    assert (finding.state, "behind the latest record" in finding.seen) == (State.BROKEN, True)
+    assert (finding.state, "behind the latest record" in finding.seen) == (FindingState.BROKEN, True)
 
 
 @pytest.mark.parametrize(
     ("off", "state"),
-    [(timedelta(hours=1), State.OK), (timedelta(days=2), State.BROKEN), (timedelta(days=-2), State.BROKEN)],
+    [
+        (timedelta(hours=1), FindingState.OK),
+        (timedelta(days=2), FindingState.BROKEN),
+        (timedelta(days=-2), FindingState.BROKEN),
+    ],
 )
-def test_the_signature_of_the_root_tells_the_day(off: timedelta, state: State) -> None:
+def test_the_signature_of_the_root_tells_the_day(off: timedelta, state: FindingState) -> None:
     signed = NOW - timedelta(hours=20)
     expires = signed + timedelta(days=13)
     answer = dns.message.from_text(
@@ -223,12 +227,12 @@ async def test_targets_have_to_lead_to_an_edge_of_this_installation(tmp_path: Pa
         targets = {"POWER_TARGET": "power.frontage.test", "SSL_TARGET": "ssl.frontage.test"}
         settings = settings_of(tmp_path, DNS_SERVERS=server.address, EDGE_HTTP=f"127.0.0.1:{edge}", **targets)
         power, ssl = await names.check_targets(settings)
-        assert power.state is State.OK
-        assert (ssl.state, "ssl.frontage.test has no address" in ssl.seen) == (State.BROKEN, True)
+        assert power.state is FindingState.OK
+        assert (ssl.state, "ssl.frontage.test has no address" in ssl.seen) == (FindingState.BROKEN, True)
 
         elsewhere = settings_of(tmp_path, DNS_SERVERS=server.address, EDGE_HTTP=f"127.0.0.1:{another}", **targets)
         power, _ = await names.check_targets(elsewhere)
-        assert (power.state, "and no edge of this installation" in power.seen) == (State.BROKEN, True)
+        assert (power.state, "and no edge of this installation" in power.seen) == (FindingState.BROKEN, True)
 
 
 # Nodes ---------------------------------------------------------------------------------------------------
@@ -252,10 +256,13 @@ async def add_domain(opened: Database) -> None:
 
 async def test_nothing_that_runs_is_noted_before_there_is_a_domain_and_broken_then(database: Database) -> None:
     before = await examine_nodes(database)
-    assert {finding.state for finding in before} == {State.NOTE}
+    assert {finding.state for finding in before} == {FindingState.NOTE}
     await add_domain(database)
     after = await examine_nodes(database)
-    assert {finding.subject: finding.state for finding in after} == {"edges": State.BROKEN, "monitors": State.BROKEN}
+    assert {finding.subject: finding.state for finding in after} == {
+        "edges": FindingState.BROKEN,
+        "monitors": FindingState.BROKEN,
+    }
     assert found(after, "monitors").remedy == "start `frontage monitor`"
 
 
@@ -265,7 +272,7 @@ async def test_edges_and_monitors_are_judged_by_their_leases(database: Database)
         head = await feed.read_head(connection)
         await edge_nodes.report(connection, "0123456789", head.identity, head.version, host="edge-a")
         await monitor_nodes.report(connection, "monitor-a", "host-a", "internal aaaa", ())
-    assert {finding.state for finding in await examine_nodes(database)} == {State.OK}
+    assert {finding.state for finding in await examine_nodes(database)} == {FindingState.OK}
 
     async with database.transaction() as connection:
         condition = Condition("stuck", "cannot write the replica: free space on that disk")
@@ -287,5 +294,5 @@ def test_a_failed_upgrade_is_broken(tmp_path: Path) -> None:
         "failed_upgrade": {"at": "2026-11-22T10:00:00Z", "reason": "a worker ended before it could accept"},
     }
     well, failed = nodes.judge_edge(settings_of(tmp_path), readiness)
-    assert (well.state, failed.state) == (State.OK, State.BROKEN)
+    assert (well.state, failed.state) == (FindingState.OK, FindingState.BROKEN)
     assert "a worker ended" in failed.seen

@@ -12,7 +12,7 @@ import pytest
 from common.db import migrate as migration
 from common.db.applications import create_application, get_application, set_signature_key, update_application
 from common.db.error_pages import error_page_sizes, put_error_page, remove_error_page
-from common.db.feed import Entry, digest, open_snapshot
+from common.db.feed import FeedEntry, digest, open_snapshot
 from common.db.pool import Database
 from common.db.session import open_session
 from tests.conftest import execute_at, in_database
@@ -53,7 +53,7 @@ async def test_the_feed_still_equals_its_tables_after_an_upgrade(
         connection.terminate()
 
 
-def checksum(entries: list[Entry]) -> int:
+def checksum(entries: list[FeedEntry]) -> int:
     total = 0
     for kind, key, content in entries:
         assert content is not None
@@ -94,7 +94,7 @@ async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Da
     }.items()  # fmt: skip
 
 
-async def changed(database: Database) -> list[Entry]:
+async def changed(database: Database) -> list[FeedEntry]:
     async with database.connection() as connection, open_snapshot(connection) as snapshot:
         return [entry async for batch in snapshot.changes(()) for entry in batch]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from common.db import audit
-from common.db.audit import Entry
+from common.db.audit import AuditEntry
 from tests.integration.dashboard.conftest import Dashboard
 
 
-async def entries(dashboard: Dashboard, application_id: str) -> list[Entry]:
+async def entries(dashboard: Dashboard, application_id: str) -> list[AuditEntry]:
     async with dashboard.service.database.connection() as connection:
         return await audit.list_entries(connection, before=None, limit=100, application_id=application_id)
 

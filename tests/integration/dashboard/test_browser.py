@@ -19,10 +19,9 @@ from common.accounts import hash_token, mint_token
 from common.db import domains, events, monitored_domains, sessions, traffic, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
-from common.db.monitored_domains import Key, Labels
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.records import parse_record
-from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficReport
-from common.traffic import Key as TrafficKey
+from common.traffic import BYTES_DOWN, FIGURES, ORIGIN_ERRORS, SERVER_ERRORS, TrafficKey, TrafficReport
 from tests.browser import SESSION_LOOP, axe, chromium, screenshot, started_chromium  # noqa: F401 - fixtures
 from tests.conftest import fresh_database
 from tests.integration.api.partner import Partner
@@ -96,7 +95,9 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
     async with dashboard.service.database.transaction() as connection:
         await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/frontage")
         await domains.power(connection, "shop.customer.test", partner.id, "http://192.0.2.7/a", ["/static"])
-        await monitored_domains.add(connection, Key(partner.id, "watched.test", "www"), tuple(records), Labels("u1"))
+        await monitored_domains.add(
+            connection, MonitoredKey(partner.id, "watched.test", "www"), tuple(records), Labels("u1")
+        )
         event_id = await events.record(
             connection, NewEvent(partner.id, "domain.power", "customer.test", "shop", {"power_status": "success"})
         )

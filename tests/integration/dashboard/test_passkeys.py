@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from common.db import audit, users
-from common.db.audit import Entry
+from common.db.audit import AuditEntry
 from tests.integration.dashboard.authenticator import USER_PRESENT, Authenticator
 from tests.integration.dashboard.conftest import PASSWORD, Browser, Dashboard, Page
 
@@ -39,7 +39,7 @@ async def owner_of_passkey(dashboard: Dashboard) -> tuple[Browser, Authenticator
     return browser, authenticator
 
 
-async def recorded(dashboard: Dashboard) -> list[Entry]:
+async def recorded(dashboard: Dashboard) -> list[AuditEntry]:
     async with dashboard.service.database.connection() as connection:
         return await audit.list_entries(connection, before=None, limit=20, subject=EMAIL)
 

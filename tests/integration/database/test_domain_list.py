@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from common.db import domain_list
-from common.db.domain_list import SORTS, STATUSES, Part, Row, Sort, Wanted
+from common.db.domain_list import SORTS, STATUSES, ListPart, ListRow, Sort, Wanted
 from common.db.pool import Connection, Database
 
 NAMES = 30
@@ -45,13 +45,13 @@ async def filled(database: Database) -> Database:
     return database
 
 
-def identity(row: Row) -> tuple[str, ...]:
+def identity(row: ListRow) -> tuple[str, ...]:
     return row.name, row.product, row.application_id, row.status
 
 
-async def walk(database: Database, wanted: Wanted) -> list[Row]:
+async def walk(database: Database, wanted: Wanted) -> list[ListRow]:
     """Every part to the end."""
-    found: list[Row] = []
+    found: list[ListRow] = []
     while True:
         async with database.connection() as connection:
             part = await domain_list.list_part(connection, wanted)
@@ -61,7 +61,7 @@ async def walk(database: Database, wanted: Wanted) -> list[Row]:
         wanted = replace(wanted, after=part.next)
 
 
-def ordered(rows: list[Row], sort: Sort) -> list[Row]:
+def ordered(rows: list[ListRow], sort: Sort) -> list[ListRow]:
     by_name = sorted(rows, key=lambda row: (row.name, row.product, row.application_id))
     if sort in ("added", "-added"):
         by_name.sort(key=lambda row: row.added_at)
@@ -119,7 +119,7 @@ async def test_a_search_goes_on_where_its_walk_ended(filled: Database, monkeypat
 
 
 async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def sleep(connection: Connection, _: Wanted) -> Part:
+    async def sleep(connection: Connection, _: Wanted) -> ListPart:
         await connection.execute("select pg_sleep(600)")
         raise AssertionError
 

@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from common.db import domains
-from common.db.domains import Page, Product, Status
+from common.db import domain_pages
+from common.db.domain_pages import DomainPage
+from common.db.domains import Product, Status
 from common.db.pool import Connection, Database
 from tests.integration.replica.parts import add_application
 
@@ -49,8 +50,8 @@ _CHANGES = (
 
 async def page(
     connection: Connection, product: Product, status: Status | None, offset: int, limit: int, near: int = 0
-) -> Page:
-    return await domains.list_page(connection, APPLICATION, product, status, offset=offset, limit=limit, near=near)
+) -> DomainPage:
+    return await domain_pages.list_page(connection, APPLICATION, product, status, offset=offset, limit=limit, near=near)
 
 
 async def expect_truth(connection: Connection) -> None:
@@ -145,9 +146,9 @@ async def tallies_read(connection: Connection) -> int:
 
 
 async def blocks_read(connection: Connection, status: bool | None, offset: int) -> int:
-    statement, values = domains._PAGE_OF_ALL, [APPLICATION, "power", offset, 50, 0]
+    statement, values = domain_pages._PAGE_OF_ALL, [APPLICATION, "power", offset, 50, 0]
     if status is not None:
-        statement, values = domains._PAGE_OF_STATUS, [*values, status]
+        statement, values = domain_pages._PAGE_OF_STATUS, [*values, status]
     return await blocks_of(connection, statement, *values)
 
 

@@ -15,7 +15,7 @@ from common.db.session import open_session
 from tests.integration.replica.parts import add_application, add_routes, checksum, feed_contents
 
 
-async def changes_after(connection: Connection, positions: tuple[int, ...]) -> list[feed.Entry]:
+async def changes_after(connection: Connection, positions: tuple[int, ...]) -> list[feed.FeedEntry]:
     async with feed.open_snapshot(connection) as snapshot:
         return [entry async for entries in snapshot.changes(positions) for entry in entries]
 

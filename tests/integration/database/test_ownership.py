@@ -14,7 +14,7 @@ from common.db.certificates import Certificate
 from common.db.domains import EnrolledTooOften
 from common.db.pool import Database
 from common.names import parse_domain
-from common.ownership import Standing
+from common.ownership import OwnershipRecord
 from tests.integration.expiry import erase
 
 SHOP = "shop.customer.test"
@@ -44,7 +44,7 @@ async def remove(database: Database, application_id: str, domain: str = SHOP) ->
         assert await domains.remove(connection, domain, "power", application_id)
 
 
-async def standing(database: Database, domain: str = SHOP, claimant: str = "a") -> Standing:
+async def standing(database: Database, domain: str = SHOP, claimant: str = "a") -> OwnershipRecord:
     async with database.connection() as connection:
         return await ownership.find_standing(connection, parse_domain(domain), claimant)
 
@@ -80,17 +80,17 @@ async def test_a_name_is_locked_once_by_an_enrolment_and_once_by_a_removal(two: 
 
 async def test_a_name_remembers_its_holders_for_thirty_days(two: Database) -> None:
     await power(two, "a")
-    assert await standing(two) == Standing(holder="a")
+    assert await standing(two) == OwnershipRecord(holder="a")
     await remove(two, "a")
     await power(two, "b")
     await remove(two, "b")
-    assert await standing(two) == Standing(former_holders=("b", "a"))
+    assert await standing(two) == OwnershipRecord(former_holders=("b", "a"))
 
     await age(two, 29.9)
     assert await erase_former_holders(two) == 0
     assert (await standing(two)).former_holders == ("b", "a")
     await age(two, 0.2)
-    assert await standing(two) == Standing()
+    assert await standing(two) == OwnershipRecord()
     assert await erase_former_holders(two) == 2
     assert await fetch(two, "select * from former_holders") == []
 
@@ -105,7 +105,7 @@ async def test_a_holder_is_remembered_only_once_its_last_product_is_gone(two: Da
     async with two.transaction() as connection:
         await domains.secure(connection, SHOP, "a", None, None)
     await remove(two, "a")
-    assert await standing(two) == Standing(holder="a")
+    assert await standing(two) == OwnershipRecord(holder="a")
 
 
 async def test_targets_and_the_roots_above_them_are_seen(two: Database) -> None:
@@ -144,7 +144,7 @@ async def test_a_name_taken_away_leaves_nothing_but_an_event(two: Database) -> N
         ("a", "domain.power", "shop", {"power_status": "inactive", "reason": "moved"}),
         ("a", "domain.secure", "shop", {"secure_status": "inactive", "reason": "moved"}),
     ]
-    assert await standing(two) == Standing(holder="b", former_holders=("a",))
+    assert await standing(two) == OwnershipRecord(holder="b", former_holders=("a",))
 
 
 async def test_opposite_moves_at_the_same_time_do_not_deadlock(two: Database) -> None:
@@ -180,7 +180,7 @@ async def test_what_is_not_held_cannot_be_taken_away(two: Database) -> None:
     async with two.transaction() as connection:
         assert not await ownership.take_away(connection, SHOP, "b", "moved")
     assert await fetch(two, "select * from events") == []
-    assert await standing(two) == Standing(holder="a")
+    assert await standing(two) == OwnershipRecord(holder="a")
 
 
 async def test_the_limit_counts_an_applications_own_enrolments(two: Database) -> None:

@@ -20,7 +20,7 @@ from common.db.session import Connection, open_session
 from common.errors import OperatorError
 from common.origin_faults import OriginIdentity
 from common.postgres import EmbeddedPostgres
-from common.traffic import FIGURES, Key, TrafficReport, add_up
+from common.traffic import FIGURES, TrafficKey, TrafficReport, add_up
 from tests.conftest import execute_at
 from tests.integration.replica.parts import add_application, add_routes
 from tests.patience import UNHURRIED
@@ -155,10 +155,10 @@ async def test_traffic_is_of_the_present_and_of_domains_that_are_enrolled(
         await add_routes(connection, [DOMAIN])
     report, now = TrafficReport(), datetime.now(UTC)
     counts = [1, *[2] * (FIGURES - 1)]
-    report.add(Key("app", DOMAIN), counts)
-    report.add(Key("other", DOMAIN), counts)
-    report.add(Key("nobody", ""), counts)
-    report.add(Key("app", "foreign.example"), counts)
+    report.add(TrafficKey("app", DOMAIN), counts)
+    report.add(TrafficKey("other", DOMAIN), counts)
+    report.add(TrafficKey("nobody", ""), counts)
+    report.add(TrafficKey("app", "foreign.example"), counts)
     await traffic.write_report(honest, now, report)
     await traffic.write_report(honest, now - timedelta(days=5000), report)
     await traffic.write_report(thief, now + timedelta(days=5000), report)

@@ -14,7 +14,7 @@ from cryptography import x509
 
 from common.claims import Queue, Runner
 from common.clock import SystemClock
-from common.db import certificates, orders, revocations
+from common.db import certificates, order_queue, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.secrets import Keyring, load_keyring
@@ -186,9 +186,9 @@ def make_runner(
     random: Random | None = None,
     leads_to_us: LeadsToUs | None = None,
     limits: Limits | None = None,
-    queue: Queue[orders.Order] = orders,
+    queue: Queue[order_queue.Order] = order_queue,
     concurrency: int = 4,
-) -> Runner[orders.Order]:
+) -> Runner[order_queue.Order]:
     random = random or HastyRandom()
     issuance = make_issuance(database, issuer, keys, random=random, leads_to_us=leads_to_us, limits=limits)
     return Runner(

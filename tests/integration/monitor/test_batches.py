@@ -20,7 +20,7 @@ from common.claims import Runner
 from common.db import batches, monitored_domains
 from common.db.batches import Batch, NewItem, NotUnderstood, Unwatch, Watch
 from common.db.migrate import migrate
-from common.db.monitored_domains import Key, Labels
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database, open_pool
 from common.errors import DatabaseUnavailable, FenceLost
 from common.postgres import EmbeddedPostgres, running_dsn
@@ -62,10 +62,10 @@ async def submit(database: Database, items: list[NewItem], *, application_id: st
 async def add_domains(database: Database, count: int) -> None:
     async with database.transaction() as connection:
         for number in range(count):
-            await monitored_domains.add(connection, Key(APPLICATION, f"d{number}.test"), (RECORD,), Labels())
+            await monitored_domains.add(connection, MonitoredKey(APPLICATION, f"d{number}.test"), (RECORD,), Labels())
 
 
-async def progress(database: Database, batch_id: str) -> batches.Progress:
+async def progress(database: Database, batch_id: str) -> batches.BatchProgress:
     async with database.connection() as connection:
         found = await batches.find(connection, batch_id)
     assert found is not None
@@ -123,7 +123,7 @@ async def test_killed_monitor_leaves_every_item_to_be_done_once(
             await process.wait()
     async with working(shop, monitors=2):
         await until_over(shop, batch_id)
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 4, ())
+    assert await progress(shop, batch_id) == batches.BatchProgress(APPLICATION, True, 4, ())
     assert await watched(shop) == ["d4.test"]
 
 
@@ -144,7 +144,7 @@ async def test_monitors_killed_at_random_moments_do_each_item_once(shop: Databas
             await connection.execute("update batches set lease_until = now() where lease_until is not null")
     async with working(shop, monitors=2):
         await until_over(shop, batch_id)
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 2 * count, ())
+    assert await progress(shop, batch_id) == batches.BatchProgress(APPLICATION, True, 2 * count, ())
     rows = await parts.fetch(
         shop,
         "select dns_records->0->>'value' as value, (select count(*) from edits where edits.id = monitored_domains.id)"
@@ -183,7 +183,7 @@ async def test_what_a_crashed_server_forgot_of_a_batch_is_done_again_and_what_wa
                 await crash_server(shop)
                 await until_over(shop, batch_id)
             await crash_server(shop)
-            assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 300, ())
+            assert await progress(shop, batch_id) == batches.BatchProgress(APPLICATION, True, 300, ())
             assert await watched(shop) == []
 
 
@@ -254,8 +254,8 @@ async def test_an_item_we_cannot_do_fails_in_the_end_and_alone(shop: Database) -
     async with working(shop, processing=processing):
         await until_over(shop, batch_id)
     assert processing.tries == MOST_FAILURES
-    failure = batches.Failure("d1.test", None, "it could not be done, for reasons inside Frontage")
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 3, (failure,))
+    failure = batches.FailedItem("d1.test", None, "it could not be done, for reasons inside Frontage")
+    assert await progress(shop, batch_id) == batches.BatchProgress(APPLICATION, True, 3, (failure,))
     assert await watched(shop) == ["d0.test", "d2.test", "d3.test"]
 
 
@@ -265,16 +265,16 @@ async def test_an_item_is_not_blamed_for_the_deaths_of_monitors(shop: Database) 
         await claim_one(shop, lease_seconds=0)  # and nothing more is heard of who claimed it
     async with working(shop):
         await until_over(shop, batch_id)
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 1, ())
+    assert await progress(shop, batch_id) == batches.BatchProgress(APPLICATION, True, 1, ())
 
 
 async def test_what_was_not_understood_is_not_tried(shop: Database) -> None:
     batch_id = await submit(shop, [watch(0), NotUnderstood("x", None, "no name"), watch(2)])
-    assert (await progress(shop, batch_id)).failed == (batches.Failure("x", None, "no name"),)
+    assert (await progress(shop, batch_id)).failed == (batches.FailedItem("x", None, "no name"),)
     async with working(shop):
         await until_over(shop, batch_id)
-    assert await progress(shop, batch_id) == batches.Progress(
-        APPLICATION, True, 2, (batches.Failure("x", None, "no name"),)
+    assert await progress(shop, batch_id) == batches.BatchProgress(
+        APPLICATION, True, 2, (batches.FailedItem("x", None, "no name"),)
     )
 
 
@@ -333,4 +333,4 @@ async def test_a_batch_outlasts_a_moment_without_the_database(shop: Database) ->
     batch_id = await submit(shop, [watch(number) for number in range(3)])
     async with working(shop, processing=Away(shop)):
         await until_over(shop, batch_id)
-    assert await progress(shop, batch_id) == batches.Progress(APPLICATION, True, 3, ())
+    assert await progress(shop, batch_id) == batches.BatchProgress(APPLICATION, True, 3, ())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common.db import ca_ledger, orders
+from common.db import ca_ledger, order_queue
 from common.db.ca_ledger import Full, Limits, Urgency
 from common.db.pool import Database, open_pool
 from common.errors import DatabaseUnavailable, FenceLost
@@ -23,15 +23,20 @@ from .parts import APPLICATION, DOMAIN, OTHER_APPLICATION, LimitedIssuer
 CA = "https://ca.example/directory"
 
 
-async def claimed(database: Database, *domains: str) -> list[orders.Order]:
+async def claimed(database: Database, *domains: str) -> list[order_queue.Order]:
     for domain in domains:
         await parts.power(database, domain)
     async with database.transaction() as connection:
-        return await orders.claim(connection, most=len(domains), lease_seconds=60)
+        return await order_queue.claim(connection, most=len(domains), lease_seconds=60)
 
 
 async def reserve(
-    database: Database, order: orders.Order, limits: Limits, urgency: Urgency = "expiring", *, is_exempt: bool = False
+    database: Database,
+    order: order_queue.Order,
+    limits: Limits,
+    urgency: Urgency = "expiring",
+    *,
+    is_exempt: bool = False,
 ) -> int | Full:
     async with database.transaction() as connection:
         return await ca_ledger.reserve(connection, order, CA, limits, urgency, is_exempt=is_exempt)
@@ -124,7 +129,7 @@ async def test_account_emptied_by_one_application_has_slots_for_another(shop: Da
     for number in range(20):
         await parts.power(shop, f"new{number}.example", application_id=OTHER_APPLICATION)
     async with shop.transaction() as connection:
-        modest = await orders.claim(connection, most=100, lease_seconds=60)
+        modest = await order_queue.claim(connection, most=100, lease_seconds=60)
     found = [await reserve(shop, order, limits, "new") for order in modest]
     placed = len(found) - len(full(found))
     print(f"one application took {len(taken)} of 270 orders; of another's first {len(found)}, {placed} were placed")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.db import certificates, orders
+from common.db import certificates, order_outcomes, order_queue
 from common.db.pool import Database
 from common.errors import FenceLost
 
@@ -29,7 +29,7 @@ class Story:
 
     database: Database
     owner: str | None = None
-    claims: dict[str, orders.Order] = field(default_factory=dict)
+    claims: dict[str, order_queue.Order] = field(default_factory=dict)
     holder: str | None = None
     issued: int = 0
 
@@ -55,7 +55,7 @@ class Story:
 
     async def claim(self, worker: str) -> bool:
         async with self.database.transaction() as connection:
-            claimed = await orders.claim(connection, most=1, lease_seconds=60)
+            claimed = await order_queue.claim(connection, most=1, lease_seconds=60)
         if claimed:
             assert self.owner == claimed[0].application_id
             self.claims[worker] = claimed[0]
@@ -68,11 +68,11 @@ class Story:
         try:
             async with self.database.transaction() as connection:
                 if step == "issue":
-                    await orders.record_issued(connection, claim, a_certificate(self.issued), {})
+                    await order_outcomes.record_issued(connection, claim, a_certificate(self.issued), {})
                 elif step == "record live":
-                    await orders.record_live(connection, claim, datetime.now(UTC) + timedelta(days=60), {})
+                    await order_outcomes.record_live(connection, claim, datetime.now(UTC) + timedelta(days=60), {})
                 else:
-                    await orders.postpone(connection, claim, delay_seconds=0, last_error="failed")
+                    await order_queue.postpone(connection, claim, delay_seconds=0, last_error="failed")
         except FenceLost:
             assert worker != self.holder
         if worker != self.holder:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.following_edge import following_edge
-from common.db import certificates, orders
+from common.db import certificates, order_outcomes, order_queue
 from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.errors import FenceLost
@@ -30,9 +30,9 @@ def issuer(tmp_path: Path) -> CountingIssuer:
     return CountingIssuer(tmp_path)
 
 
-async def claim_one(database: Database, *, lease_seconds: float = 10.0) -> orders.Order:
+async def claim_one(database: Database, *, lease_seconds: float = 10.0) -> order_queue.Order:
     async with database.transaction() as connection:
-        [order] = await orders.claim(connection, most=1, lease_seconds=lease_seconds)
+        [order] = await order_queue.claim(connection, most=1, lease_seconds=lease_seconds)
     return order
 
 
@@ -88,7 +88,7 @@ async def test_stale_fence_writes_nothing(shop: Database, issuer: CountingIssuer
     await assert_void(shop, stale)
     assert await parts.order_of(shop) == before
     async with shop.transaction() as connection:
-        assert await orders.extend(connection, [stale, current], lease_seconds=10) == {DOMAIN}
+        assert await order_queue.extend(connection, [stale, current], lease_seconds=10) == {DOMAIN}
 
 
 async def test_fence_of_a_deleted_order_is_never_given_again(shop: Database) -> None:
@@ -101,20 +101,20 @@ async def test_fence_of_a_deleted_order_is_never_given_again(shop: Database) -> 
     await assert_void(shop, stale)
 
 
-async def assert_void(database: Database, stale: orders.Order) -> None:
+async def assert_void(database: Database, stale: order_queue.Order) -> None:
     certificate = certificates.Certificate("internal", "", b"", *[(await now(database))] * 2)
     with pytest.raises(FenceLost):
         async with database.transaction() as connection:
-            await orders.record_issued(connection, stale, certificate, {})
+            await order_outcomes.record_issued(connection, stale, certificate, {})
     with pytest.raises(FenceLost):
         async with database.transaction() as connection:
-            await orders.record_live(connection, stale, await now(database), {})
+            await order_outcomes.record_live(connection, stale, await now(database), {})
     with pytest.raises(FenceLost):
         async with database.transaction() as connection:
-            await orders.record_renewal_begun(connection, stale)
+            await order_outcomes.record_renewal_begun(connection, stale)
     async with database.transaction() as connection:
-        await orders.postpone(connection, stale, delay_seconds=0, last_error="stale")
-        assert await orders.extend(connection, [stale], lease_seconds=10) == set()
+        await order_queue.postpone(connection, stale, delay_seconds=0, last_error="stale")
+        assert await order_queue.extend(connection, [stale], lease_seconds=10) == set()
     assert await parts.certificates_of(database) == []
     assert "stale" not in str(await parts.order_of(database))
 
@@ -144,7 +144,7 @@ async def test_work_taken_over_is_stopped(shop: Database, issuer: CountingIssuer
         issuer.before = None
         async with shop.transaction() as connection:
             await connection.execute("update orders set lease_until = now()")
-            await orders.claim(connection, most=1, lease_seconds=1)
+            await order_queue.claim(connection, most=1, lease_seconds=1)
         try:
             await asyncio.sleep(30)
         finally:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from common.db import certificates, domains, events, orders
+from common.db import certificates, domains, events, order_queue, orders
 from common.db.ca_ledger import Limits
 from common.db.domains import NewDomain
 from common.db.pool import Database
@@ -254,11 +254,11 @@ async def test_a_requested_recheck_outlives_the_monitor_that_had_it(
     await moved_away(shop, issuer, keys, dns)
     await request_recheck(shop)
     async with shop.transaction() as connection:  # by a monitor that is killed at once
-        assert await orders.AWAITED.claim(connection, most=1, lease_seconds=0.1) == []
-        assert await orders.ROUTINE.claim(connection, most=1, lease_seconds=0.1) == []
-        assert len(await orders.RECHECKS.claim(connection, most=1, lease_seconds=0.1)) == 1
+        assert await order_queue.AWAITED.claim(connection, most=1, lease_seconds=0.1) == []
+        assert await order_queue.ROUTINE.claim(connection, most=1, lease_seconds=0.1) == []
+        assert len(await order_queue.RECHECKS.claim(connection, most=1, lease_seconds=0.1)) == 1
 
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=orders.RECHECKS)):
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=order_queue.RECHECKS)):
         await until(lambda: is_active(shop))
 
 
@@ -279,8 +279,8 @@ async def test_a_recheck_requested_while_the_dns_is_being_checked_is_done_after_
     dns.leads_to_us = False  # as the check in progress sees it
     await make_due(shop, renew=False)
     async with (
-        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=orders.ROUTINE)),
-        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=orders.RECHECKS)),
+        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=order_queue.ROUTINE)),
+        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=order_queue.RECHECKS)),
     ):
         await asyncio.wait_for(asked.wait(), 5)
         await request_recheck(shop)
@@ -328,7 +328,7 @@ async def test_new_domain_that_leaves_before_its_certificate_costs_the_authority
 async def test_owner_is_told_once_of_a_run_of_failures_and_of_its_end(
     shop: Database, tmp_path: Path, keys: Keyring
 ) -> None:
-    issuer = CountingIssuer(tmp_path, failures=orders.FAILED_AFTER_ATTEMPTS + 2)
+    issuer = CountingIssuer(tmp_path, failures=order_queue.FAILED_AFTER_ATTEMPTS + 2)
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await parts.power(shop)
         await parts.power(shop, product="secure")
@@ -462,7 +462,7 @@ async def test_mass_revocation_stays_inside_the_budget_and_starves_no_new_domain
     issuer.before = take_its_time
     monitors = [
         parts.make_runner(shop, issuer, keys, limits=limits, queue=lane, concurrency=4)
-        for lane in (orders.AWAITED, orders.ROUTINE)
+        for lane in (order_queue.AWAITED, order_queue.ROUTINE)
         for _ in range(2)
     ]
     async with parts.running(*monitors):
@@ -499,8 +499,8 @@ async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
     async with shop.transaction() as connection:
         await certificates.lock_domain(connection, DOMAIN)
         await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://o.test")])
-    assert not (await orders_due(shop, orders.AWAITED))
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=orders.RECHECKS)):
+    assert not (await orders_due(shop, order_queue.AWAITED))
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=order_queue.RECHECKS)):
         await until(is_put_off)
         assert issuer.placed == []
         assert await statuses_sent(shop) == []  # its DNS is yet to be moved
@@ -513,7 +513,7 @@ async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
     assert await statuses_sent(shop) == [("power", "success")]
 
 
-async def orders_due(database: Database, lane: orders.Lane) -> list[orders.Due]:
+async def orders_due(database: Database, lane: order_queue.Lane) -> list[order_queue.DueOrder]:
     async with database.connection() as connection:
         due, _ = await lane.find_due(connection, most=10)
     return due

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from common.db import orders
+from common.db import order_queue
 from common.db.pool import Connection, Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import Issued
@@ -44,7 +44,7 @@ async def test_domain_is_issued_beside_another_applications_slow_ones(
 ) -> None:
     issuer = HangingIssuer(tmp_path)
     issuance = parts.make_issuance(shop, issuer, keys, random=Random(1))
-    runner = make_runner(shop, orders.AWAITED, issuance.perform, Random(1), concurrency=AWAITED_AT_ONCE)
+    runner = make_runner(shop, order_queue.AWAITED, issuance.perform, Random(1), concurrency=AWAITED_AT_ONCE)
 
     async def issue(domain: str) -> float:
         began = time.monotonic()
@@ -70,9 +70,9 @@ async def test_applications_lines_are_shown_beside_one_that_has_more_than_can_be
     await add_orders(shop, OTHER_APPLICATION, 100)
     await add_orders(shop, APPLICATION, 2)
     async with shop.connection() as connection:
-        everything, _ = await orders.AWAITED.find_due(connection, most=200)
-        shown, after = await orders.AWAITED.find_due(connection, most=10)
-        others, _ = await orders.AWAITED.find_due(connection, most=10, full=[OTHER_APPLICATION])
+        everything, _ = await order_queue.AWAITED.find_due(connection, most=200)
+        shown, after = await order_queue.AWAITED.find_due(connection, most=10)
+        others, _ = await order_queue.AWAITED.find_due(connection, most=10, full=[OTHER_APPLICATION])
     assert len(everything) == 102
     assert {each.application_id for each in shown} == {APPLICATION, OTHER_APPLICATION}
     assert {each.application_id for each in others} == {APPLICATION}
@@ -82,13 +82,13 @@ async def test_applications_lines_are_shown_beside_one_that_has_more_than_can_be
 async def test_applications_are_looked_at_in_turn_however_many_there_are(
     shop: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orders, "_MOST_VISITED", 1)
+    monkeypatch.setattr(order_queue, "_MOST_VISITED", 1)
     await add_orders(shop, OTHER_APPLICATION, 20)
     await add_orders(shop, APPLICATION, 2)
     found, after = [], ""
     async with shop.connection() as connection:
         for _ in range(3):
-            due, after = await orders.AWAITED.find_due(connection, most=10, after=after)
+            due, after = await order_queue.AWAITED.find_due(connection, most=10, after=after)
             found.append({each.application_id for each in due})
     assert found == [{APPLICATION}, {OTHER_APPLICATION}, set()]
     assert after == ""
@@ -113,16 +113,16 @@ async def test_due_lists_are_read_by_their_own_indexes(shop: Database) -> None:
     """Among very many orders that merely wait for their renewal."""
     await add_orders(shop, APPLICATION, 20_000, kind="renewal")
     await add_orders(shop, OTHER_APPLICATION, 3)
-    lane = orders.AWAITED
+    lane = order_queue.AWAITED
     async with shop.transaction() as connection:
         for analyze in ("select", "analyze orders"):
             await connection.execute(analyze)
             for mode in ("force_custom_plan", "force_generic_plan"):
                 await connection.execute(f"set local plan_cache_mode = {mode}")
                 for statement, types, values in (
-                    (orders._DUE.format(listed=lane.listed), "bigint", "10"),
-                    (orders._WALK.format(listed=lane.listed), "text, int", "'', 10"),
-                    (orders._LINES.format(listed=lane.listed), "bigint, text[]", f"10, array['{APPLICATION}']"),
+                    (order_queue._DUE.format(listed=lane.listed), "bigint", "10"),
+                    (order_queue._WALK.format(listed=lane.listed), "text, int", "'', 10"),
+                    (order_queue._LINES.format(listed=lane.listed), "bigint, text[]", f"10, array['{APPLICATION}']"),
                 ):
                     plan = await explain(connection, statement, types, values)
                     assert not re.search(r"Seq Scan on orders|orders_due|orders_pkey", plan), plan

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bench.following_edge import following_edge
-from common.db import certificates, domains, edge_nodes, feed, orders
+from common.db import certificates, domains, edge_nodes, feed, order_queue, orders
 from common.db.pool import Database
 from common.secrets import Keyring
 from tests.integration.expiry import erase
@@ -204,7 +204,7 @@ async def test_release_stops_service_at_once_and_voids_the_order_at_work(
 async def test_failing_issuer_is_retried_and_holds_nobody_for_ever(
     shop: Database, tmp_path: Path, keys: Keyring
 ) -> None:
-    issuer = CountingIssuer(tmp_path, failures=orders.FAILED_AFTER_ATTEMPTS + 1)
+    issuer = CountingIssuer(tmp_path, failures=order_queue.FAILED_AFTER_ATTEMPTS + 1)
 
     async def has_failed() -> bool:
         order = await parts.order_of(shop)

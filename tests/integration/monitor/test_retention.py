@@ -13,7 +13,7 @@ import pytest
 from common.clock import SystemClock
 from common.db import events
 from common.db.pool import Database, Patience, open_pool
-from common.db.retention import GROWTH, STEPS, Batch, Step
+from common.db.retention import GROWTH, STEPS, RetentionBatch, RetentionStep
 from common.db.session import Connection, open_session
 from common.errors import DatabaseUnavailable
 from common.metrics import Family
@@ -33,7 +33,7 @@ async def connection(dsn: str) -> AsyncIterator[Connection]:
     session.terminate()
 
 
-def retention(database: Database, *steps: Step) -> Retention:
+def retention(database: Database, *steps: RetentionStep) -> Retention:
     return Retention(database, SystemClock(), Random(1), steps=steps or STEPS)
 
 
@@ -89,12 +89,12 @@ async def test_steps_take_turns_and_report(connection: Connection, database: Dat
     )
     order: list[str] = []
 
-    def watched(step: Step) -> Step:
-        async def erase(connection: Connection, most: int) -> Batch:
+    def watched(step: RetentionStep) -> RetentionStep:
+        async def erase(connection: Connection, most: int) -> RetentionBatch:
             order.append(step.name)
             return await step.erase(connection, most)
 
-        return Step(step.name, erase, step.oldest, step.batch_rows)
+        return RetentionStep(step.name, erase, step.oldest, step.batch_rows)
 
     by_name = {step.name: step for step in STEPS}
     swept = retention(database, watched(by_name["events"]), watched(by_name["shares"]))
@@ -110,13 +110,13 @@ async def test_steps_take_turns_and_report(connection: Connection, database: Dat
 async def test_batch_that_takes_too_long_is_tried_again_with_fewer_rows(database: Database) -> None:
     sizes: list[int] = []
 
-    async def erase(_: Connection, most: int) -> Batch:
+    async def erase(_: Connection, most: int) -> RetentionBatch:
         sizes.append(most)
         if most > 100:
             raise DatabaseUnavailable("the database did not answer in time")
-        return Batch(0, 0)
+        return RetentionBatch(0, 0)
 
-    await retention(database, Step("slow", erase, "select now()")).sweep()
+    await retention(database, RetentionStep("slow", erase, "select now()")).sweep()
     assert sizes == [1000, 250, 62]
 
 
@@ -232,7 +232,7 @@ async def test_review_of_sequences_reads_no_table_whole_when_many_have_expired(c
     await connection.execute("analyze")
     [step] = [step for step in STEPS if step.name == "event_sequences"]
     async with connection.transaction():
-        assert await step.erase(connection, 10) == Batch(10, 10)
+        assert await step.erase(connection, 10) == RetentionBatch(10, 10)
         # Of a table, what is counted here are the rows that were read without an index.
         tables = "unnest(array['domains', 'monitored_domains', 'events', 'event_sequences']::regclass[])"
         assert not await connection.fetchval(f"select sum(pg_stat_get_xact_tuples_returned(t)) from {tables} t")

@@ -21,7 +21,7 @@ from common.errors import OperatorError
 from common.file_locks import ProcessIdentity
 from common.postgres import EmbeddedPostgres, running_dsn
 from common.postgres import binaries as programs
-from common.processes import Account
+from common.processes import UnixAccount
 from tests.integration.postgres.running import LAUNCHER, environment, launcher, servers_of
 from tests.waiting import wait_until
 
@@ -141,9 +141,9 @@ def test_unreachable_programs_are_staged_where_the_user_can_run_them(
     with tempfile.TemporaryDirectory(dir="/tmp") as public:
         os.chmod(public, 0o755)
         monkeypatch.setattr(programs, "_STAGES", (Path(public),))
-        found = programs.find(Account("nobody", 65534, 65534))
+        found = programs.find(UnixAccount("nobody", 65534, 65534))
         assert found.postgres.is_relative_to(public)
-        again = programs.find(Account("nobody", 65534, 65534))
+        again = programs.find(UnixAccount("nobody", 65534, 65534))
         assert again == found
         assert [entry.name for entry in Path(public).iterdir()] == [found.postgres.parents[3].name]
 
@@ -156,7 +156,7 @@ def test_a_staged_copy_that_others_can_write_is_not_trusted(tmp_path: Path, monk
     planted.mkdir()
     planted.chmod(0o777)
     with pytest.raises(OperatorError, match="cannot run PostgreSQL"):
-        programs.find(Account("nobody", 65534, 65534))
+        programs.find(UnixAccount("nobody", 65534, 65534))
 
 
 def test_a_second_server_on_the_same_directory_is_refused_by_the_firsts_pid(state_dir: Path) -> None:

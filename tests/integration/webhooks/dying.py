@@ -18,7 +18,7 @@ from typing import Any, cast
 from common.db import deliveries
 from common.db.pool import Connection, Database, open_pool
 from common.secrets import load_keyring
-from monitor.webhooks.sender import Answer, Sender
+from monitor.webhooks.sender import Sender, WebhookResponse
 
 from . import parts
 
@@ -70,7 +70,7 @@ class DyingSender:
         self._sender = sender
         self._step = step
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> WebhookResponse:
         answer = await self._sender.post(url, body, headers)
         if self._step == "posted":
             die()

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from bench.lab.sink import Delivery, WebhookSink
+from bench.lab.sink import ReceivedRequest, WebhookSink
 from common import applications as minting
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import rotate_webhook_secret, update_application, webhook_secret_identity
@@ -107,7 +107,7 @@ async def test_failures_are_retried_under_the_same_id_until_one_succeeds(
 ) -> None:
     left = 4
 
-    async def fail_four_times(_: web.Request, __: Delivery) -> web.StreamResponse:
+    async def fail_four_times(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         nonlocal left
         left -= 1
         return web.Response(status=204 if left < 0 else 500)
@@ -273,7 +273,7 @@ async def test_missing_superseded_in_the_middle_of_its_attempt_is_not_tried_agai
 ) -> None:
     may_answer = asyncio.Event()
 
-    async def fail_late(_: web.Request, delivery: Delivery) -> web.StreamResponse:
+    async def fail_late(_: web.Request, delivery: ReceivedRequest) -> web.StreamResponse:
         if "record_missing" in delivery.body:
             await may_answer.wait()
             return web.Response(status=500)
@@ -297,7 +297,7 @@ async def test_slow_partner_holds_a_few_of_its_own_and_nobody_elses(
     """Two monitors, a partner that hangs with a backlog, and one that answers."""
     hanging = asyncio.Event()
 
-    async def hang(_: web.Request, __: Delivery) -> web.StreamResponse:
+    async def hang(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         await hanging.wait()
         return web.Response(status=204)
 
@@ -349,7 +349,7 @@ async def test_failing_endpoint_is_tried_one_delivery_at_a_time(
 ) -> None:
     at_once = most = 0
 
-    async def fail(_: web.Request, __: Delivery) -> web.StreamResponse:
+    async def fail(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
@@ -380,7 +380,7 @@ async def test_postgres_that_crashes_in_the_middle_of_an_attempt_loses_nothing(
             sink = await stack.enter_async_context(WebhookSink.serve())
             await parts.add_application(database, keyring, sink.url)
 
-            async def crash(_: web.Request, __: Delivery) -> web.StreamResponse:
+            async def crash(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
                 sink.answer_with(204)
                 [backend] = await parts.fetch(database, "select pg_backend_pid() as pid")
                 os.kill(backend["pid"], signal.SIGKILL)

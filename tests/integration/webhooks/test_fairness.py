@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bench.lab.sink import Delivery, WebhookSink
+from bench.lab.sink import ReceivedRequest, WebhookSink
 from common.db import deliveries, webhook_endpoints
 from common.db.applications import webhook_secret_identity
 from common.db.pool import Database
@@ -69,7 +69,7 @@ async def test_good_endpoint_is_served_at_once_beside_hundreds_that_hang(
 ) -> None:
     never = asyncio.Event()
 
-    async def hang(_: web.Request, __: Delivery) -> web.StreamResponse:
+    async def hang(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         await never.wait()
         return web.Response(status=204)
 

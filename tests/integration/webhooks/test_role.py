@@ -9,7 +9,7 @@ from pathlib import Path
 from aiohttp import web
 from standardwebhooks import Webhook
 
-from bench.lab.sink import Delivery, WebhookSink
+from bench.lab.sink import ReceivedRequest, WebhookSink
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.monitor.test_role import monitor
@@ -25,7 +25,7 @@ async def test_events_of_a_monitor_killed_in_the_middle_arrive_by_another(
     variables = {"DATABASE_URL": dsn, "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8"}
     never = asyncio.Event()
 
-    async def hang(_: web.Request, __: Delivery) -> web.StreamResponse:
+    async def hang(_: web.Request, __: ReceivedRequest) -> web.StreamResponse:
         await never.wait()
         raise AssertionError
 

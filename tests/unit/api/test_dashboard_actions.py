@@ -12,8 +12,9 @@ from typer.core import TyperGroup
 from api.dashboard import actions
 from api.dashboard.actions import ACTIONS
 from api.dashboard.app import build_dashboard
-from api.dashboard.handlers.applications import ApplicationHandlers
-from api.dashboard.handlers.domains import DomainHandlers
+from api.dashboard.handlers.application_secrets import SecretPages
+from api.dashboard.handlers.application_settings import SettingsPages
+from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.reference.operations import OPERATIONS
 from common.cli.__main__ import app
@@ -39,12 +40,12 @@ def test_every_form_of_the_dashboard_is_listed() -> None:
 
 
 def test_every_choice_of_a_form_is_listed() -> None:
-    assert choices("/domains/{name}") == cases(DomainHandlers._act)
-    assert choices("/domains/new") == cases(DomainHandlers._add)
+    assert choices("/domains/{name}") == cases(DomainPages._act)
+    assert choices("/domains/new") == cases(DomainPages._add)
     assert choices("/webhooks") == cases(WebhookPages._act)
-    assert choices("/secrets") - {"service_auth", "signature"} == cases(ApplicationHandlers.post_secrets)
-    sections = set(re.findall(r'^            "(\w+)": \{$', inspect.getsource(ApplicationHandlers.post_settings), re.M))
-    assert choices("/settings") == sections | cases(ApplicationHandlers.post_settings) | {"error_page", "maintenance"}
+    assert choices("/secrets") - {"service_auth", "signature"} == cases(SecretPages.post)
+    sections = set(re.findall(r'^            "(\w+)": \{$', inspect.getsource(SettingsPages.post), re.M))
+    assert choices("/settings") == sections | cases(SettingsPages.post) | {"error_page", "maintenance"}
 
 
 def test_operations_and_commands_exist() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from api.schemas.answers import envelope
 from api.schemas.queries import ListQuery
-from common.db.domains import Page
+from common.db.domain_pages import DomainPage
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from common.db.domains import Page
 def test_pages_follow_from_total_and_size(
     total: int, page: int, size: int, pages: int, next_page: int | None, previous_page: int | None
 ) -> None:
-    result = envelope(Page((), total), [], ListQuery(page=page, size=size))
+    result = envelope(DomainPage((), total), [], ListQuery(page=page, size=size))
 
     assert result == {
         "items": [],

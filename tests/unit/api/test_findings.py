@@ -3,15 +3,15 @@
 import pytest
 
 from common.dns import Outcome
-from common.eligibility import Findings
-from common.ownership import Claim
+from common.eligibility import EligibilityFindings
+from common.ownership import OwnershipClaim
 
 FOUND = Outcome.RECORDS
 
 
 @pytest.mark.parametrize("outcome", [Outcome.NO_DATA, Outcome.NO_NAME])
 def test_step_one_is_lacking_when_the_target_is_known_to_lead_nowhere(outcome: Outcome) -> None:
-    findings = Findings(Claim.CNAME, None, outcome)
+    findings = EligibilityFindings(OwnershipClaim.CNAME, None, outcome)
 
     assert findings.lacks_step_one
     assert not findings.is_eligible
@@ -20,7 +20,7 @@ def test_step_one_is_lacking_when_the_target_is_known_to_lead_nowhere(outcome: O
 
 @pytest.mark.parametrize("outcome", [Outcome.SERVER_FAILURE, Outcome.TIMEOUT])
 def test_a_target_that_could_not_be_asked_leaves_eligibility_unknown(outcome: Outcome) -> None:
-    findings = Findings(Claim.CNAME, None, outcome)
+    findings = EligibilityFindings(OwnershipClaim.CNAME, None, outcome)
 
     assert not findings.lacks_step_one
     assert not findings.is_eligible
@@ -28,9 +28,9 @@ def test_a_target_that_could_not_be_asked_leaves_eligibility_unknown(outcome: Ou
 
 
 def test_a_domain_that_leads_elsewhere_is_not_eligible_whatever_the_target_does() -> None:
-    assert Findings(None, None, Outcome.TIMEOUT).unknown is None
-    assert not Findings(None, None, FOUND).is_eligible
+    assert EligibilityFindings(None, None, Outcome.TIMEOUT).unknown is None
+    assert not EligibilityFindings(None, None, FOUND).is_eligible
 
 
 def test_a_domain_that_is_not_there_comes_first() -> None:
-    assert Findings(None, Outcome.NO_NAME, FOUND).unknown is Outcome.NO_NAME
+    assert EligibilityFindings(None, Outcome.NO_NAME, FOUND).unknown is Outcome.NO_NAME

@@ -15,7 +15,7 @@ from api.schemas import monitor_bodies as schemas
 from api.schemas.bodies import parse_body
 from api.schemas.evidence import last_check
 from common.db.batches import NotUnderstood, Unwatch, Watch
-from common.db.monitored_domains import Key, LastCheck
+from common.db.monitored_domains import LastCheck, MonitoredKey
 from common.names import parse_domain
 from common.records import RECORD_TYPES, as_json, parse_record
 
@@ -180,7 +180,7 @@ def test_private_addresses_that_only_the_operators_resolver_knows_are_not_told()
     servers = ("10.0.0.53:53", "9.9.9.9:53", "[::ffff:10.0.0.54]:53")
     evidence = [{**said, "server": server, "values": values} for server in servers]
 
-    shown = last_check(Key("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
+    shown = last_check(MonitoredKey("app", "apps.test"), LastCheck("missing", None, evidence))["evidence"]
 
     assert shown[0]["values"] == ["a private address"] * len(private) + told
     assert shown[1]["values"] == values, "everybody can ask there"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Ownership, Seen
+from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Ownership, SeenRecord
 from api.services.next_step import next_step
 from api.services.origin_state import OriginState
 from common.caa import Authorization
@@ -16,16 +16,23 @@ from common.db.edge_nodes import SERVING, EdgeNode, UnreachedOrigin
 from common.db.orders import OrderState
 from common.dns import Outcome
 from common.edge_probe import Reached
-from common.eligibility import Findings
+from common.eligibility import EligibilityFindings
 from common.liveness import Reach
 from common.names import parse_domain
-from common.ownership import Claim, Verdict
+from common.ownership import OwnershipClaim, OwnershipVerdict
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = parse_domain("shop.customer.test")
-TARGET = Seen("CNAME", "apps.partner.test", "power.frontage.test")
-POINTED = Seen("CNAME", NAME.text, TARGET.host)
-DNS = Dns(Findings(Claim.CNAME, None, Outcome.RECORDS), (POINTED,), (POINTED, TARGET), (TARGET,), (TARGET,), Reached.US)
+TARGET = SeenRecord("CNAME", "apps.partner.test", "power.frontage.test")
+POINTED = SeenRecord("CNAME", NAME.text, TARGET.host)
+DNS = Dns(
+    EligibilityFindings(OwnershipClaim.CNAME, None, Outcome.RECORDS),
+    (POINTED,),
+    (POINTED, TARGET),
+    (TARGET,),
+    (TARGET,),
+    Reached.US,
+)
 FREE = Caa(Authorization(Outcome.NO_DATA), (), forbids=False)
 DOMAIN = Domain(NAME.text, "secure", "app", "https://origin.test", (), "active", "live", None)
 CERTIFICATE = InService("internal", NOW, NOW + timedelta(days=90), NOW, NOW)
@@ -43,9 +50,14 @@ def sentence(diagnosis: Diagnosis) -> str:
     return f"{next_step(diagnosis, NOW).verdict}: {next_step(diagnosis, NOW).words}"
 
 
-def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, *found: Seen) -> Diagnosis:
+def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, *found: SeenRecord) -> Diagnosis:
     return replace(
-        WELL, dns=replace(DNS, findings=Findings(Claim.CNAME if pointed else None, unresolved, step_one), found=found)
+        WELL,
+        dns=replace(
+            DNS,
+            findings=EligibilityFindings(OwnershipClaim.CNAME if pointed else None, unresolved, step_one),
+            found=found,
+        ),
     )
 
 
@@ -85,7 +97,7 @@ def test_a_name_without_an_address_gets_one_beside_its_other_records() -> None:
 
 
 def test_a_name_that_leads_elsewhere_is_to_be_changed() -> None:
-    elsewhere = Seen("A", NAME.text, "192.0.2.99")
+    elsewhere = SeenRecord("A", NAME.text, "192.0.2.99")
     assert sentence(with_findings(False, None, Outcome.RECORDS, elsewhere)) == (
         "action needed: Change the DNS of shop.customer.test to the record CNAME shop.customer.test apps.partner.test:"
         " it leads to 192.0.2.99."
@@ -99,7 +111,9 @@ def test_step_one_comes_before_step_two() -> None:
 
 
 def test_a_cname_target_is_never_to_lead_to_itself() -> None:
-    dns = replace(DNS, findings=Findings(None, None, Outcome.RECORDS), expected=(replace(POINTED, value=NAME.text),))
+    dns = replace(
+        DNS, findings=EligibilityFindings(None, None, Outcome.RECORDS), expected=(replace(POINTED, value=NAME.text),)
+    )
     assert sentence(replace(WELL, dns=dns)).endswith(
         "shop.customer.test is the cname target itself, and is not served."
     )
@@ -116,43 +130,49 @@ def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
         assert sentence(diagnosis).startswith("unknown: ")
 
 
-def owned(verdict: Verdict, claim: Claim | None = None, **changes: object) -> Diagnosis:
+def owned(verdict: OwnershipVerdict, claim: OwnershipClaim | None = None, **changes: object) -> Diagnosis:
     ownership = Ownership(verdict, claim, "app", TARGET.host)
     return replace(WELL, holding=Holding((), None, None, None), ownership=ownership, **changes)
 
 
 def test_a_name_that_another_application_holds_is_never_to_be_posted_at_once() -> None:
-    assert sentence(owned(Verdict.HELD)) == (
+    assert sentence(owned(OwnershipVerdict.HELD)) == (
         "action needed: Another application holds shop.customer.test. To move it here: point shop.customer.test to"
         " apps.partner.test by CNAME, or create the TXT record _frontage.shop.customer.test with the value"
         " application=app, remove the CNAME to the other application's target and any TXT record at"
         " _frontage.shop.customer.test that names another application, then POST again."
     )
-    assert sentence(owned(Verdict.LEADS_TO_HOLDER)).startswith(
+    assert sentence(owned(OwnershipVerdict.LEADS_TO_HOLDER)).startswith(
         "action needed: Another application holds shop.customer.test, and the DNS still leads to it: remove"
     )
-    assert sentence(owned(Verdict.UNKNOWN)).startswith("unknown: Another application holds")
-    for verdict in (Verdict.HELD, Verdict.LEADS_TO_HOLDER, Verdict.UNKNOWN, Verdict.RESERVED, Verdict.UNPROVEN):
+    assert sentence(owned(OwnershipVerdict.UNKNOWN)).startswith("unknown: Another application holds")
+    for verdict in (
+        OwnershipVerdict.HELD,
+        OwnershipVerdict.LEADS_TO_HOLDER,
+        OwnershipVerdict.UNKNOWN,
+        OwnershipVerdict.RESERVED,
+        OwnershipVerdict.UNPROVEN,
+    ):
         assert "Enrol the domain" not in sentence(owned(verdict))
 
 
 def test_a_root_that_another_application_holds_is_proven_by_txt_alone() -> None:
-    words = sentence(owned(Verdict.HELD, name=parse_domain("customer.test")))
+    words = sentence(owned(OwnershipVerdict.HELD, name=parse_domain("customer.test")))
     assert "To move it here: create the TXT record _frontage.customer.test with the value application=app" in words
     assert "CNAME" not in words
 
 
 def test_a_name_that_moves_is_to_be_enrolled() -> None:
-    assert sentence(owned(Verdict.MOVE, Claim.CNAME)) == (
+    assert sentence(owned(OwnershipVerdict.MOVE, OwnershipClaim.CNAME)) == (
         "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl,"
         " which moves it here from another application."
     )
 
 
 def test_a_name_that_leads_here_without_a_proof_needs_one() -> None:
-    past_target = replace(DNS, findings=Findings(None, None, Outcome.RECORDS, bypasses_target=True))
-    for dns in (past_target, replace(DNS, findings=Findings(Claim.ADDRESS, None, Outcome.RECORDS))):
-        assert sentence(owned(Verdict.UNPROVEN, dns=dns)) == (
+    past_target = replace(DNS, findings=EligibilityFindings(None, None, Outcome.RECORDS, bypasses_target=True))
+    for dns in (past_target, replace(DNS, findings=EligibilityFindings(OwnershipClaim.ADDRESS, None, Outcome.RECORDS))):
+        assert sentence(owned(OwnershipVerdict.UNPROVEN, dns=dns)) == (
             "action needed: Point shop.customer.test to apps.partner.test by CNAME, or create the TXT record"
             " _frontage.shop.customer.test with the value application=app: shop.customer.test leads here, and nothing"
             " shows whose it is."
@@ -160,7 +180,7 @@ def test_a_name_that_leads_here_without_a_proof_needs_one() -> None:
 
 
 def test_a_name_of_ours_is_never_to_be_enrolled() -> None:
-    assert sentence(owned(Verdict.RESERVED)) == (
+    assert sentence(owned(OwnershipVerdict.RESERVED)) == (
         "action needed: Ask about a customer's domain: shop.customer.test is a name of this service, or an"
         " application's cname target, and never enrolled."
     )

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from bench import cases
-from bench.cases import Bar, Case, Load
+from bench.cases import Case, CostLimit, Load
 
-CASE = Case("http-1k", "http 1 KB", cases.HTTP, Load.SAME, bar=Bar(1.25, "nginx"))
+CASE = Case("http-1k", "http 1 KB", cases.HTTP, Load.SAME, bar=CostLimit(1.25, "nginx"))
 
 
 def test_without_patterns_every_case_runs() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.monitor_faults.partners import Change, Name, State
+from bench.monitor_faults.partners import Name, PartnerChange, State
 
 ONE, TWO = frozenset({"one"}), frozenset({"two"})
-POST, DELETE = Change("POST", False, ONE), Change("DELETE", False, frozenset())
-ADD = Change("POST", True, TWO)
+POST, DELETE = PartnerChange("POST", False, ONE), PartnerChange("DELETE", False, frozenset())
+ADD = PartnerChange("POST", True, TWO)
 
 
 def name(*may_be: State) -> Name:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bench.hello_flood import client_hello, is_alert
 from bench.scale import Sample, growth_bytes
-from bench.visitors import Seen
+from bench.visitors import VisitTimes
 
 
 def test_growth_leaves_out_the_time_of_warming_up() -> None:
@@ -15,7 +15,7 @@ def test_growth_of_very_few_samples() -> None:
 
 
 def test_shares_of_visitors() -> None:
-    seen = Seen(seconds=[float(number) for number in range(100, 0, -1)])
+    seen = VisitTimes(seconds=[float(number) for number in range(100, 0, -1)])
     assert seen.at_most(0.5) == 51
     assert seen.at_most(0.99) == 100
 

@@ -8,17 +8,17 @@ from itertools import chain
 import orjson
 import pytest
 
-from common.domain_files import FORMATS, Enrolment, Format, Row, Watch, end_of, format_of, read_rows, write_rows
+from common.domain_files import FORMATS, EnrolmentRow, Format, MonitorRow, Row, end_of, format_of, read_rows, write_rows
 from common.errors import OperatorError
 from common.records import parse_record
 
 CNAME = parse_record({"type": "CNAME", "host": "shop", "value": "apps.acme.test", "ttl": 300})
 TEXT = parse_record({"type": "TXT", "host": "@", "value": 'a "quoted", text', "ttl": 60})
 ROWS: list[Row] = [
-    Enrolment("power", "shop.customer.test", "https://o.test/a", ("/static", "/img"), None),
-    Enrolment("power", "www.customer.test", "https://o.test", (), None),
-    Enrolment("secure", "customer.test", None, None, "https://www.customer.test"),
-    Watch("customer.test", "shop", (CNAME, TEXT), "user, 7", 'job "1"\nb', None),
+    EnrolmentRow("power", "shop.customer.test", "https://o.test/a", ("/static", "/img"), None),
+    EnrolmentRow("power", "www.customer.test", "https://o.test", (), None),
+    EnrolmentRow("secure", "customer.test", None, None, "https://www.customer.test"),
+    MonitorRow("customer.test", "shop", (CNAME, TEXT), "user, 7", 'job "1"\nb', None),
 ]
 
 
@@ -63,7 +63,7 @@ def test_each_row_has_its_line() -> None:
     )
     rows = read(content)
     assert [line for line, _ in rows] == [2, 3, 6, 7, 8, 9, 10, 11, 12]
-    assert [type(row) for _, row in rows[:2]] == [Enrolment, Watch]
+    assert [type(row) for _, row in rows[:2]] == [EnrolmentRow, MonitorRow]
     words = [str(row) for _, row in rows[2:]]
     for word, expected in zip(
         words,
@@ -81,7 +81,7 @@ def test_objects_are_read_however_they_are_laid_out() -> None:
         (1, "powerRootPathAccess: not a field of secure")
     ]
     many = "[" + ",".join('{"product":"secure","domain":"a.test"}' for _ in range(5_000)) + "]"
-    assert read(many, "json") == [(1, Enrolment("secure", "a.test"))] * 5_000
+    assert read(many, "json") == [(1, EnrolmentRow("secure", "a.test"))] * 5_000
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.db.webhook_endpoints import Endpoint
-from common.endpoint_health import Verdict, disables_at, judge
+from common.endpoint_health import EndpointVerdict, disables_at, judge
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -19,23 +19,23 @@ def days_ago(days: float) -> datetime:
 @pytest.mark.parametrize(
     ("failing", "warned", "verdict"),
     [
-        (0, None, Verdict.GO_ON),
-        (2.9, None, Verdict.GO_ON),
-        (3.1, None, Verdict.WARN),
-        (4.9, 1.8, Verdict.GO_ON),
-        (5.1, 2, Verdict.DISABLE),
-        (30, None, Verdict.WARN),
-        (30, 0.9, Verdict.GO_ON),
-        (30, 1.1, Verdict.DISABLE),
+        (0, None, EndpointVerdict.GO_ON),
+        (2.9, None, EndpointVerdict.GO_ON),
+        (3.1, None, EndpointVerdict.WARN),
+        (4.9, 1.8, EndpointVerdict.GO_ON),
+        (5.1, 2, EndpointVerdict.DISABLE),
+        (30, None, EndpointVerdict.WARN),
+        (30, 0.9, EndpointVerdict.GO_ON),
+        (30, 1.1, EndpointVerdict.DISABLE),
     ],
 )
-def test_days_of_failure_warn_and_then_disable(failing: float, warned: float | None, verdict: Verdict) -> None:
+def test_days_of_failure_warn_and_then_disable(failing: float, warned: float | None, verdict: EndpointVerdict) -> None:
     endpoint = Endpoint(days_ago(failing), None if warned is None else days_ago(warned))
     assert judge(endpoint, is_gone=False, now=NOW) is verdict
 
 
 def test_gone_disables_at_once() -> None:
-    assert judge(Endpoint(NOW), is_gone=True, now=NOW) is Verdict.DISABLE
+    assert judge(Endpoint(NOW), is_gone=True, now=NOW) is EndpointVerdict.DISABLE
 
 
 def test_end_is_told_from_the_warning_on() -> None:

@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 
 from common.db.edge_nodes import Condition, EdgeDescription, EdgeNode, FailedUpgrade
-from common.db.monitor_health import Health
+from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
-from common.db.status import Edge, Expiry, FailingOrders, Queue, Standing, Status, Unrenewed
+from common.db.status import Edge, Expiry, FailingOrders, InstallationStatus, LimitUse, QueueLength, Unrenewed
 from common.installation_problems import find_problems
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 NODE = EdgeNode("e" * 32, "edge.example", 7, Condition(), NOW)
 MONITOR = MonitorNode("m" * 32, "monitor.example", "internal", (), NOW, NOW, is_alive=True)
 UPGRADE = EdgeDescription(failed_upgrade=FailedUpgrade(NOW, "no such module"))
-WELL = Status(
+WELL = InstallationStatus(
     at=NOW,
     feed_version=7,
     edges=[Edge(NODE, True, 0)],
     monitors=[MONITOR],
-    checks=Health(is_healthy=True, reason=None, executed_at=NOW),
+    checks=MonitorHealth(is_healthy=True, reason=None, executed_at=NOW),
     alarms_held=0,
-    queues=[Queue("DNS checks", 900, 299.0)],
+    queues=[QueueLength("DNS checks", 900, 299.0)],
     certificates=[Expiry(None, 0, 0), Expiry(1, 3, 4)],
     unrenewed=[Unrenewed(0, 0), Unrenewed(3, 0), Unrenewed(7, 9)],
-    ledger=[Standing("ca", "orders_per_account", "", 270, 300, NOW)],
+    ledger=[LimitUse("ca", "orders_per_account", "", 270, 300, NOW)],
     failing_orders=[FailingOrders("refused", 10, "one.example")],
     endpoints_failing=5,
     endpoints_disabled=3,
@@ -51,10 +51,10 @@ def test_an_installation_that_is_well_has_no_problem() -> None:
         ("certificates", {"certificates": [Expiry(None, 0, 1)]}),
         ("certificates", {"unrenewed": [Unrenewed(0, 0), Unrenewed(3, 1)]}),
         ("certificate orders", {"failing_orders": [FailingOrders("refused", 11, "one.example")]}),
-        ("limits of the CA", {"ledger": [Standing("ca", "orders_per_account", "", 271, 300, NOW)]}),
-        ("work", {"queues": [Queue("webhook endpoints", 3, 301.0)]}),
+        ("limits of the CA", {"ledger": [LimitUse("ca", "orders_per_account", "", 271, 300, NOW)]}),
+        ("work", {"queues": [QueueLength("webhook endpoints", 3, 301.0)]}),
         ("webhooks", {"endpoints_failing": 6}),
-        ("DNS checks", {"checks": Health(is_healthy=False, reason="no name server answers", executed_at=NOW)}),
+        ("DNS checks", {"checks": MonitorHealth(is_healthy=False, reason="no name server answers", executed_at=NOW)}),
         ("alarms", {"alarms_held": 2}),
     ],
 )

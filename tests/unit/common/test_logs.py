@@ -10,7 +10,7 @@ from common import logs
 @pytest.fixture
 def output(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other tests of this process keep the output they had."""
-    monkeypatch.setattr(logs, "_output", logs._Output())
+    monkeypatch.setattr(logs, "_output", logs._LogOutput())
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

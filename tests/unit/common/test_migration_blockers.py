@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from common.db.migration_blockers import Blockers, Session
+from common.db.migration_blockers import Blockers, BlockingSession
 
-THIEF = Session(7, "edge_one", "psql", "192.0.2.1")
+THIEF = BlockingSession(7, "edge_one", "psql", "192.0.2.1")
 
 
 def test_a_session_that_blocks_is_shown_once_and_given_up_for_in_time() -> None:
@@ -21,7 +21,7 @@ def test_a_session_that_blocks_is_shown_once_and_given_up_for_in_time() -> None:
 def test_sessions_that_block_one_after_the_other_are_waited_for() -> None:
     blockers = Blockers(lambda _words: None, 300.0)
     for second in range(1000):
-        assert not blockers.observe([Session(second // 100, "backup", "", None)], float(second))
+        assert not blockers.observe([BlockingSession(second // 100, "backup", "", None)], float(second))
 
 
 def test_a_session_that_blocks_again_after_a_while_is_waited_for_anew() -> None:

@@ -7,61 +7,79 @@ from datetime import UTC, datetime
 import pytest
 
 from common.names import parse_domain
-from common.ownership import Claim, Evidence, OwnNames, Party, Standing, Target, Verdict, is_proof, judge, txt_record
+from common.ownership import (
+    OwnershipClaim,
+    OwnershipEvidence,
+    OwnershipRecord,
+    OwnershipVerdict,
+    OwnNames,
+    Party,
+    Target,
+    is_proof,
+    judge,
+    txt_record,
+)
 from common.settings import load
 
 OWN = OwnNames(frozenset({"power.frontage.test", "secure.frontage.test", "api.frontage.test"}))
 SHOP, ROOT = "shop.customer.test", "customer.test"
-FREE = Standing()
+FREE = OwnershipRecord()
 
 
 def verdict(
-    name: str, standing: Standing, claim: Claim | None, *, against: str | None = None, to_holder: bool | None = None
-) -> Verdict:
+    name: str,
+    standing: OwnershipRecord,
+    claim: OwnershipClaim | None,
+    *,
+    against: str | None = None,
+    to_holder: bool | None = None,
+) -> OwnershipVerdict:
     """Application "a" asks."""
-    return judge(parse_domain(name), "a", standing, Evidence(claim, against, to_holder), OWN)
+    return judge(parse_domain(name), "a", standing, OwnershipEvidence(claim, against, to_holder), OWN)
 
 
 @pytest.mark.parametrize("name", [SHOP, ROOT])
-@pytest.mark.parametrize("claim", [Claim.CNAME, Claim.TXT])
-def test_a_proof_takes_a_free_name(name: str, claim: Claim) -> None:
-    assert verdict(name, FREE, claim) is Verdict.ENROL
-    assert verdict(name, Standing(former_holders=("b",)), claim) is Verdict.ENROL
+@pytest.mark.parametrize("claim", [OwnershipClaim.CNAME, OwnershipClaim.TXT])
+def test_a_proof_takes_a_free_name(name: str, claim: OwnershipClaim) -> None:
+    assert verdict(name, FREE, claim) is OwnershipVerdict.ENROL
+    assert verdict(name, OwnershipRecord(former_holders=("b",)), claim) is OwnershipVerdict.ENROL
 
 
 def test_an_address_takes_a_root_that_no_application_held() -> None:
-    assert verdict(ROOT, FREE, Claim.ADDRESS) is Verdict.ENROL
-    assert verdict(SHOP, FREE, Claim.ADDRESS) is Verdict.UNPROVEN
+    assert verdict(ROOT, FREE, OwnershipClaim.ADDRESS) is OwnershipVerdict.ENROL
+    assert verdict(SHOP, FREE, OwnershipClaim.ADDRESS) is OwnershipVerdict.UNPROVEN
 
 
 @pytest.mark.parametrize("name", [SHOP, ROOT])
 def test_only_the_last_holder_comes_back_by_address(name: str) -> None:
-    assert verdict(name, Standing(former_holders=("a",)), Claim.ADDRESS) is Verdict.ENROL
-    assert verdict(name, Standing(former_holders=("a", "b")), Claim.ADDRESS) is Verdict.ENROL
-    assert verdict(name, Standing(former_holders=("b",)), Claim.ADDRESS) is Verdict.UNPROVEN
-    assert verdict(name, Standing(former_holders=("b", "a")), Claim.ADDRESS) is Verdict.UNPROVEN
+    assert verdict(name, OwnershipRecord(former_holders=("a",)), OwnershipClaim.ADDRESS) is OwnershipVerdict.ENROL
+    assert verdict(name, OwnershipRecord(former_holders=("a", "b")), OwnershipClaim.ADDRESS) is OwnershipVerdict.ENROL
+    assert verdict(name, OwnershipRecord(former_holders=("b",)), OwnershipClaim.ADDRESS) is OwnershipVerdict.UNPROVEN
+    assert (
+        verdict(name, OwnershipRecord(former_holders=("b", "a")), OwnershipClaim.ADDRESS) is OwnershipVerdict.UNPROVEN
+    )
 
 
 @pytest.mark.parametrize("root", ["frontage.test", "partner.test"])
 def test_the_root_above_a_target_needs_a_proof(root: str) -> None:
-    standing = Standing(is_above_foreign_target=root == "partner.test")
-    assert verdict(root, standing, Claim.ADDRESS) is Verdict.UNPROVEN
-    assert verdict(root, standing, Claim.TXT) is Verdict.ENROL
+    standing = OwnershipRecord(is_above_foreign_target=root == "partner.test")
+    assert verdict(root, standing, OwnershipClaim.ADDRESS) is OwnershipVerdict.UNPROVEN
+    assert verdict(root, standing, OwnershipClaim.TXT) is OwnershipVerdict.ENROL
 
 
 def test_our_own_names_and_cname_targets_are_never_enrolled() -> None:
     for name in sorted(OWN.names):
-        for claim in Claim:
-            assert verdict(name, FREE, claim) is Verdict.RESERVED
-            assert verdict(name, Standing(holder="a"), claim) is Verdict.RESERVED
-    own = Standing(is_target=True, is_own_target=True)
-    assert verdict("apps.partner.test", own, Claim.CNAME) is Verdict.RESERVED
-    for claim in (Claim.TXT, Claim.ADDRESS, None):
-        assert verdict("apps.partner.test", Standing(is_target=True), claim) is Verdict.RESERVED
+        for claim in OwnershipClaim:
+            assert verdict(name, FREE, claim) is OwnershipVerdict.RESERVED
+            assert verdict(name, OwnershipRecord(holder="a"), claim) is OwnershipVerdict.RESERVED
+    own = OwnershipRecord(is_target=True, is_own_target=True)
+    assert verdict("apps.partner.test", own, OwnershipClaim.CNAME) is OwnershipVerdict.RESERVED
+    for claim in (OwnershipClaim.TXT, OwnershipClaim.ADDRESS, None):
+        assert verdict("apps.partner.test", OwnershipRecord(is_target=True), claim) is OwnershipVerdict.RESERVED
 
 
 def test_giving_a_customers_name_as_a_target_keeps_it_from_no_partner() -> None:
-    assert verdict(SHOP, Standing(is_target=True), Claim.CNAME) is Verdict.ENROL
+    assert verdict(SHOP, OwnershipRecord(is_target=True), OwnershipClaim.CNAME) is OwnershipVerdict.ENROL
 
 
 def test_of_the_targets_on_the_way_the_one_set_first_proves_the_name() -> None:
@@ -79,32 +97,35 @@ def test_of_the_targets_on_the_way_the_one_set_first_proves_the_name() -> None:
 
 
 def test_a_name_without_a_claim_is_nobodys_to_take() -> None:
-    assert verdict(SHOP, FREE, None) is Verdict.UNPROVEN
+    assert verdict(SHOP, FREE, None) is OwnershipVerdict.UNPROVEN
 
 
 def test_a_holder_needs_no_claim_for_its_other_product() -> None:
-    for claim in (*Claim, None):
-        assert verdict(SHOP, Standing(holder="a", former_holders=("b",)), claim) is Verdict.ENROL
+    for claim in (*OwnershipClaim, None):
+        assert verdict(SHOP, OwnershipRecord(holder="a", former_holders=("b",)), claim) is OwnershipVerdict.ENROL
 
 
-@pytest.mark.parametrize("claim", [Claim.CNAME, Claim.TXT])
-def test_a_held_name_moves_with_a_proof_once_it_no_longer_leads_to_its_holder(claim: Claim) -> None:
-    held = Standing(holder="b")
-    assert verdict(SHOP, held, claim, against="b", to_holder=False) is Verdict.MOVE
-    assert verdict(SHOP, held, claim, against="b", to_holder=True) is Verdict.LEADS_TO_HOLDER
-    assert verdict(SHOP, held, claim, against="b", to_holder=None) is Verdict.UNKNOWN
+@pytest.mark.parametrize("claim", [OwnershipClaim.CNAME, OwnershipClaim.TXT])
+def test_a_held_name_moves_with_a_proof_once_it_no_longer_leads_to_its_holder(claim: OwnershipClaim) -> None:
+    held = OwnershipRecord(holder="b")
+    assert verdict(SHOP, held, claim, against="b", to_holder=False) is OwnershipVerdict.MOVE
+    assert verdict(SHOP, held, claim, against="b", to_holder=True) is OwnershipVerdict.LEADS_TO_HOLDER
+    assert verdict(SHOP, held, claim, against="b", to_holder=None) is OwnershipVerdict.UNKNOWN
 
 
 def test_a_held_name_never_moves_by_address() -> None:
-    held = Standing(holder="b", former_holders=("a",))
-    for claim in (Claim.ADDRESS, None):
+    held = OwnershipRecord(holder="b", former_holders=("a",))
+    for claim in (OwnershipClaim.ADDRESS, None):
         for name in (SHOP, ROOT):
-            assert verdict(name, held, claim, against="b", to_holder=False) is Verdict.HELD
+            assert verdict(name, held, claim, against="b", to_holder=False) is OwnershipVerdict.HELD
 
 
 def test_evidence_against_another_holder_moves_nothing() -> None:
     for against in (None, "c"):
-        assert verdict(SHOP, Standing(holder="b"), Claim.CNAME, against=against, to_holder=False) is Verdict.UNKNOWN
+        assert (
+            verdict(SHOP, OwnershipRecord(holder="b"), OwnershipClaim.CNAME, against=against, to_holder=False)
+            is OwnershipVerdict.UNKNOWN
+        )
 
 
 def test_own_names_are_the_hosts_of_our_settings() -> None:

@@ -11,7 +11,7 @@ import pytest
 from common.dns import Answer, Chain, Outcome, Pass
 from common.dns.questions import follow_chain
 from common.names import parse_domain
-from common.ownership import Claim, Evidence, Party, Target
+from common.ownership import OwnershipClaim, OwnershipEvidence, Party, Target
 from common.ownership_evidence import find_evidence
 from common.records import RecordType
 
@@ -37,7 +37,7 @@ class Zones:
         return await follow_chain(self.ask, name, goals)
 
 
-async def evidence(answers: dict[tuple[str, RecordType], Answer], **set_at: datetime) -> Evidence:
+async def evidence(answers: dict[tuple[str, RecordType], Answer], **set_at: datetime) -> OwnershipEvidence:
     """`set_at`: when the target of the application was set, where it matters."""
     since = SET_AT | {f"{application_id}.test": at for application_id, at in set_at.items()}
 
@@ -56,12 +56,14 @@ def values(*texts: str, is_disputed: bool = False) -> Answer:
 
 
 async def test_a_name_leads_to_its_holder_as_long_as_the_cnames_lead_through_its_target() -> None:
-    assert await evidence({CNAME: values("a.test")}) == Evidence(Claim.CNAME, "b", leads_to_holder=False)
-    assert await evidence({CNAME: values("b-ssl.test")}) == Evidence(None, "b", leads_to_holder=True)
+    assert await evidence({CNAME: values("a.test")}) == OwnershipEvidence(
+        OwnershipClaim.CNAME, "b", leads_to_holder=False
+    )
+    assert await evidence({CNAME: values("b-ssl.test")}) == OwnershipEvidence(None, "b", leads_to_holder=True)
     through = {CNAME: values("b.test"), ("b.test", "CNAME"): values("a.test")}
-    assert await evidence(through) == Evidence(Claim.CNAME, "b", leads_to_holder=True)
+    assert await evidence(through) == OwnershipEvidence(OwnershipClaim.CNAME, "b", leads_to_holder=True)
     alias = {CNAME: values("alias.test"), ("alias.test", "CNAME"): values("a.test")}
-    assert (await evidence(alias)).claim is Claim.CNAME
+    assert (await evidence(alias)).claim is OwnershipClaim.CNAME
 
 
 async def test_a_target_that_the_holder_sets_on_a_claimants_way_keeps_no_name() -> None:
@@ -71,15 +73,17 @@ async def test_a_target_that_the_holder_sets_on_a_claimants_way_keeps_no_name() 
         ("a.test", "CNAME"): values("power.test"),
     }
     later = datetime(2026, 7, 1, tzinfo=UTC)
-    assert await evidence(through, b=later) == Evidence(Claim.CNAME, "b", leads_to_holder=False)
+    assert await evidence(through, b=later) == OwnershipEvidence(OwnershipClaim.CNAME, "b", leads_to_holder=False)
     assert (await evidence(through, b=later, a=datetime(2026, 8, 1, tzinfo=UTC))).leads_to_holder is True
     assert (await evidence({CNAME: values("b.test")}, b=later)).leads_to_holder is True  # moved to a new target of b
 
 
 async def test_txt_records_name_applications() -> None:
-    assert await evidence({TXT: values("application=a")}) == Evidence(Claim.TXT, "b", leads_to_holder=False)
+    assert await evidence({TXT: values("application=a")}) == OwnershipEvidence(
+        OwnershipClaim.TXT, "b", leads_to_holder=False
+    )
     both = {TXT: values("application=a", "application=b")}
-    assert await evidence(both) == Evidence(Claim.TXT, "b", leads_to_holder=True)
+    assert await evidence(both) == OwnershipEvidence(OwnershipClaim.TXT, "b", leads_to_holder=True)
     for other in ("application=ab", "application=A", "a", " application=a", "application = a"):
         assert (await evidence({TXT: values(other)})).claim is None
 

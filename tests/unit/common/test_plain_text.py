@@ -6,7 +6,7 @@ import pytest
 
 from common.api_domain import api_domain, dialled_api
 from common.cli.doctor import machine
-from common.cli.doctor.findings import State
+from common.cli.doctor.findings import FindingState
 from common.plain_text import find_exposure, find_open_listener
 from common.settings import Settings, load
 
@@ -38,12 +38,12 @@ def test_exposure_of_secrets(listen: str, public_url: str, seen: str | None) -> 
     findings = machine.check_plain_text(given)
     if seen is None:
         assert exposure is None
-        assert all(finding.state is State.NOTE for finding in findings)
+        assert all(finding.state is FindingState.NOTE for finding in findings)
     else:
         assert exposure is not None
         assert exposure.seen.startswith(seen)
         assert "plain text" in exposure.seen
-        assert [(finding.state, finding.seen) for finding in findings] == [(State.BROKEN, exposure.seen)]
+        assert [(finding.state, finding.seen) for finding in findings] == [(FindingState.BROKEN, exposure.seen)]
 
 
 def test_a_listener_beside_the_proxy_is_noted() -> None:

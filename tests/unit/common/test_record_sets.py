@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.record_sets import Records, Seen, carry_over, distinct, without
+from common.record_sets import LastResult, Records, carry_over, distinct, without
 from common.records import Record, identity
 
 
@@ -30,14 +30,14 @@ def test_records_are_taken_out_whatever_their_ttl() -> None:
 
 
 def test_before_the_first_check_nothing_is_known() -> None:
-    assert carry_over(Seen(), (record(1),)) == Seen()
+    assert carry_over(LastResult(), (record(1),)) == LastResult()
 
 
 @given(before=sets, after=sets, found=st.sets(st.integers(0, 6)))
 def test_an_edit_neither_invents_nor_forgets(before: Records, after: Records, found: set[int]) -> None:
     present = tuple(each for each in before if int(each.host[1:]) in found)
     missing = without(before, present)
-    seen = carry_over(Seen("missing" if missing else "present", present, missing), after)
+    seen = carry_over(LastResult("missing" if missing else "present", present, missing), after)
 
     assert seen.present is not None
     assert seen.missing is not None
@@ -52,5 +52,5 @@ def test_an_edit_neither_invents_nor_forgets(before: Records, after: Records, fo
 
 def test_an_alarm_not_yet_raised_is_not_raised_by_an_edit() -> None:
     """A check that found something missing but is not believed yet leaves the state as it was."""
-    seen = carry_over(Seen("present", (record(1),), (record(2),)), (record(1), record(2)))
+    seen = carry_over(LastResult("present", (record(1),), (record(2),)), (record(1), record(2)))
     assert seen.state == "unchecked"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-from common.traffic import BUCKETS, FIGURES, MOST_REPORTED, Key, TrafficReport, percentile_seconds
+from common.traffic import BUCKETS, FIGURES, MOST_REPORTED, TrafficKey, TrafficReport, percentile_seconds
 from edge.proxy.domain_traffic import DomainTraffic
 from edge.replica.pending_traffic import PendingTraffic
 
-APP = Key("app", "")
+APP = TrafficKey("app", "")
 
 
 def counts(requests: int) -> list[int]:
@@ -18,7 +18,7 @@ def counts(requests: int) -> list[int]:
 
 def test_a_report_survives_json_and_adds_up() -> None:
     report = TrafficReport()
-    report.add(Key("app", "a.example"), list(range(FIGURES)))
+    report.add(TrafficKey("app", "a.example"), list(range(FIGURES)))
     report.add(APP, list(range(FIGURES)))
     again = TrafficReport.from_plain(json.loads(json.dumps(report.to_plain())))
     again.merge(report)

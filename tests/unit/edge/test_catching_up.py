@@ -8,15 +8,15 @@ import pytest
 
 from common.db.feed import Head
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
-from edge.replica.store import State
+from edge.replica.store import ReplicaState
 
-STATE = State(identity="one", version=7, checksum=5, positions=(4, 3))
+STATE = ReplicaState(identity="one", version=7, checksum=5, positions=(4, 3))
 
 
 @pytest.mark.parametrize(
     ("state", "head", "step"),
     [
-        (State(), Head("one", 0, 0), Step.COPY),  # never copied
+        (ReplicaState(), Head("one", 0, 0), Step.COPY),  # never copied
         (STATE, Head("one", 7, 5), Step.NOTHING),
         (STATE, Head("one", 7, 5, (4, 3), (4, 3)), Step.NOTHING),  # purged up to what is known
         (STATE, Head("one", 9, 3, (5, 4), (4, 3)), Step.CHANGES),
@@ -24,10 +24,10 @@ STATE = State(identity="one", version=7, checksum=5, positions=(4, 3))
         (STATE, Head("another", 7, 5), Step.COPY),
         (STATE, Head("one", 6, 5), Step.COPY),  # rolled back
         (STATE, Head("one", 7, 6), Step.COPY),  # rolled back, and on
-        (State(identity="one", version=7, checksum=5, skew=3), Head("one", 7, 6), Step.NOTHING),
+        (ReplicaState(identity="one", version=7, checksum=5, skew=3), Head("one", 7, 6), Step.NOTHING),
     ],
 )
-def test_next_step(state: State, head: Head, step: Step) -> None:
+def test_next_step(state: ReplicaState, head: Head, step: Step) -> None:
     assert next_step(state, head) is step
 
 

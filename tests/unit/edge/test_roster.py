@@ -14,10 +14,10 @@ from edge.process.roster import (
     START_SECONDS,
     CloseListeners,
     Kill,
-    Phase,
     Roster,
     Send,
     Start,
+    WorkerPhase,
     pause_seconds,
 )
 from edge.process.worker_messages import Adopt, Drain, Finish, Release
@@ -284,7 +284,7 @@ class Edge(RuleBasedStateMachine):
     @rule(data=st.data())
     def worker_becomes_ready(self, data: st.DataObject) -> None:
         worker = self.pick(data)
-        if worker and self.roster.workers[worker].phase is Phase.STARTING:
+        if worker and self.roster.workers[worker].phase is WorkerPhase.STARTING:
             self.roster.ready(worker, self.now)
             self.handle_commands()
 
@@ -317,7 +317,7 @@ class Edge(RuleBasedStateMachine):
 
     @invariant()
     def every_gate_is_accepted_from_while_anyone_serves(self) -> None:
-        trusted = {n for n, w in self.roster.workers.items() if w.phase is Phase.SERVING}
+        trusted = {n for n, w in self.roster.workers.items() if w.phase is WorkerPhase.SERVING}
         if trusted:
             accepted = set().union(*(self.accepting[worker] for worker in trusted))
             assert accepted == set(range(self.pairs))
@@ -325,15 +325,15 @@ class Edge(RuleBasedStateMachine):
     @invariant()
     def a_gate_is_accepted_from_by_two_at_most(self) -> None:
         for pair in range(self.pairs):
-            trusted = [n for n, w in self.roster.workers.items() if w.phase is Phase.SERVING]
+            trusted = [n for n, w in self.roster.workers.items() if w.phase is WorkerPhase.SERVING]
             assert sum(pair in self.accepting[n] for n in trusted) <= 2
 
     @invariant()
     def silent_workers_are_killed(self) -> None:
         for number, worker in self.roster.workers.items():
-            if worker.phase in {Phase.SERVING, Phase.FINISHING}:
+            if worker.phase in {WorkerPhase.SERVING, WorkerPhase.FINISHING}:
                 assert self.now - worker.last_beat_at <= HUNG_SECONDS
-            if worker.phase is Phase.CONDEMNED:
+            if worker.phase is WorkerPhase.CONDEMNED:
                 assert number in self.killed
 
     def teardown(self) -> None:
@@ -351,9 +351,9 @@ class Edge(RuleBasedStateMachine):
                 if number in self.hung:
                     continue
                 self.roster.beat(number, self.now, is_idle=True)
-                if worker_state.phase is Phase.STARTING:
+                if worker_state.phase is WorkerPhase.STARTING:
                     self.roster.ready(number, self.now)
-                elif worker_state.phase is Phase.FINISHING:
+                elif worker_state.phase is WorkerPhase.FINISHING:
                     del self.accepting[number]
                     self.roster.exited(number, self.now)
             self.handle_commands()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from monitor.certificates.acme.problems import failed_validation, failure, read_problem, retry_after_seconds
 from monitor.certificates.acme.renewal_information import certificate_id, read_window
-from monitor.certificates.acme.transport import Answer
+from monitor.certificates.acme.transport import CaResponse
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CA = "acme.ca.example"
@@ -119,8 +119,8 @@ def test_certificate_without_an_authoritys_key_has_no_id() -> None:
         certificate_id("no certificate")
 
 
-def window(start: str, end: str, retry_after: float = 0.0) -> Answer:
-    return Answer(orjson.dumps({"suggestedWindow": {"start": start, "end": end}}), "", retry_after)
+def window(start: str, end: str, retry_after: float = 0.0) -> CaResponse:
+    return CaResponse(orjson.dumps({"suggestedWindow": {"start": start, "end": end}}), "", retry_after)
 
 
 def test_renewal_window() -> None:
@@ -136,13 +136,13 @@ def test_renewal_window() -> None:
     [
         window("2026-03-02T00:00:00Z", "2026-03-01T00:00:00Z"),
         window("tomorrow", "2026-03-01T00:00:00Z"),
-        Answer(b"{}", "", 0.0),
-        Answer(b"[]", "", 0.0),
-        Answer(b'{"suggestedWindow": {}}', "", 0.0),
-        Answer(b'{"suggestedWindow": 7}', "", 0.0),
-        Answer(b"no json", "", 0.0),
+        CaResponse(b"{}", "", 0.0),
+        CaResponse(b"[]", "", 0.0),
+        CaResponse(b'{"suggestedWindow": {}}', "", 0.0),
+        CaResponse(b'{"suggestedWindow": 7}', "", 0.0),
+        CaResponse(b"no json", "", 0.0),
     ],
 )
-def test_what_is_no_window_is_refused(answer: Answer) -> None:
+def test_what_is_no_window_is_refused(answer: CaResponse) -> None:
     with pytest.raises(ValueError, match=r".*"):
         read_window(answer)

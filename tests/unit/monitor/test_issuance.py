@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import SystemClock
-from common.db.orders import Order, Validity
+from common.db.order_queue import Order, Validity
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import checked_leaf, signing_request
 from monitor.certificates.issuer import IssuanceFailed

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.db.orders import Order, Validity
+from common.db.order_queue import Order, Validity
 from common.dns import Outcome
-from common.eligibility import Findings
-from common.ownership import Claim
+from common.eligibility import EligibilityFindings
+from common.ownership import OwnershipClaim
 from monitor.certificates.dns_moved_away import leads_to_us
 from monitor.certificates.issuer import RenewalWindow
 from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
@@ -87,14 +87,17 @@ RECORDS = Outcome.RECORDS
 @pytest.mark.parametrize(
     ("findings", "expected"),
     [
-        (Findings(Claim.CNAME, None, RECORDS), True),
-        (Findings(None, None, RECORDS), False),
-        (Findings(None, Outcome.NO_NAME, RECORDS), False),  # the name is gone
-        (Findings(None, Outcome.SERVER_FAILURE, RECORDS), None),
-        (Findings(None, Outcome.TIMEOUT, RECORDS), None),
-        (Findings(Claim.CNAME, None, Outcome.TIMEOUT), None),
-        (Findings(Claim.CNAME, None, Outcome.NO_DATA), False),  # the partner's target leads elsewhere
+        (EligibilityFindings(OwnershipClaim.CNAME, None, RECORDS), True),
+        (EligibilityFindings(None, None, RECORDS), False),
+        (EligibilityFindings(None, Outcome.NO_NAME, RECORDS), False),  # the name is gone
+        (EligibilityFindings(None, Outcome.SERVER_FAILURE, RECORDS), None),
+        (EligibilityFindings(None, Outcome.TIMEOUT, RECORDS), None),
+        (EligibilityFindings(OwnershipClaim.CNAME, None, Outcome.TIMEOUT), None),
+        (
+            EligibilityFindings(OwnershipClaim.CNAME, None, Outcome.NO_DATA),
+            False,
+        ),  # the partner's target leads elsewhere
     ],
 )
-def test_dns_that_cannot_be_asked_has_not_moved_away(findings: Findings, expected: bool | None) -> None:
+def test_dns_that_cannot_be_asked_has_not_moved_away(findings: EligibilityFindings, expected: bool | None) -> None:
     assert leads_to_us(findings) is expected

@@ -14,7 +14,7 @@ from common.addresses import AddressPolicy
 from common.clock import SystemClock
 from common.db import checks, monitored_domains
 from common.db.listener import Listener
-from common.db.monitored_domains import CHANNEL, Key, Labels
+from common.db.monitored_domains import CHANNEL, Labels, MonitoredKey
 from common.db.pool import Database
 from common.records import parse_record
 from common.settings import HostPort
@@ -56,7 +56,9 @@ async def watch(
     """What POST and PUT do."""
     async with database.transaction() as connection:
         parsed = tuple(map(parse_record, records))
-        await monitored_domains.add(connection, Key(APPLICATION, domain, subdomain), parsed, Labels("user-1", "job-1"))
+        await monitored_domains.add(
+            connection, MonitoredKey(APPLICATION, domain, subdomain), parsed, Labels("user-1", "job-1")
+        )
 
 
 def make_checking(

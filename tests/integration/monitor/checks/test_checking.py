@@ -250,7 +250,9 @@ async def test_an_outcome_counts_only_for_the_records_it_looked_at(shop: Databas
     await watch(shop, DOMAIN, [a()])
     (check,) = await parts.claim(shop, lease_seconds=60)
     await watch(shop, DOMAIN, [a("www")])
-    outcome = checks.Outcome(check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at)
+    outcome = checks.CheckOutcome(
+        check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at
+    )
     async with shop.transaction() as connection:
         assert await checks.record_outcomes(connection, [outcome]) == set()
     assert (await row_of(shop, DOMAIN))["last_checked_at"] is None
@@ -260,7 +262,7 @@ async def test_an_outcome_counts_only_under_the_last_claim(shop: Database, serve
     await watch(shop, DOMAIN, [a()])
 
     async def record(check: checks.Check) -> bool:
-        outcome = checks.Outcome(
+        outcome = checks.CheckOutcome(
             check, "present", check.records, (), False, False, True, None, None, [], check.claimed_at
         )
         async with shop.transaction() as connection:
@@ -281,7 +283,7 @@ async def test_who_is_asked_for_while_a_check_runs_is_due_when_it_ends(shop: Dat
         await connection.execute("update monitored_domains set alarm_held_at = now()")
         await checks.release_alarms(connection, for_seconds=60)
     later = check.claimed_at + timedelta(hours=1)
-    outcome = checks.Outcome(check, "present", check.records, (), False, False, True, None, None, [], later)
+    outcome = checks.CheckOutcome(check, "present", check.records, (), False, False, True, None, None, [], later)
     async with shop.transaction() as connection:
         assert await checks.record_outcomes(connection, [outcome]) == {check.id}
     assert [each.id for each in await parts.claim(shop)] == [check.id]
@@ -363,7 +365,7 @@ async def test_a_row_that_postgres_will_not_have_spoils_nobody_elses(
 ) -> None:
     record_outcomes = checks.record_outcomes
 
-    async def refuse_one(connection: Any, outcomes: list[checks.Outcome]) -> set[str]:
+    async def refuse_one(connection: Any, outcomes: list[checks.CheckOutcome]) -> set[str]:
         if any(outcome.check.domain == "bad.example" for outcome in outcomes):
             raise ValueError("a value that is none")
         return await record_outcomes(connection, outcomes)

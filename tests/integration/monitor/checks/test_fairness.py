@@ -11,10 +11,10 @@ import pytest
 from common.clock import SystemClock
 from common.concurrency_shares import ConcurrencyShares
 from common.db import checks, monitored_domains
-from common.db.monitored_domains import Key, Labels
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.records import parse_record
-from monitor.checks.checking import Queue
+from monitor.checks.checking import CheckQueue
 from monitor.checks.pace import Pace
 
 from . import parts
@@ -38,7 +38,7 @@ async def shop(database: Database) -> Database:
 async def add(database: Database, application_id: str, *names: str) -> None:
     async with database.transaction() as connection:
         for name in names:
-            await monitored_domains.add(connection, Key(application_id, name), (parse_record(a()),), Labels())
+            await monitored_domains.add(connection, MonitoredKey(application_id, name), (parse_record(a()),), Labels())
 
 
 async def test_of_more_than_can_be_taken_every_application_s_lines_are_shown(shop: Database) -> None:
@@ -119,7 +119,7 @@ async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: D
     """It has more domains than there are slots, and none of their checks ends."""
     await add(shop, APPLICATION, *(f"m{number}.test" for number in range(150)))
     shares, free = ConcurrencyShares(), 100
-    queue = Queue(Pace(SystemClock(), most_a_second=1000.0), shares)
+    queue = CheckQueue(Pace(SystemClock(), most_a_second=1000.0), shares)
 
     async def claim() -> list[str]:
         async with shop.transaction() as connection:

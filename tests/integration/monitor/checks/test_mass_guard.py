@@ -9,11 +9,10 @@ import pytest
 from bench.lab.server import NameServer
 from bench.lab.zone import Behaviour, Zone
 from common.db import checks, monitor_health
-from common.db.monitor_health import Health
+from common.db.monitor_health import MonitorHealth
 from common.db.pool import Database
 from monitor.checks.checking import Checking
-from monitor.checks.health import HELD
-from monitor.checks.health import Health as HealthReport
+from monitor.checks.health import HELD, CheckHealth
 from tests.waiting import until
 
 from . import parts
@@ -58,8 +57,8 @@ def lose(server: NameServer, count: int) -> None:
         server.zone.remove(domain(number))
 
 
-async def health(shop: Database) -> Health:
-    await HealthReport(shop, HOUR).report()
+async def health(shop: Database) -> MonitorHealth:
+    await CheckHealth(shop, HOUR).report()
     async with shop.connection() as connection:
         return await monitor_health.read(connection)
 

@@ -6,17 +6,10 @@ from typing import Any
 
 import pytest
 
-from common.connect.configuration import (
-    ChosenDomain,
-    Configuration,
-    InvalidConfiguration,
-    Surroundings,
-    choose_domain,
-    parse_configuration,
-    resolve,
-)
+from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
+from common.connect.resolution import ChosenDomain, PlaceholderValues, choose_domain, resolve
 
-AROUND = Surroundings(
+AROUND = PlaceholderValues(
     "apps.partner.example", "tls.partner.example", ("192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1")
 )
 CNAME = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300}

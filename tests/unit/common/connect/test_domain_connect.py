@@ -36,7 +36,7 @@ from common.connect.domain_connect.signing import (
 )
 from common.connect.domain_connect.templates import SERVICES, fill_templates, for_installation
 from common.connect.plan import make_plan
-from common.connect.requested import Purpose, Requested
+from common.connect.requested import RecordPurpose, Requested
 from common.dns import Answer, Outcome
 from common.domain_check.conflicts import find_conflicts
 from common.domain_check.zone_view import HostView, ZoneView
@@ -225,7 +225,7 @@ def test_only_our_own_id_stands_in_the_packaged_templates() -> None:
 def record(kind: str, host: str, value: str, *, priority: str | None = None, power: bool = False) -> Requested:
     return Requested(
         Record(kind, host, value, 300, priority),  # type: ignore[arg-type]
-        Purpose(product="power") if power else Purpose(),
+        RecordPurpose(product="power") if power else RecordPurpose(),
     )
 
 

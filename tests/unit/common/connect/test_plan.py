@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.connect.plan import (
     Change,
-    Entry,
+    JournalEntry,
     Plan,
     is_changed_since,
     journal_of,
@@ -13,7 +13,7 @@ from common.connect.plan import (
     settle_journal,
     settle_undo,
 )
-from common.connect.requested import Purpose, Requested
+from common.connect.requested import RecordPurpose, Requested
 from common.dns.questions import Answer, Outcome
 from common.domain_check.conflicts import find_conflicts
 from common.domain_check.zone_view import HostView, ZoneView
@@ -41,7 +41,7 @@ def plan(zone: ZoneView, *requested: Requested) -> Plan:
 
 
 def record(kind: RecordType, host: str, value: str, *, is_routed: bool = False) -> Requested:
-    return Requested(Record(kind, host, value, 300), Purpose("power") if is_routed else Purpose())
+    return Requested(Record(kind, host, value, 300), RecordPurpose("power") if is_routed else RecordPurpose())
 
 
 def shown(of: Plan) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
@@ -108,12 +108,12 @@ def test_the_journal_believes_the_zone() -> None:
 
 def test_what_was_there_before_the_first_write_is_remembered() -> None:
     again = Change("replace", CHANGE.name, "shop", "A", ("192.0.2.2",), ("192.0.2.3",), 300, 300, "")
-    (entry,) = journal_of(Plan((again,)), (Entry(CHANGE, "written"),))
+    (entry,) = journal_of(Plan((again,)), (JournalEntry(CHANGE, "written"),))
     assert (entry.change.before, entry.change.before_ttl, entry.change.after) == (("192.0.2.1",), 60, ("192.0.2.3",))
 
 
 def test_undo_puts_back_what_was_there_and_leaves_what_others_added() -> None:
-    written = Entry(CHANGE, "written")
+    written = JournalEntry(CHANGE, "written")
     now = {CHANGE.key: frozenset({"192.0.2.2", "192.0.2.9"})}
     assert is_changed_since(written, now)
     (change,) = plan_undo([written], now).changes

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from common.connect.plan import Change, Entry, EntryStatus
-from common.connect.requested import Purpose, Requested
+from common.connect.plan import Change, EntryStatus, JournalEntry
+from common.connect.requested import RecordPurpose, Requested
 from common.connect.root import accept_fewer_addresses, find_spare, fit_root, see_through_flattening
 from common.dns import Answer, Outcome
 from common.domain_check.providers import CAREFUL, Capabilities
@@ -16,16 +16,16 @@ from common.records import Record, RecordType
 
 APEX = "customer.test"
 SERVERS = ("192.0.2.1", "192.0.2.2", "2001:db8::1")
-POWER = Purpose("power", "https://app.test")
+POWER = RecordPurpose("power", "https://app.test")
 
 
-def requested(kind: RecordType, host: str, value: str, purpose: Purpose = POWER) -> Requested:
+def requested(kind: RecordType, host: str, value: str, purpose: RecordPurpose = POWER) -> Requested:
     return Requested(Record(kind, host, value, 300), purpose)
 
 
 def fitted(*records: Requested, capabilities: Capabilities = CAREFUL) -> list[tuple[str, str, str]]:
     found = fit_root(records, APEX, capabilities, SERVERS)
-    assert all(each.purpose in (POWER, Purpose()) for each in found)
+    assert all(each.purpose in (POWER, RecordPurpose()) for each in found)
     return [(each.record.type, each.record.host, each.record.value) for each in found]
 
 
@@ -48,12 +48,15 @@ def test_a_root_gets_as_many_addresses_as_its_provider_takes() -> None:
     assert fitted(*both, capabilities=one) == TWO[:1]
     assert fitted(ROOT, capabilities=one) == TWO[:1]
     assert fitted(*both, requested("AAAA", "@", SERVERS[2]), capabilities=one) == [TWO[0], ("AAAA", "@", SERVERS[2])]
-    others = [requested("A", "@", "198.51.100.1", Purpose()), requested("A", "@", "198.51.100.2", Purpose())]
+    others = [
+        requested("A", "@", "198.51.100.1", RecordPurpose()),
+        requested("A", "@", "198.51.100.2", RecordPurpose()),
+    ]
     assert len(fitted(*others, capabilities=one)) == 2, "addresses that are not ours are the partner's business"
 
 
 def test_what_serves_no_product_stays_as_it_is() -> None:
-    plain = requested("CNAME", "@", "elsewhere.test", Purpose())
+    plain = requested("CNAME", "@", "elsewhere.test", RecordPurpose())
     assert fitted(plain) == [("CNAME", "@", "elsewhere.test")]
 
 
@@ -81,13 +84,13 @@ def test_addresses_that_a_root_lacks_beside_another_of_their_family_are_spare(
     present: tuple[bool, ...], spare: set[int]
 ) -> None:
     both = [requested("A", "@", value) for value in SERVERS[:2]]
-    others = [requested("CNAME", "www", "target.test"), requested("A", "@", "198.51.100.1", Purpose())]
+    others = [requested("CNAME", "www", "target.test"), requested("A", "@", "198.51.100.1", RecordPurpose())]
     records = [*both, requested("AAAA", "@", SERVERS[2]), *others]
     assert find_spare(records, APEX, [*present, False, False], SERVERS) == spare
 
 
-def root_entry(before: tuple[str, ...], status: EntryStatus, name: str = APEX) -> Entry:
-    return Entry(Change("replace", name, "@", "A", before, SERVERS[:2], 300, 300, ""), status)
+def root_entry(before: tuple[str, ...], status: EntryStatus, name: str = APEX) -> JournalEntry:
+    return JournalEntry(Change("replace", name, "@", "A", before, SERVERS[:2], 300, 300, ""), status)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import dns.rrset
 import pytest
 
 from common.dns import Answer, Outcome
-from common.dns.replies import Reply, read_authoritative
+from common.dns.replies import ServerReply, read_authoritative
 from common.records import RecordType
 
 NAME = "www.shop.example"
@@ -18,7 +18,7 @@ UNKNOWN = Answer(Outcome.SERVER_FAILURE)
 
 def reply(
     *answer: str, rcode: str = "NOERROR", authority: tuple[str, ...] = (), kind: RecordType = "A", flags: str = "AA"
-) -> Reply:
+) -> ServerReply:
     """Records as in a zone file."""
     message = dns.message.make_response(dns.message.make_query(NAME, kind, flags=0))
     message.flags |= dns.flags.from_text(flags)
@@ -37,9 +37,9 @@ def rrset(line: str) -> dns.rrset.RRset:
 def test_that_there_is_nothing_counts_with_the_soa_of_its_zone(rcode: str, outcome: Outcome) -> None:
     """As knot, NSD, BIND, PowerDNS, Route 53 and Cloudflare answer: RFC 2308 §2.1 type 2 and 1, §2.2 type 2 and 1."""
     name_server = "shop.example. 60 IN NS ns.shop.example."
-    assert reply(rcode=rcode, authority=(SOA,)) == Reply(Answer(outcome))
-    assert reply(rcode=rcode, authority=(name_server, SOA)) == Reply(Answer(outcome))
-    assert reply(rcode=rcode, authority=(SOA.upper(),)) == Reply(Answer(outcome))
+    assert reply(rcode=rcode, authority=(SOA,)) == ServerReply(Answer(outcome))
+    assert reply(rcode=rcode, authority=(name_server, SOA)) == ServerReply(Answer(outcome))
+    assert reply(rcode=rcode, authority=(SOA.upper(),)) == ServerReply(Answer(outcome))
 
 
 @pytest.mark.parametrize("rcode", ["NXDOMAIN", "NOERROR"])

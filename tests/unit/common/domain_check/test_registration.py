@@ -9,10 +9,10 @@ import pytest
 
 from common.dns import Answer, Outcome
 from common.domain_check.registration import (
-    Entry,
-    Failure,
     InvalidRdap,
+    RdapFailure,
     Registration,
+    RegistryEntry,
     decide,
     packaged_bootstrap,
     parse_bootstrap,
@@ -21,9 +21,9 @@ from common.domain_check.registration import (
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 DELEGATED, IN_ZONE, ABSENT = Answer(Outcome.RECORDS, ("ns.test",)), Answer(Outcome.NO_DATA), Answer(Outcome.NO_NAME)
-LIVE, PAST = Entry(True, NOW + timedelta(days=1)), Entry(True, NOW - timedelta(days=1))
-ENDING = Entry(True, NOW + timedelta(days=20), frozenset({"pending delete"}))
-UNKNOWN = Entry(is_registered=False)
+LIVE, PAST = RegistryEntry(True, NOW + timedelta(days=1)), RegistryEntry(True, NOW - timedelta(days=1))
+ENDING = RegistryEntry(True, NOW + timedelta(days=20), frozenset({"pending delete"}))
+UNKNOWN = RegistryEntry(is_registered=False)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ UNKNOWN = Entry(is_registered=False)
     ],
 )
 def test_delegation_and_registry_decide_together(
-    delegation: Answer, entry: Entry | None, registration: Registration
+    delegation: Answer, entry: RegistryEntry | None, registration: Registration
 ) -> None:
     assert decide(delegation, entry, NOW) == registration
 
 
 @pytest.mark.parametrize("delegation", [DELEGATED, ABSENT])
-@pytest.mark.parametrize("failure", list(Failure))
-def test_could_not_ask_is_never_no(delegation: Answer, failure: Failure) -> None:
+@pytest.mark.parametrize("failure", list(RdapFailure))
+def test_could_not_ask_is_never_no(delegation: Answer, failure: RdapFailure) -> None:
     assert decide(delegation, failure, NOW) is failure
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from common.dns import Answer, Outcome
-from common.record_checks.verdicts import Verdict, confirm, judge, judge_flattened
+from common.record_checks.verdicts import RecordVerdict, confirm, judge, judge_flattened
 from common.records import Record
 
-PRESENT, MISSING, UNKNOWN = Verdict.PRESENT, Verdict.MISSING, Verdict.UNKNOWN
+PRESENT, MISSING, UNKNOWN = RecordVerdict.PRESENT, RecordVerdict.MISSING, RecordVerdict.UNKNOWN
 RECORD = Record("A", "@", "192.0.2.1", 300)
 
 
@@ -25,7 +25,7 @@ def addresses(*values: str) -> Answer:
         (Answer(Outcome.TIMEOUT), UNKNOWN),
     ],
 )
-def test_could_not_ask_is_never_missing(answer: Answer, verdict: Verdict) -> None:
+def test_could_not_ask_is_never_missing(answer: Answer, verdict: RecordVerdict) -> None:
     assert judge(RECORD, answer) is verdict
 
 
@@ -54,7 +54,7 @@ def test_could_not_ask_is_never_missing(answer: Answer, verdict: Verdict) -> Non
     ],
 )
 def test_missing_is_believed_only_with_confirmation(
-    authorities: list[Verdict], others: list[Verdict], believed: Verdict
+    authorities: list[RecordVerdict], others: list[RecordVerdict], believed: RecordVerdict
 ) -> None:
     assert confirm(authorities, others) is believed
 
@@ -76,6 +76,6 @@ NOTHING, SILENCE = addresses(), Answer(Outcome.TIMEOUT)
     ],
 )
 def test_a_flattened_apex_shares_an_address_with_its_target(
-    owner: list[Answer], target: list[Answer], verdict: Verdict
+    owner: list[Answer], target: list[Answer], verdict: RecordVerdict
 ) -> None:
     assert judge_flattened(owner, target) is verdict

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.db.checks import Check
-from common.record_checks.verdicts import Verdict
-from common.record_sets import Records, Seen
+from common.record_checks.verdicts import RecordVerdict
+from common.record_sets import LastResult, Records
 from common.records import Record
 from monitor.checks.transitions import Transition, decide, news
 
-PRESENT, MISSING, UNKNOWN = Verdict.PRESENT, Verdict.MISSING, Verdict.UNKNOWN
+PRESENT, MISSING, UNKNOWN = RecordVerdict.PRESENT, RecordVerdict.MISSING, RecordVerdict.UNKNOWN
 HOUR = 3600.0
 A, B, C = (Record("A", host, "192.0.2.1", 300) for host in "abc")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 def first_check(*records: Record) -> Check:
     return Check(
         *("mon_1", "app", "customer.example", None, None, None),
-        *(records, Seen(), None, None, 1, 1, BEGINNING),
+        *(records, LastResult(), None, None, 1, 1, BEGINNING),
     )
 
 
@@ -34,14 +34,14 @@ class Story:
     check: Check
     told: list[tuple[str, Records]] = field(default_factory=list)
 
-    def round(self, *verdicts: Verdict, is_mass: bool = False, is_released: bool = False) -> Transition:
+    def round(self, *verdicts: RecordVerdict, is_mass: bool = False, is_released: bool = False) -> Transition:
         transition = decide(self.check, verdicts, round_seconds=HOUR)
         of_it = news(self.check, transition, is_mass=is_mass, is_released=is_released)
         if of_it.event:
             self.told.append((of_it.event.removeprefix("domain.record_"), transition.missing or ()))
         self.check = replace(
             self.check,
-            seen=Seen(transition.state, transition.present, transition.missing),
+            seen=LastResult(transition.state, transition.present, transition.missing),
             reported=of_it.reported,
             held_at=of_it.held_at,
             claimed_at=self.check.claimed_at + timedelta(seconds=HOUR),
@@ -87,7 +87,7 @@ def test_one_that_comes_back_and_goes_again_is_told_again() -> None:
 
 def test_unknown_leaves_everything_as_it_was() -> None:
     story = Story(first_check(A, B))
-    assert (story.round(UNKNOWN, UNKNOWN).state, story.check.seen) == ("unchecked", Seen())
+    assert (story.round(UNKNOWN, UNKNOWN).state, story.check.seen) == ("unchecked", LastResult())
     story.round(PRESENT, MISSING)
     before = story.check.seen
     story.round(UNKNOWN, UNKNOWN)
@@ -163,11 +163,13 @@ def test_an_operator_lets_held_alarms_out() -> None:
     assert story.told == [("missing", (A,))]
 
 
-rounds = st.lists(st.tuples(*[st.sampled_from(list(Verdict))] * 3), max_size=12)
+rounds = st.lists(st.tuples(*[st.sampled_from(list(RecordVerdict))] * 3), max_size=12)
 
 
 @given(rounds)
-def test_any_story_tells_what_a_partner_needs_and_no_more(story: list[tuple[Verdict, Verdict, Verdict]]) -> None:
+def test_any_story_tells_what_a_partner_needs_and_no_more(
+    story: list[tuple[RecordVerdict, RecordVerdict, RecordVerdict]],
+) -> None:
     """The model: last known state of each record; an alarm per round in which one newly goes missing; restored when
     all are found at once after an alarm."""
     records, known = (A, B, C), dict.fromkeys((A, B, C), UNKNOWN)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from common.connect.configuration import Surroundings
+from common.connect.resolution import PlaceholderValues
 from common.db.applications import Application
 from common.settings import Settings
 
 
-def surroundings_of(application: Application, settings: Settings) -> Surroundings:
-    return Surroundings(
+def placeholder_values_of(application: Application, settings: Settings) -> PlaceholderValues:
+    return PlaceholderValues(
         application.cname_target,
         application.secure_cname_target or application.cname_target,
         tuple(map(str, settings.service_servers)),

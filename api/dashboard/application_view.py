@@ -1,0 +1,92 @@
+"""What the pages of one application share: its frame, its redirects, and the fields of its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from api.dashboard.browser import ROOT
+from api.dashboard.context import DashboardContext
+from api.dashboard.middlewares import FORM, text_of
+from api.dashboard.rendering import Flash
+from api.dashboard.visitors import visitor_of
+from common import application_settings as rules
+from common.application_settings import InvalidSetting
+from common.applications import PREVIOUS_SECRET_LIFETIME
+from common.db.applications import Application
+from common.ownership import OwnNames
+
+
+class ApplicationView:
+    """Renders pages of one application, and reads its forms; each group of pages creates its own."""
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+
+    def page(
+        self, request: web.Request, template: str, application: Application, *, status: int = 200, **values: Any
+    ) -> web.Response:
+        """The page `template` with the application and what the visitor may do with it."""
+        visitor = visitor_of(request)
+        return self._context.renderer.page(
+            request,
+            template,
+            status=status,
+            application=application,
+            may_change=visitor.may_change(application),
+            may_own=visitor.may_own(application),
+            overlap_hours=int(PREVIOUS_SECRET_LIFETIME.total_seconds() // 3600),
+            **values,
+        )
+
+    def redirect(self, application: Application, path: str, flash: Flash) -> web.Response:
+        """To the page `path` of the application, which then shows `flash`."""
+        return self._context.renderer.redirect(f"{ROOT}/applications/{application.id}{path}", flash)
+
+    def targets(self) -> dict[str, str]:
+        """The names that the cname targets of Power and of Secure must lead to."""
+        return {"power": self._context.settings.power_target, "secure": self._context.settings.ssl_target}
+
+    def read_cname_target(self, text: str) -> str:
+        return rules.read_cname_target(text.strip(), OwnNames.of(self._context.settings))
+
+    def read_application_url(self, text: str) -> str:
+        return rules.read_application_url(text, self._context.enrolment.policy)
+
+    def read_webhook_url(self, text: str) -> str:
+        return rules.read_webhook_url(text, self._context.enrolment.policy)
+
+    def read(
+        self, request: web.Request, fields: dict[str, Callable[[str], Any]]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The values of the form's fields, and an error message for each field that cannot be read."""
+        values, errors = {}, {}
+        for name, read in fields.items():
+            try:
+                values[name] = read(text_of(request, name).strip())
+            except InvalidSetting as error:
+                errors[name] = f"{str(error)[0].upper()}{str(error)[1:]}."
+        return values, errors
+
+
+def optional(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Reads an empty field as None."""
+    return lambda text: read(text) if text else None
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Accepts one of these texts only. The reader raises `InvalidSetting`."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise InvalidSetting(f"expected one of {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def texts(request: web.Request) -> dict[str, Any]:
+    """The form's fields as they were sent, to be shown again."""
+    return {name: value for name, value in request[FORM].items() if isinstance(value, str) and name != "csrf"}

@@ -1,0 +1,145 @@
+"""Settings of an application, in sections, and its error page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from api.dashboard.access import find_application
+from api.dashboard.application_view import ApplicationView, one_of, optional, texts
+from api.dashboard.context import DashboardContext
+from api.dashboard.middlewares import text_of
+from api.dashboard.rendering import Flash
+from api.dashboard.visitors import visitor_of
+from common import application_settings as rules
+from common.accounts import Permission
+from common.application_settings import InvalidSetting
+from common.db import error_pages, users
+from common.db.applications import (
+    Application,
+    ApplicationChanges,
+    CnameTargetTaken,
+    update_application,
+)
+
+_TIERS = ("basic", "premium", "enterprise")
+
+
+class SettingsPages:
+    """One for each process."""
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+        self._view = ApplicationView(context)
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request, Permission.CHANGE)
+        return await self._settings_page(request, application, _values(application), {})
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request, Permission.CHANGE)
+        sections: dict[str, dict[str, Callable[[str], Any]]] = {
+            "general": {
+                "name": rules.read_name,
+                "cname_target": self._view.read_cname_target,
+                "secure_cname_target": optional(self._view.read_cname_target),
+                "application_url": optional(self._view.read_application_url),
+                "root_path_access": lambda text: rules.read_root_paths(text.split()),
+                "webhook_url": optional(self._view.read_webhook_url),
+            },
+            "origin": {
+                "send_host": one_of("origin", "customer"),
+                "origin_server_name": optional(rules.read_server_name),
+                "origin_verify": lambda text: text == "on",
+                "buffer_uploads_bytes": optional(rules.read_upload_size),
+            },
+            "maintenance": {"maintenance": lambda text: text == "on"},
+            "operator": {
+                "tier": one_of(*_TIERS),
+                "organisation_id": lambda text: text or None,
+                "connect": lambda text: text == "on",
+            },
+        }
+        section = text_of(request, "section")
+        if section == "error_page":
+            return await self._post_error_page(request, application)
+        if section not in sections:
+            raise web.HTTPBadRequest
+        if section == "operator":
+            visitor_of(request).require_operator()
+        values, errors = self._view.read(request, sections[section])
+        if not errors:
+            changes: ApplicationChanges = values  # type: ignore[assignment]
+            if changes.get("webhook_url", application.webhook_url) == application.webhook_url:
+                changes.pop("webhook_url", None)  # setting it, even to what it is, begins the endpoint anew
+            errors = await self._store(application, changes)
+        if errors:
+            return await self._settings_page(request, application, _values(application) | texts(request), errors)
+        return self._view.redirect(application, "/settings", Flash("Saved. Edges follow within a moment."))
+
+    async def _store(self, application: Application, changes: ApplicationChanges) -> dict[str, str]:
+        """Returns what is wrong, by field."""
+        try:
+            async with self._context.database.transaction() as connection:
+                organisation_id = changes.get("organisation_id")
+                if organisation_id and await users.find_organisation(connection, organisation_id) is None:
+                    return {"organisation_id": "There is no such organisation."}
+                await update_application(connection, application.id, **changes)
+        except CnameTargetTaken as error:
+            is_secure = changes.get("secure_cname_target") != application.secure_cname_target
+            return {"secure_cname_target" if is_secure else "cname_target": f"{error}."}
+        return {}
+
+    async def _post_error_page(self, request: web.Request, application: Application) -> web.StreamResponse:
+        html = text_of(request, "error_page").replace("\r\n", "\n")
+        try:
+            content = rules.read_error_page(html.encode()) if html.strip() else None
+        except (InvalidSetting, UnicodeEncodeError) as error:
+            errors = {"error_page": f"Not stored: {error}."}
+            return await self._settings_page(request, application, _values(application), errors)
+        async with self._context.database.transaction() as connection:
+            if content is None:
+                await error_pages.remove_error_page(connection, application.id)
+            else:
+                await error_pages.put_error_page(connection, application.id, content)
+        return self._view.redirect(application, "/settings", Flash("Saved. Edges follow within a moment."))
+
+    async def _settings_page(
+        self, request: web.Request, application: Application, values: dict[str, Any], errors: dict[str, str]
+    ) -> web.StreamResponse:
+        visitor = visitor_of(request)
+        async with self._context.database.connection() as connection:
+            page = await error_pages.get_error_page(connection, application.id)
+            organisations = await users.list_organisations(connection, most=200) if visitor.is_operator else []
+        return self._view.page(
+            request,
+            "settings.html",
+            application,
+            status=422 if errors else 200,
+            values={"error_page": page or ""} | values,
+            errors=errors,
+            tiers=_TIERS,
+            organisations=[("", "None: operators only"), *((each.id, each.name) for each in organisations)],
+            targets=self._view.targets(),
+        )
+
+
+def _values(application: Application) -> dict[str, Any]:
+    return {
+        "name": application.name,
+        "cname_target": application.cname_target,
+        "secure_cname_target": application.secure_cname_target or "",
+        "application_url": application.application_url or "",
+        "root_path_access": "\n".join(application.root_path_access),
+        "webhook_url": application.webhook_url or "",
+        "send_host": application.send_host,
+        "origin_server_name": application.origin_server_name or "",
+        "origin_verify": "on" if application.origin_verify else "",
+        "buffer_uploads_bytes": rules.write_upload_size(application.buffer_uploads_bytes),
+        "connect": "on" if application.connect else "",
+        "maintenance": "on" if application.maintenance else "",
+        "tier": application.tier,
+        "organisation_id": application.organisation_id or "",
+    }

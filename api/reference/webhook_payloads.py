@@ -1,0 +1,73 @@
+"""What a webhook receives, as models: for the reference, and for the tests that compare deliveries with it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from api.reference.answers import AnswerModel
+from api.schemas.dns_record import DnsRecord
+
+
+class RecordsSeen(AnswerModel):
+    records_propagated: list[DnsRecord]
+    records_non_propagated: list[DnsRecord]
+
+
+class RecordEvent(AnswerModel):
+    """Monitored records are missing, or all of them are back."""
+
+    id: str
+    type: Literal["domain.record_missing", "domain.record_restored"]
+    user_id: str | None
+    job_id: str | None
+    domain: str
+    subdomain: str | None
+    sequence: int
+    """Counted per domain and subdomain: which of two is the later."""
+    data: RecordsSeen
+    connect_link: str
+
+
+class FlowEvent(AnswerModel):
+    """Of a flow: the person's part is done, its records are live, or they were not within 72 hours."""
+
+    id: str
+    type: Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
+    user_id: str | None
+    job_id: str
+    domain: str
+    subdomain: str | None
+    sequence: int
+    data: RecordsSeen
+    connect_link: str | None
+    """With what is missing, after a time-out."""
+    provider: str | None
+    setup_type: Literal["automatic", "manual"] | None
+    propagation_status: Literal["pending", "success", "timeout"] | None
+    power_status: Literal["pending", "success", "failed", "exempt"]
+    secure_status: Literal["pending", "success", "failed", "exempt"]
+    monitor_status: Literal["pending", "success", "failed", "exempt"]
+
+
+class PowerEvent(AnswerModel):
+    """A powered domain's certificate went live, or its state changed."""
+
+    id: str
+    type: Literal["domain.power"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    power_status: str
+    reason: str | None = None
+
+
+class SecureEvent(AnswerModel):
+    """A secured domain's certificate went live, or its state changed."""
+
+    id: str
+    type: Literal["domain.secure"]
+    domain: str
+    subdomain: str | None
+    sequence: int
+    secure_status: str
+    reason: str | None = None
