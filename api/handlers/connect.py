@@ -15,6 +15,7 @@ from api.services.connect import ConnectService
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
 from common.db.connect_flows import Flow
+from common.db.shares import LIFETIME_DAYS
 
 _MOST_LINKS = 200
 _LINKS = 50
@@ -89,7 +90,11 @@ class SharingHandlers:
     async def share_flow(self, request: web.Request) -> web.Response:
         body = await read_body(request, FlowShareBody)
         flow = await find_flow(self._service, request)
-        return answers.respond(await self._sharing.share_flow(flow, body.expires_in_days), 201)
+        days = body.expires_in_days
+        if request[ACCESS].scope is not None and days is not None and days > LIFETIME_DAYS:
+            hint = f"a token with a scope makes links of at most {LIFETIME_DAYS} days"
+            raise Refused(invalid_parameter("expiresInDays"), hint=hint)
+        return answers.respond(await self._sharing.share_flow(flow, days), 201)
 
     async def get(self, request: web.Request) -> web.Response:
         before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))

@@ -111,6 +111,16 @@ async def next_event(stream: Any) -> tuple[str, int]:
     raise AssertionError("the stream ended")
 
 
+async def test_a_token_for_browsers_makes_no_link_that_outlives_the_usual_one(service: Service) -> None:
+    partner = await service.partner()
+    flow = (await begin(partner)).body
+    browser = {"applicationId": partner.id, "Authorization": f"Bearer {partner.token(scope='connect')}"}
+    path = f"/connect/flows/{flow['id']}/share"
+    for headers, days, status in ((browser, 31, 400), (browser, 30, 201), (partner.headers, 31, 201)):
+        answer = await partner.call("POST", path, json={"expiresInDays": days}, headers=headers)
+        assert answer.status == status, (headers, days)
+
+
 async def test_a_shared_configuration_is_found_by_its_link_until_it_is_revoked(service: Service) -> None:
     partner = await service.partner()
     shared = await partner.call("POST", "/sharing/connect", json={"config": CONFIG, "expiresInDays": 3})
