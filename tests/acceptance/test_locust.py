@@ -10,11 +10,14 @@ from pathlib import Path
 from tests.acceptance.demo_process import ROOT, Demo, environment
 
 BENCH = f"{ROOT}/bench"
+_ENDING = f"{ROOT}/tests/acceptance/ending_locust.py"
 
 
-def locust(*options: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": ROOT, "FRONTAGE_STATE_DIR": str(tmp_path)}
-    argv = [sys.executable, "-m", "locust", "-f", BENCH, *options]
+def locust(*options: str, tmp_path: Path, awaited: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Ends once each of the requests `awaited` was answered, if there are any; else as the options tell it."""
+    env = os.environ | {"PYTHONPATH": ROOT, "FRONTAGE_STATE_DIR": str(tmp_path), "AWAITED": ";".join(awaited)}
+    files = f"{BENCH},{_ENDING}" if awaited else BENCH
+    argv = [sys.executable, "-m", "locust", "-f", files, *options]
     return subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
 
 
@@ -35,14 +38,18 @@ def test_without_a_demo_it_says_what_to_start(tmp_path: Path) -> None:
 def test_every_kind_of_user_is_served_on_several_domains(tmp_path: Path) -> None:
     with Demo.started(env=environment(tmp_path), cwd=tmp_path) as demo:
         demo.read_until("Ctrl-C")
-        run = locust("--headless", "-u", "12", "-r", "12", "-t", "15s", "--domains", "3", tmp_path=tmp_path)
+        seen = ("edge: page", "edge: upload in chunks", "edge: WebSocket message", "api: GET /power, list")
+        run = locust(
+            *("--headless", "-u", "12", "-r", "12", "-t", "90s", "--domains", "3"), tmp_path=tmp_path, awaited=seen
+        )
         watch = locust(
             "Partner",
-            *("--headless", "-u", "2", "-r", "2", "-t", "15s", "--domains", "1", "--tags", "monitor"),
+            *("--headless", "-u", "2", "-r", "2", "-t", "90s", "--domains", "1", "--tags", "monitor"),
             tmp_path=tmp_path,
+            awaited=("api: DELETE /monitor/domains",),
         )
     assert run.returncode == 0, run.stderr
-    for name in ("edge: page", "edge: upload in chunks", "edge: WebSocket message", "api: GET /power, list"):
+    for name in seen:
         assert name in run.stderr
     assert watch.returncode == 0, watch.stderr
     assert "api: DELETE /monitor/domains" in watch.stderr
