@@ -110,10 +110,10 @@ async def test_exited_tells_the_status_of_a_child_that_ends_now_or_ended_before(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_a_child_of_another_account_has_none_of_our_rights_and_dies_with_us_too() -> None:
-    account = 'Account("nobody", 65534, 65534)'
+    account = 'UnixAccount("nobody", 65534, 65534)'
     text = f"""
 import subprocess
-from common.processes import Account, spawn
+from common.processes import UnixAccount, spawn
 child = spawn(["/bin/sleep", "60"], env={{}}, account={account}, cwd="/")
 print(child.pid, flush=True)
 child.wait()

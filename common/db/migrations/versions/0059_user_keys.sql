@@ -9,6 +9,7 @@ create table user_keys (
     expires_at              timestamptz not null,
     used_at                 timestamptz
 );
+alter table user_keys set (autovacuum_vacuum_scale_factor = 0.02);
 create index user_keys_of_user on user_keys (user_id, created_at, id);
 create index user_keys_by_expiry on user_keys (expires_at);
 
