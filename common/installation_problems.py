@@ -59,7 +59,9 @@ def _edges(status: InstallationStatus) -> Iterator[Problem]:
         where = f"{edge.node.label} on {edge.node.host or 'an unknown host'}"
         condition, failed = edge.node.condition, edge.node.description.failed_upgrade
         if not edge.is_alive:
-            seen = f"Edge {where} has not been heard of since {edge.node.lease_until:%Y-%m-%d %H:%M:%S} UTC"
+            seen = (
+                f"Edge {where} has not renewed its lease, which ended at {edge.node.lease_until:%Y-%m-%d %H:%M:%S} UTC"
+            )
             yield Problem("edges", seen, "see its machine and its log; a removed one is forgotten after a day")
         elif condition.state != "serving":
             reason = condition.reason or "no reason given"

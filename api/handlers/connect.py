@@ -10,7 +10,7 @@ from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
 from api.requests import ACCESS, application_of, read_body, refuse_other_domain
 from api.schemas import answers, connect
-from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, FlowShareBody, NoBody, ShareBody, UndoBody
+from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, EmptyBody, FlowShareBody, ShareBody, UndoBody
 from api.services.connect import ConnectService
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
@@ -44,7 +44,7 @@ class ConnectHandlers:
         return _answer(await self._service.choose(await self._find(request), request[ACCESS], body))
 
     async def plan(self, request: web.Request) -> web.Response:
-        await read_body(request, NoBody)
+        await read_body(request, EmptyBody)
         return _answer(await self._service.look(await self._find(request)))
 
     async def apply(self, request: web.Request) -> web.Response:
@@ -52,7 +52,7 @@ class ConnectHandlers:
         return _answer(await self._service.apply(await self._find(request), body))
 
     async def check(self, request: web.Request) -> web.Response:
-        await read_body(request, NoBody)
+        await read_body(request, EmptyBody)
         return _answer(await self._service.check(await self._find(request)))
 
     async def undo(self, request: web.Request) -> web.Response:
@@ -60,7 +60,7 @@ class ConnectHandlers:
         return _answer(await self._service.undo(await self._find(request), body))
 
     async def close(self, request: web.Request) -> web.Response:
-        await read_body(request, NoBody)
+        await read_body(request, EmptyBody)
         return _answer(await self._service.close(await self._find(request)))
 
     async def _find(self, request: web.Request) -> Flow:

@@ -44,7 +44,7 @@ class DomainBody(Strict):
     subdomain: Annotated[str, Field(max_length=1024)] | None = None
 
 
-class NoBody(Strict):
+class EmptyBody(Strict):
     """An action that needs nothing but its path."""
 
 

@@ -74,7 +74,7 @@ class _Channel:
 
 
 class SharedResolvers:
-    """Created by `Checking`, which closes it.
+    """Created by `Checking` and by `common.dns.resolvers.Resolver`, which close it.
 
     Mutable state: the channel in use of each server, the room for more, and the servers that lately timed out.
     """

@@ -63,7 +63,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         media_type="text/event-stream",
     ),
     _flow_action("domain", "chooseDomain", "Choose the domain", connect.DomainBody, {"domain": "customer.example"}),
-    _flow_action("plan", "planFlow", "Read the zone again and make a plan", connect.NoBody, {}),
+    _flow_action("plan", "planFlow", "Read the zone again and make a plan", connect.EmptyBody, {}),
     _flow_action(
         "apply",
         "applyFlow",
@@ -71,9 +71,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         connect.ApplyBody,
         {"way": "manual", "digest": "…"},
     ),
-    _flow_action("check", "checkFlow", "Check the records now, or retry failed enrolments", connect.NoBody, {}),
+    _flow_action("check", "checkFlow", "Check the records now, or retry failed enrolments", connect.EmptyBody, {}),
     _flow_action("undo", "undoFlow", "Put back what was replaced", connect.UndoBody, {}),
-    _flow_action("close", "closeFlow", "End the flow before anything is written", connect.NoBody, {}),
+    _flow_action("close", "closeFlow", "End the flow before anything is written", connect.EmptyBody, {}),
     Operation(
         "GET",
         "/connect/return/{id}",

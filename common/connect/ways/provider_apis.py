@@ -3,7 +3,7 @@
 Providers whose module in dns-lexicon takes every CNAME's target for a name in the zone are left out (seen in 3.25 of
 deSEC, UltraDNS and Mythic Beasts). `id` is the provider's name there, and
 `common.domain_check.providers.Provider.api`. A token is made on `token_url`, with `least_right` and no more. With
-`is_own_server`, the person's own server has the key already: `token_url` is the page that says where.
+`is_own_server`, the key stands in the configuration of the person's own server, which `token_url` documents.
 """
 
 from __future__ import annotations
