@@ -44,6 +44,7 @@ from common.ownership import OwnNames
 from common.plain_text import find_exposure
 from common.secrets import Keyring
 from common.settings import Settings
+from common.target_claims import TargetClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,13 @@ class Services:
             monitor=MonitorService(database),
             batches=BatchService(database),
             webhooks=WebhookService(database),
-            applications=ApplicationService(database, keyring, policy, OwnNames.of(settings)),
+            applications=ApplicationService(
+                database,
+                keyring,
+                policy,
+                OwnNames.of(settings),
+                TargetClaims(database, resolver, enrolment.service_targets.targets),
+            ),
             domain_actions=DomainActions(database, policy),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),

@@ -12,7 +12,7 @@ from common.addresses import AddressPolicy
 from common.db.error_pages import MAX_PAGE_BYTES
 from common.errors import AddressRefused, FrontageError, InvalidName
 from common.names import parse_domain, parse_host_name
-from common.ownership import OwnNames
+from common.ownership import OwnNames, is_lost_target
 from common.urls import InvalidUrl, parse_application_url, parse_webhook_url
 
 LONGEST_NAME = 100
@@ -51,6 +51,8 @@ def read_cname_target(text: str, own_names: OwnNames) -> str:
     name = read_domain_name(text)
     if parse_domain(name).is_root:
         raise InvalidSetting(f"{name} is a root, which can have no CNAME record: give a name beneath it")
+    if is_lost_target(name):
+        raise InvalidSetting(f"{name} never resolves: give a name of your own zone that leads to our target by CNAME")
     if name in own_names:
         raise InvalidSetting(f"{name} is our own name: give the partner's, which leads to our target by CNAME")
     return name

@@ -7,15 +7,16 @@ Claims
               the domain leads, not whose it is
 
 Rules
-    our own names, and every cname target, are never enrolled; but a name that another application gave as its cname
-        target is no less its customer's, whose CNAME proves it
-    a proof takes a free name
+    our own names, and the application's own cname targets, are never enrolled
+    a proof takes a free name, also one that another application gave as its cname target
     where CNAMEs lead through the cname targets of several applications, they prove the name for the one whose target
         was set first: giving a name of another's as one's own target takes nothing from it
     an address takes a free name from no other application: only the last holder may come back by it, or, for a root
-    that no other application held for `REMEMBERED_DAYS`, any application
+    that no other application held for `REMEMBERED_DAYS`, any application; it takes no application's cname target
     a held name moves to a claimant with a proof, once the DNS no longer leads to its holder by a proof
     what could not be asked is no proof, and moves nothing
+    a cname target moves to a claimant whose TXT record its zone has, and no TXT record of its application; that one
+        has `lost_target` in its place, which never resolves, until it gets another
 
 The DNS is asked by `common.eligibility`, the rows are `common.db.ownership`'s.
 """
@@ -37,6 +38,8 @@ REMEMBERED_DAYS = 30
 
 TXT_LABEL = "_frontage"
 
+_NEVER_RESOLVES = ".invalid"
+
 
 class OwnershipClaim(StrEnum):
     """How a domain shows that it belongs to an application."""
@@ -55,7 +58,7 @@ class OwnershipVerdict(StrEnum):
 
     ENROL = "enrol"
     MOVE = "move"  # to the claimant, away from its holder
-    RESERVED = "reserved"  # one of our own names, or a cname target
+    RESERVED = "reserved"  # one of our own names, or a cname target of the claimant
     UNPROVEN = "txt_record_needed"
     HELD = "held"  # by another application, and nothing proves it the claimant's
     LEADS_TO_HOLDER = "leads_to_holder"  # the claimant has a proof, and so has the holder
@@ -131,8 +134,7 @@ def judge(
 ) -> OwnershipVerdict:
     """Whether `claimant` may enrol `name`. That the name leads to us is a question of its own (`common.eligibility`):
     without a claim the verdict on a free name is UNPROVEN."""
-    is_customers = evidence.claim is OwnershipClaim.CNAME and not standing.is_own_target
-    if name.text in own or (standing.is_target and not is_customers):
+    if name.text in own or standing.is_own_target:
         return OwnershipVerdict.RESERVED
     if standing.holder == claimant:
         return OwnershipVerdict.ENROL
@@ -154,6 +156,8 @@ def _judge_held(holder: str, evidence: OwnershipEvidence) -> OwnershipVerdict:
 
 
 def _may_take_by_address(name: DomainName, claimant: str, standing: OwnershipRecord, own: OwnNames) -> bool:
+    if standing.is_target:
+        return False
     if standing.former_holders:
         return standing.former_holders[0] == claimant
     return name.is_root and not standing.is_above_foreign_target and not own.has_beneath(name.text)
@@ -181,6 +185,16 @@ def _is_of(target: Target, party: Party) -> bool:
 def txt_record(domain: str, application_id: str) -> tuple[str, str]:
     """The host and the value of the TXT record by which `domain` names its application."""
     return f"{TXT_LABEL}.{domain}", f"application={application_id}"
+
+
+def lost_target(application_id: str) -> str:
+    """What an application has as its cname target after another proved the one it had: a name that never resolves
+    (RFC 6761 §6.4)."""
+    return f"lost.{application_id}{_NEVER_RESOLVES}"
+
+
+def is_lost_target(name: str) -> bool:
+    return name.endswith(_NEVER_RESOLVES)
 
 
 def _canonical(host: str) -> str | None:

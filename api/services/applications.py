@@ -9,7 +9,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Required, TypedDict, TypeVar, cast
@@ -27,6 +27,7 @@ from api.errors import (
 )
 from api.rights import Rights
 from api.schemas.application import ApplicationChange, ApplicationCreation, OperatorChange, ServiceAuthSwitch
+from api.services import ownership_hints as hints
 from common import application_secrets as secrets
 from common import application_settings as rules
 from common.accounts import Permission
@@ -39,6 +40,7 @@ from common.db.applications import (
     Application,
     ApplicationChanges,
     CnameTargetTaken,
+    TargetContest,
     count_of_organisation,
     get_application,
     list_visible,
@@ -49,6 +51,7 @@ from common.db.session import Connection
 from common.db.users import get_organisation
 from common.ownership import OwnNames
 from common.secrets import Keyring
+from common.target_claims import TargetClaims
 
 _Value = TypeVar("_Value")
 
@@ -71,6 +74,7 @@ class ApplicationService:
     keyring: Keyring
     policy: AddressPolicy
     own_names: OwnNames
+    target_claims: TargetClaims
 
     async def list_part(self, rights: Rights, *, text: str, after: tuple[str, str], most: int) -> list[Application]:
         """Those that the user may see, by name, after this name and id. With `text` in lower case, those that have it
@@ -101,7 +105,7 @@ class ApplicationService:
         try:
             made = await self.create(rights, _organisation_of(rights, body), settings)
         except CnameTargetTaken as error:
-            raise Refused(CNAME_TARGET_TAKEN, hint=str(error)) from error
+            raise Refused(CNAME_TARGET_TAKEN, hint=hints.taken_target(error, None)) from error
         async with self.database.connection() as connection:
             found = await get_application(connection, made.id)
         if found is None:
@@ -145,15 +149,19 @@ class ApplicationService:
         page = None
         if body.error_page:
             page = _setting("errorPage", partial(rules.read_error_page, body.error_page.encode()))
-        try:
+
+        async def store(proven: Collection[TargetContest]) -> None:
             async with self.database.transaction() as connection:
-                await update_application(connection, application.id, **changes)
+                await update_application(connection, application.id, proven=proven, **changes)
                 if page is not None:
                     await error_pages.put_error_page(connection, application.id, page)
                 elif body.error_page is not None:
                     await error_pages.remove_error_page(connection, application.id)
+
+        try:
+            await self.target_claims.store(application, store)
         except CnameTargetTaken as error:
-            raise Refused(CNAME_TARGET_TAKEN, hint=str(error)) from error
+            raise Refused(CNAME_TARGET_TAKEN, hint=hints.taken_target(error, application.id)) from error
 
     async def rotate_client_secret(self, application: Application) -> str:
         async with self.database.transaction() as connection:

@@ -18,7 +18,7 @@ from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_un
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.origin_faults import OriginFault
-from common.ownership import OwnershipClaim, OwnershipVerdict
+from common.ownership import OwnershipClaim, OwnershipVerdict, is_lost_target
 
 State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
@@ -247,6 +247,8 @@ def _caa_remedy(found: Caa) -> str:
 def _step_one(dns: Dns) -> str:
     target = dns.target_expected[0].host
     places = " or ".join(seen.value for seen in dns.target_expected)
+    if is_lost_target(target):
+        return f"Set another cname target: another application proved the one so far. Point it to {places} by CNAME."
     return f"Point the cname target {target} to {places} by a CNAME record: it does not lead here."
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from common.db.applications import CnameTargetTaken
 from common.eligibility import EligibilityFindings
 from common.names import DomainName
 from common.ownership import OwnershipVerdict, txt_record
 
-RESERVED_NAME: Final = "a name of this service, or an application's cname target, and never enrolled"
+RESERVED_NAME: Final = "a name of this service, or your application's cname target, and never enrolled"
 RESERVED: Final = f"it is {RESERVED_NAME}"
 
 ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
@@ -47,8 +48,26 @@ def prove(name: DomainName, application_id: str, cname_target: str) -> str:
     return record if name.is_root else f"point {name} to {cname_target} by CNAME, or {record}"
 
 
+def taken_target(taken: CnameTargetTaken, application_id: str | None) -> str:
+    """Another application has or had what is to be a cname target; an application that is yet to be made has no id."""
+    contest = taken.contests[0]
+    if contest.rival == application_id:
+        return f"{contest}: DELETE it first"
+    if application_id is None:
+        steps = "make the application with another target, then prove this one by a TXT record with its id"
+        return f"{contest}. If it is yours, {steps}, and set it"
+    old = f"remove any TXT record at {txt_record(contest.target, '')[0]} that names another application"
+    if contest.kind == "domain":
+        old += f", and any CNAME of {contest.target} to the other application's target"
+    return f"{contest}. If it is yours, create {_txt(contest.target, application_id)}, {old}, and set it again"
+
+
 def txt(name: DomainName, application_id: str) -> str:
-    host, value = txt_record(name.text, application_id)
+    return _txt(name.text, application_id)
+
+
+def _txt(name: str, application_id: str) -> str:
+    host, value = txt_record(name, application_id)
     return f"the TXT record {host} with the value {value}"
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from common.connect.resolution import PlaceholderValues
 from common.db.applications import Application
+from common.ownership import is_lost_target
 from common.settings import Settings
 
 
 def placeholder_values_of(application: Application, settings: Settings) -> PlaceholderValues:
+    cname_target = "" if is_lost_target(application.cname_target) else application.cname_target
     return PlaceholderValues(
-        application.cname_target,
-        application.secure_cname_target or application.cname_target,
+        cname_target,
+        application.secure_cname_target or cname_target,
         tuple(map(str, settings.service_servers)),
     )

@@ -5,7 +5,8 @@ Rules
     see one column at a time, so writers of targets take turns (a table lock that readers do not feel).
     A cname target is no enrolled domain, and no name that another application held lately, or had as a target
     (`common.db.ownership`): the domains that still lead to it would change hands with it. A target counts from when it
-    was set (`common.ownership`).
+    was set (`common.ownership`). What another application has of a name is a `TargetContest`; with those proven, the
+    name moves here in the transaction that sets the target.
     During a rotation the previous client secret opens tokens too, until ``previous_expires_at``, and the previous
     signature key signs too, until ``previous_signature_until``; the same holds for webhook secrets.
     ``next_service_auth`` is made before edges send it, so that origins can accept it first; finishing the rotation puts
@@ -19,7 +20,7 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
@@ -28,7 +29,7 @@ from asyncpg import Connection, Record
 
 from common.db import audit, locks, ownership, webhook_endpoints
 from common.errors import FrontageError
-from common.ownership import REMEMBERED_DAYS
+from common.ownership import REMEMBERED_DAYS, is_lost_target, lost_target
 
 SendHost: TypeAlias = Literal["origin", "customer"]
 """Whose name the origin finds in Host."""
@@ -46,8 +47,33 @@ MOST_OF_ORGANISATION = 1000
 """Applications that the owners of an organisation may make; operators may give it more."""
 
 
+@dataclass(frozen=True, slots=True)
+class TargetContest:
+    """What `rival` has of a name that another application wants as its cname target: it is its target or its enrolled
+    domain, or was."""
+
+    target: str
+    kind: Literal["target", "domain", "former"]
+    rival: str
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "target":
+                return f"the cname target {self.target} belongs to another application"
+            case "domain":
+                return f"{self.target} is an enrolled domain, so it cannot be a cname target"
+            case "former":
+                return f"{self.target} was another application's, and domains may still lead to it"
+
+
 class CnameTargetTaken(FrontageError):
     """The cname target belongs to another application, or is a domain; in words for the operator."""
+
+    def __init__(self, contests: Sequence[TargetContest]) -> None:
+        first = contests[0]
+        release = f": `frontage domain release {first.target}` frees it" if first.kind == "former" else ""
+        super().__init__(f"{first}{release}")
+        self.contests = contests
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +171,7 @@ def signature_key_identity(application_id: str) -> str:
 
 async def create_application(connection: Connection[Record], new: NewApplication) -> Application:
     """Raises: `CnameTargetTaken`."""
-    await _refuse_unusable_targets(connection, new.id, new.cname_target, new.secure_cname_target)
+    await _take_targets(connection, new.id, {new.cname_target, new.secure_cname_target}, ())
     row = await connection.fetchrow(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret,"
         " secure_cname_target, application_url, webhook_url, root_path_access, tier, organisation_id)"
@@ -233,11 +259,16 @@ async def get_application(connection: Connection[Record], application_id: str) -
 
 
 async def update_application(
-    connection: Connection[Record], application_id: str, **changes: Unpack[ApplicationChanges]
+    connection: Connection[Record],
+    application_id: str,
+    *,
+    proven: Collection[TargetContest] = (),
+    **changes: Unpack[ApplicationChanges],
 ) -> Application | None:
     """The application as it now is; none when there is no such application.
 
-    A webhook URL that is set, even to what it was, makes its endpoint begin anew.
+    A webhook URL that is set, even to what it was, makes its endpoint begin anew. With the contests in `proven`, cname
+    targets move here.
 
     Raises: `CnameTargetTaken`.
     """
@@ -249,9 +280,8 @@ async def update_application(
     before = await get_application(connection, application_id)
     if before is None:
         return None
-    await _refuse_unusable_targets(
-        connection, application_id, changes.get("cname_target"), changes.get("secure_cname_target")
-    )
+    targets = {changes.get("cname_target"), changes.get("secure_cname_target")}
+    await _take_targets(connection, application_id, targets, proven)
     await _remember_targets(connection, application_id, changes)
     assignments = ", ".join(_assignment(column, place) for place, column in enumerate(changes, start=2))
     row = await connection.fetchrow(
@@ -358,37 +388,70 @@ async def _is_recorded(connection: Connection[Record], status: str, action: str,
     return True
 
 
-async def _refuse_unusable_targets(connection: Connection[Record], application_id: str, *targets: str | None) -> None:
+async def _take_targets(
+    connection: Connection[Record],
+    application_id: str,
+    targets: Collection[str | None],
+    proven: Collection[TargetContest],
+) -> None:
     """Raises: `CnameTargetTaken`."""
-    wanted = sorted({target for target in targets if target})
+    wanted = sorted(filter(None, targets))
     if not wanted:
         return
     await locks.hold(connection, "domain", *wanted)  # so that they are not enrolled at the same time
+    if proven:
+        await locks.hold(connection, "moves")
     await connection.execute("lock table applications in share row exclusive mode")
-    taken = await connection.fetchval(
-        "select t from unnest($2::text[]) t join applications on t in (cname_target, secure_cname_target)"
-        " where id <> $1 limit 1",
+    contests = await _find_contests(connection, application_id, wanted)
+    if unproven := [contest for contest in contests if contest not in proven]:
+        raise CnameTargetTaken(unproven)
+    for contest in contests:
+        match contest.kind:
+            case "target":
+                await _lose_target(connection, contest.target, contest.rival)
+            case "domain":
+                await ownership.take_away(connection, contest.target, contest.rival, "moved")
+
+
+async def _find_contests(
+    connection: Connection[Record], application_id: str, wanted: Sequence[str]
+) -> list[TargetContest]:
+    """Those about names that the application does not have as targets already."""
+    rows = await connection.fetch(
+        "select t.name as target, kind, rival from unnest($2::text[]) t (name), lateral ("
+        "select 'target' as kind, id as rival from applications"
+        "  where t.name in (cname_target, secure_cname_target) and id <> $1"
+        " union select 'domain', application_id from domains where domain = t.name"
+        " union select 'former', application_id from former_holders where domain = t.name and application_id <> $1"
+        "  and released_at > now() - make_interval(days => $3)) contest"
+        " where not exists (select from applications where id = $1 and t.name in (cname_target, secure_cname_target))"
+        " order by kind desc, target",
         application_id,
         wanted,
-    )
-    if taken:
-        raise CnameTargetTaken(f"the cname target {taken} belongs to another application")
-    if enrolled := await connection.fetchval("select domain from domains where domain = any($1) limit 1", wanted):
-        raise CnameTargetTaken(f"{enrolled} is an enrolled domain, so it cannot be a cname target")
-    held = await connection.fetchval(
-        "select domain from former_holders where domain = any($1) and application_id <> $2"
-        " and released_at > now() - make_interval(days => $3)"
-        " and not exists (select from applications where id = $2 and domain in (cname_target, secure_cname_target))"
-        " limit 1",
-        wanted,
-        application_id,
         REMEMBERED_DAYS,
     )
-    if held:
-        raise CnameTargetTaken(
-            f"{held} was another application's, and domains may still lead to it: `frontage domain release {held}`"
-            " frees it"
-        )
+    return [TargetContest(**row) for row in rows]
+
+
+async def _lose_target(connection: Connection[Record], target: str, application_id: str) -> None:
+    """The application has no use of the target any more, nor is it remembered as having had it."""
+    before = await get_application(connection, application_id)
+    row = await connection.fetchrow(
+        "update applications set cname_target = case when cname_target = $2 then $3 else cname_target end,"
+        " cname_target_set_at = case when cname_target = $2 then now() else cname_target_set_at end,"
+        " secure_cname_target_set_at = case when secure_cname_target = $2 then null"
+        "  else secure_cname_target_set_at end,"
+        f" secure_cname_target = nullif(secure_cname_target, $2) where id = $1 returning {_COLUMNS}",
+        application_id,
+        target,
+        lost_target(application_id),
+    )
+    if before is None or row is None:
+        return
+    differences = settings_of(before), settings_of(_application(row))
+    await audit.record_difference(
+        connection, "application.target_lost", application_id, *differences, application_id=application_id
+    )
 
 
 def _assignment(column: str, place: int) -> str:
@@ -410,9 +473,8 @@ async def _remember_targets(connection: Connection[Record], application_id: str,
     )
     if row is not None:
         after = set((dict(row) | changes).values())
-        await ownership.remember_targets(
-            connection, [target for target in row.values() if target and target not in after], application_id
-        )
+        targets = [each for each in row.values() if each and each not in after and not is_lost_target(each)]
+        await ownership.remember_targets(connection, targets, application_id)
 
 
 def _application(row: Record) -> Application:

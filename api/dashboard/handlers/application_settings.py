@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.services import ownership_hints as hints
 from common import application_settings as rules
 from common.accounts import Permission
 from common.application_settings import InvalidSetting
@@ -21,6 +22,7 @@ from common.db.applications import (
     Application,
     ApplicationChanges,
     CnameTargetTaken,
+    TargetContest,
     update_application,
 )
 
@@ -81,15 +83,22 @@ class SettingsPages:
 
     async def _store(self, application: Application, changes: ApplicationChanges) -> dict[str, str]:
         """Returns what is wrong, by field."""
-        try:
-            async with self._context.database.transaction() as connection:
-                organisation_id = changes.get("organisation_id")
-                if organisation_id and await users.find_organisation(connection, organisation_id) is None:
+        organisation_id = changes.get("organisation_id")
+        if organisation_id:
+            async with self._context.database.connection() as connection:
+                if await users.find_organisation(connection, organisation_id) is None:
                     return {"organisation_id": "There is no such organisation."}
-                await update_application(connection, application.id, **changes)
+
+        async def store(proven: Collection[TargetContest]) -> None:
+            async with self._context.database.transaction() as connection:
+                await update_application(connection, application.id, proven=proven, **changes)
+
+        try:
+            await self._context.applications.target_claims.store(application, store)
         except CnameTargetTaken as error:
-            is_secure = changes.get("secure_cname_target") != application.secure_cname_target
-            return {"secure_cname_target" if is_secure else "cname_target": f"{error}."}
+            is_secure = error.contests[0].target == changes.get("secure_cname_target")
+            words = hints.taken_target(error, application.id)
+            return {"secure_cname_target" if is_secure else "cname_target": f"{words[0].upper()}{words[1:]}."}
         return {}
 
     async def _post_error_page(self, request: web.Request, application: Application) -> web.StreamResponse:

@@ -15,6 +15,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.services import ownership_hints as hints
 from api.services.applications import NewSettings
 from api.services.removals import Removals
 from common import application_settings as rules
@@ -75,7 +76,9 @@ class ApplicationPages:
         try:
             made = await self._context.applications.create(visitor_of(request), organisation_id, settings)
         except CnameTargetTaken as error:
-            return await self._new_page(request, dict(texts(request)), {"cname_target": f"{error}."})
+            return await self._new_page(
+                request, dict(texts(request)), {"cname_target": f"{hints.taken_target(error, None)}."}
+            )
         shown = [("Client secret", made.client_secret), ("Webhook secret", made.webhook_secret)]
         return self._context.renderer.page(
             request,

@@ -59,6 +59,10 @@ def name_by_txt(service: Service, domain: str, *partners: Partner) -> None:
     service.zone.replace(f"_frontage.{domain}", "TXT", *(f"application={each.id}" for each in partners))
 
 
+def txt_of(name: str, partner: Partner) -> str:
+    return f"the TXT record _frontage.{name} with the value application={partner.id}"
+
+
 async def fetch(service: Service, statement: str) -> list[tuple[Any, ...]]:
     async with service.database.connection() as connection:
         return [tuple(row) for row in await connection.fetch(statement)]
@@ -87,17 +91,36 @@ async def test_our_own_names_are_nobodys_domains(service: Service, origin: str) 
     assert await fetch(service, "select * from domains") == []
 
 
-async def test_cname_targets_are_nobodys_domains(service: Service, origin: str) -> None:
-    """Another application's, with an A record or a CNAME, and its own."""
-    attacker, victim = await two(service)
+async def test_an_applications_own_targets_are_not_its_domains(service: Service, origin: str) -> None:
+    partner = await service.partner()
     async with service.database.transaction() as connection:
-        await applications.update_application(connection, victim.id, secure_cname_target="ssl.partner.test")
+        await applications.update_application(connection, partner.id, secure_cname_target="ssl.partner.test")
     service.zone.add("ssl.partner.test", "A", SERVER)
-    for name in ("target-1.partner.test", "target-2.partner.test", "ssl.partner.test"):
-        name_by_txt(service, name, attacker)
-        for answer in (await attacker.post(name), await Ssl(attacker, origin).post(name)):
+    for name in ("target-1.partner.test", "ssl.partner.test"):
+        name_by_txt(service, name, partner)
+        for answer in (await partner.post(name), await Ssl(partner, origin).post(name)):
             assert refusal(answer) == (502, NOT_VALID, "reserved"), name
     assert await fetch(service, "select * from domains") == []
+
+
+async def test_a_name_that_another_gives_as_its_target_is_its_zones_by_txt(service: Service, origin: str) -> None:
+    """An A record, and a CNAME straight to us."""
+    victim, attacker = await two(service)
+    service.zone.add(SHOP, "A", SERVER)
+    service.zone.add("www.customer.test", "CNAME", POWER_TARGET)
+    for name in (SHOP, "www.customer.test"):
+        await name_target(attacker, name)
+        answer = await victim.post(name)
+        if name == SHOP:
+            assert refusal(answer) == (502, REVIEW, "txt_record_needed")
+            assert txt_of(name, victim) in answer.body["hint"]
+        diagnosis = await victim.call("GET", f"/domains/{name}/diagnosis")
+        assert txt_of(name, victim) in diagnosis.body["next_step"]
+        assert (await victim.get(domain=name)).body["eligible"] is False
+        name_by_txt(service, name, victim)
+        assert (await victim.get(domain=name)).body["eligible"] is True
+        assert (await victim.post(name)).status == 200
+        assert await holder(service, name) == {victim.id}
 
 
 async def test_the_root_above_anothers_target_or_ours_is_not_taken_by_address(service: Service, origin: str) -> None:
@@ -110,8 +133,8 @@ async def test_the_root_above_anothers_target_or_ours_is_not_taken_by_address(se
 
 
 async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> None:
-    """An operator gives another application the target that a partner enrols at that moment."""
-    partner, other = await two(service)
+    """An operator gives an application the target that its partner enrols at that moment."""
+    partner = await service.partner()
     for number in range(5):
         name = f"shop-{number}.customer.test"
         service.zone.add(name, "A", SERVER)
@@ -120,7 +143,7 @@ async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> 
         async def set_target(name: str = name) -> bool:
             try:
                 async with service.database.transaction() as connection:
-                    await applications.update_application(connection, other.id, secure_cname_target=name)
+                    await applications.update_application(connection, partner.id, secure_cname_target=name)
             except applications.CnameTargetTaken:
                 return False
             return True
@@ -197,6 +220,79 @@ async def test_a_name_that_was_given_as_a_target_was_not_held(service: Service) 
     await name_target(attacker, SHOP)
     await name_target(attacker, "target-1.partner.test")
     assert refusal(await attacker.post(SHOP)) == (502, REVIEW, "txt_record_needed")
+
+
+async def test_a_cname_target_is_its_applications_that_the_zone_names(service: Service) -> None:
+    victim, attacker = await two(service)
+    target = "future.victim.test"
+    service.zone.add(target, "CNAME", POWER_TARGET)
+    await name_target(attacker, target)
+    service.zone.add(SHOP, "CNAME", target)
+    assert (await attacker.post(SHOP)).status == 200
+
+    for named in ((), (attacker,), (victim, attacker)):
+        name_by_txt(service, target, *named)
+        refused = await victim.call("PUT", "/application", json={"cnameTarget": target})
+        assert (refused.status, refused.message) == (409, "The cname target cannot be used")
+        assert f"create {txt_of(target, victim)}, remove" in refused.body["hint"]
+    assert (await attacker.call("GET", "/application")).body["cnameTarget"] == target
+
+    name_by_txt(service, target, victim)
+    await name_target(victim, target)
+    assert (await victim.call("GET", "/application")).body["cnameTarget"] == target
+    assert (await attacker.call("GET", "/application")).body["cnameTarget"] == f"lost.{attacker.id}.invalid"
+    assert await fetch(
+        service,
+        f"select after ->> 'cname_target' from audit where action = 'application.target_lost'"
+        f" and application_id = '{attacker.id}'",
+    ) == [(f"lost.{attacker.id}.invalid",)]
+    assert (await victim.post(SHOP)).status == 200
+    assert await holder(service) == {victim.id}
+
+    back = await attacker.call("PUT", "/application", json={"cnameTarget": target})
+    assert back.status == 409
+    await name_target(attacker, "target-2.partner.test")
+
+
+async def test_a_lost_target_is_nobodys_and_the_diagnosis_says_what_to_do(service: Service) -> None:
+    victim, attacker = await two(service)
+    name_by_txt(service, "target-2.partner.test", victim)
+    async with service.database.transaction() as connection:
+        await applications.update_application(connection, attacker.id, secure_cname_target="target-2.partner.test")
+    await name_target(victim, "target-2.partner.test")
+    body = (await attacker.call("GET", "/application")).body
+    assert (body["cnameTarget"], body["secureCnameTarget"]) == (f"lost.{attacker.id}.invalid", None)
+    service.zone.add(SHOP, "A", SERVER)
+    assert "Set another cname target: another application proved the one so far" in await next_step(attacker)
+    squat = await victim.call("PUT", "/application", json={"cnameTarget": f"lost.{attacker.id}.invalid"})
+    assert squat.status == 400
+
+
+async def test_a_target_that_another_gave_up_or_enrolled_is_its_zones(service: Service) -> None:
+    victim, attacker = await two(service)
+    service.zone.add("given-up.victim.test", "CNAME", POWER_TARGET)
+    await name_target(attacker, "given-up.victim.test")
+    await name_target(attacker, "target-2.partner.test")
+    service.point(SHOP, 2)
+    assert (await attacker.post(SHOP)).status == 200
+    for target in ("given-up.victim.test", SHOP):
+        refused = await victim.call("PUT", "/application", json={"cnameTarget": target})
+        assert refused.status == 409
+        assert f"create {txt_of(target, victim)}, remove" in refused.body["hint"]
+        name_by_txt(service, target, victim)
+        if target == SHOP:  # its DNS still leads to its holder
+            assert (await victim.call("PUT", "/application", json={"cnameTarget": target})).status == 409
+            service.zone.replace(SHOP, "CNAME", POWER_TARGET)
+        await name_target(victim, target)
+    assert await holder(service) == set()
+    assert await fetch(service, "select application_id from audit where action = 'domain.moved'") == [(attacker.id,)]
+
+
+async def test_a_target_whose_zone_cannot_be_asked_does_not_move(service: Service) -> None:
+    victim, _ = await two(service)
+    name_by_txt(service, "target-2.partner.test", victim)
+    service.zone.misbehave("_frontage.target-2.partner.test", Behaviour.SERVFAIL)
+    assert (await victim.call("PUT", "/application", json={"cnameTarget": "target-2.partner.test"})).status == 409
 
 
 # Names that only lead here ---------------------------------------------------------------------------------------

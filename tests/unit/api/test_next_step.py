@@ -181,7 +181,7 @@ def test_a_name_that_leads_here_without_a_proof_needs_one() -> None:
 
 def test_a_name_of_ours_is_never_to_be_enrolled() -> None:
     assert sentence(owned(OwnershipVerdict.RESERVED)) == (
-        "action needed: Ask about a customer's domain: shop.customer.test is a name of this service, or an"
+        "action needed: Ask about a customer's domain: shop.customer.test is a name of this service, or your"
         " application's cname target, and never enrolled."
     )
 

@@ -67,19 +67,22 @@ def test_the_root_above_a_target_needs_a_proof(root: str) -> None:
     assert verdict(root, standing, OwnershipClaim.TXT) is OwnershipVerdict.ENROL
 
 
-def test_our_own_names_and_cname_targets_are_never_enrolled() -> None:
+def test_our_own_names_and_own_cname_targets_are_never_enrolled() -> None:
     for name in sorted(OWN.names):
         for claim in OwnershipClaim:
             assert verdict(name, FREE, claim) is OwnershipVerdict.RESERVED
             assert verdict(name, OwnershipRecord(holder="a"), claim) is OwnershipVerdict.RESERVED
     own = OwnershipRecord(is_target=True, is_own_target=True)
     assert verdict("apps.partner.test", own, OwnershipClaim.CNAME) is OwnershipVerdict.RESERVED
-    for claim in (OwnershipClaim.TXT, OwnershipClaim.ADDRESS, None):
-        assert verdict("apps.partner.test", OwnershipRecord(is_target=True), claim) is OwnershipVerdict.RESERVED
 
 
-def test_giving_a_customers_name_as_a_target_keeps_it_from_no_partner() -> None:
-    assert verdict(SHOP, OwnershipRecord(is_target=True), OwnershipClaim.CNAME) is OwnershipVerdict.ENROL
+def test_giving_a_customers_name_as_a_target_keeps_it_from_no_proof() -> None:
+    for claim in (OwnershipClaim.CNAME, OwnershipClaim.TXT):
+        assert verdict(SHOP, OwnershipRecord(is_target=True), claim) is OwnershipVerdict.ENROL
+    for former_holders in ((), ("b",)):
+        target = OwnershipRecord(is_target=True, former_holders=former_holders)
+        for name in (SHOP, "partner.test"):
+            assert verdict(name, target, OwnershipClaim.ADDRESS) is OwnershipVerdict.UNPROVEN
 
 
 def test_of_the_targets_on_the_way_the_one_set_first_proves_the_name() -> None:
