@@ -78,7 +78,7 @@ class FeedReader:
     async def _catch_up(self) -> None:
         async with feed.open_snapshot(self._connection) as snapshot:
             async for entries in snapshot.changes(self._positions):
-                for kind, key, content in entries:
+                for kind, key, content, _ in entries:
                     digest = 0 if content is None else feed.digest(kind, key, content)
                     self._checksum ^= self._digests.get((kind, key), 0) ^ digest
                     self._digests[kind, key] = digest

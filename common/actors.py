@@ -1,4 +1,5 @@
-"""Who makes a change, and by which way: what the audit log states beside each change (`common.db.audit`).
+"""Who makes a change, and by which way: what the audit log states beside each change (`common.db.audit`). And the id of
+the request that causes it, which rows and log lines state.
 
 The actor belongs to the request, command or batch that is being worked on. It is kept in a context variable, which each
 task inherits and none shares, because every function that writes would otherwise hand it on without using it.
@@ -31,6 +32,31 @@ _current: ContextVar[Actor | None] = ContextVar("frontage_actor", default=None)
 def current_actor() -> Actor | None:
     """None outside a request, command or batch: what a process does by itself is no change to record."""
     return _current.get()
+
+
+_cause: ContextVar[str | None] = ContextVar("frontage_cause", default=None)
+
+
+def current_cause() -> str | None:
+    """The request that the work at hand was claimed for (`caused_by`); None for work that no request asked for."""
+    return _cause.get()
+
+
+def current_request_id() -> str | None:
+    """The ``X-Request-Id`` of the request being answered, or of the one that caused the order, delivery or batch being
+    worked on; None for what a process or a command does by itself."""
+    actor = _current.get()
+    return _cause.get() if actor is None or actor.request_id is None else actor.request_id
+
+
+@contextmanager
+def caused_by(request_id: str | None) -> Iterator[None]:
+    """Rows made and lines logged within the block name this request."""
+    token = _cause.set(request_id)
+    try:
+        yield
+    finally:
+        _cause.reset(token)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from contextlib import suppress
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
+from common.actors import caused_by
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost, FrontageError
 from common.logs import get_logger
@@ -202,6 +203,10 @@ class Runner(Generic[C]):
             self.wake()
 
     async def _work(self, claim: C) -> None:
+        with caused_by(getattr(claim, "request_id", None)):
+            await self._perform_or_postpone(claim)
+
+    async def _perform_or_postpone(self, claim: C) -> None:
         try:
             await self._perform(claim)
         except FenceLost:

@@ -1,8 +1,9 @@
 """Structured logs on standard error: a constant message plus fields, one JSON object a line.
 
 A line has ``room`` (the module), the fields, ``event`` (the message), ``role``, ``level``, ``timestamp`` (UTC) and, for
-an error with a traceback, ``exception``. Never pass a token, a key or a body as a field. `configure` is called once by
-each role's ``__main__``; a process that does not call it logs text.
+an error with a traceback, ``exception``; a line about work that a request caused has its ``request_id``. Never pass a
+token, a key or a body as a field. `configure` is called once by each role's ``__main__``; a process that does not call
+it logs text.
 `logging` itself is not used: these lines have no handlers, propagation or settings that a dependency can change.
 """
 
@@ -16,6 +17,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+
+from common.actors import current_cause
 
 _COLOURS = {logging.DEBUG: 32, logging.INFO: 32, logging.WARNING: 33, logging.ERROR: 31}  # ECMA-48 SGR
 
@@ -75,6 +78,9 @@ class Logger:
             return
         entry = {"room": self._room} | fields | {"event": message}
         error = entry.pop("exc_info", None)
+        cause = current_cause()
+        if cause is not None:
+            entry.setdefault("request_id", cause)
         if _output.role is not None:
             entry["role"] = _output.role
         entry["level"] = logging.getLevelName(level).lower()

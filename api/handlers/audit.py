@@ -9,6 +9,7 @@ from api.schemas import answers
 from api.schemas.audit import audit_page, parse_audit_query
 from common.db.audit import list_entries
 from common.db.pool import Database
+from common.db.request_effects import find_effects
 
 
 class AuditHandler:
@@ -26,4 +27,5 @@ class AuditHandler:
                 subject=query.subject,
                 request_id=query.request_id,
             )
-        return answers.respond(audit_page(found, query))
+            effects = await find_effects(connection, query.request_id, found) if query.request_id else []
+        return answers.respond(audit_page(found, effects, query))

@@ -274,8 +274,22 @@ class AuditEntry(AnswerModel):
     after: dict[str, Any] | None
 
 
+class RequestEffect(AnswerModel):
+    """What a request caused, and how it stands: a change of the edges, an order of a certificate, an event, its
+    delivery."""
+
+    kind: Literal["change", "order", "event", "delivery"]
+    subject: str
+    state: str
+    at: datetime | None
+    error: str | None
+
+
 class AuditEntries(AnswerModel):
+    """`caused` is empty unless one `request_id` is asked for."""
+
     entries: list[AuditEntry]
+    caused: list[RequestEffect]
     next: str | None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
     from common.db.audit import AuditEntry
+    from common.db.request_effects import Effect
     from common.db.session import Connection
     from common.secrets import Keyring
 
@@ -28,12 +30,14 @@ def audit(
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Print who changed what, when and by which way."""
+    """Print who changed what, when and by which way; with --request also what became of it: changes of the edges, the
+    order, events and deliveries."""
     from common.cli.database import run_in_database
     from common.db.audit import list_entries
+    from common.db.request_effects import find_effects
 
-    async def work(connection: Connection, _: Keyring) -> list[AuditEntry]:
-        return await list_entries(
+    async def work(connection: Connection, _: Keyring) -> tuple[list[AuditEntry], list[Effect]]:
+        found = await list_entries(
             connection,
             before=before,
             limit=limit,
@@ -41,16 +45,22 @@ def audit(
             subject=subject,
             request_id=request,
         )
+        return found, [] if request is None else await find_effects(connection, request, found)
 
-    found = run_in_database(work)
+    found, effects = run_in_database(work)
     if as_json:
         next_page = found[-1].id if len(found) == limit else None
-        print_json({"entries": [_shown(each) for each in found], "next": next_page})
+        shown = {"entries": [_shown(each) for each in found], "next": next_page}
+        print_json(shown if request is None else shown | {"caused": [asdict(each) for each in effects]})
         return
     for each in found:
         typer.echo(
             f"{each.at:%Y-%m-%d %H:%M:%S}  {each.way}  {each.actor}  {each.action}  {each.subject}{_change(each)}"
         )
+    for effect in effects:
+        at = f"{effect.at:%Y-%m-%d %H:%M:%S}" if effect.at else "pending".ljust(19)
+        error = f"  ({effect.error})" if effect.error else ""
+        typer.echo(f"{at}  {effect.kind}  {effect.subject}  {effect.state}{error}")
     if len(found) == limit:
         typer.echo(f"there may be more: --before {found[-1].id}", err=True)
 

@@ -8,6 +8,7 @@ Rules
     `before` and `after` hold only what differs; a change that changes nothing is not recorded
     no secret is recorded: a rotation is an action without values
     rows are never changed, and erased by age alone (`common.db.retention`)
+    an entry sets `frontage.request_id` for its transaction: the change feed states it (0061_request_ids.sql)
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -64,8 +65,8 @@ async def record(
         return
     await connection.execute(
         "insert into audit (way, actor, request_id, organisation_id, application_id, action, subject, before, after)"
-        " values ($1, $2, $3, coalesce($4, (select organisation_id from applications where id = $5)), $5, $6, $7, $8,"
-        " $9)",
+        " values ($1, $2, nullif(set_config('frontage.request_id', coalesce($3, ''), true), ''),"
+        " coalesce($4, (select organisation_id from applications where id = $5)), $5, $6, $7, $8, $9)",
         actor.way,
         actor.name,
         actor.request_id,
@@ -87,7 +88,8 @@ async def record_many(
         return
     await connection.execute(
         "insert into audit (way, actor, request_id, organisation_id, application_id, action, subject, after)"
-        " select $1, $2, $3, (select organisation_id from applications where id = $4), $4, $5, subject, after"
+        " select $1, $2, nullif(set_config('frontage.request_id', coalesce($3, ''), true), ''),"
+        " (select organisation_id from applications where id = $4), $4, $5, subject, after"
         " from jsonb_to_recordset($6) as changes (subject text, after jsonb)",
         actor.way,
         actor.name,

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import asyncpg
 
 from common import records
+from common.actors import current_request_id
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL, Labels
 from common.db.session import Connection
@@ -85,6 +86,7 @@ class Batch:
     fence: int
     attempts: int
     failures: int
+    request_id: str | None
 
     @property
     def key(self) -> str:
@@ -114,10 +116,11 @@ async def submit(connection: Connection, application_id: str, kind: Kind, items:
     """Accept a batch, in the caller's transaction. Returns its id."""
     batch_id = f"bat_{secrets.token_hex(16)}"
     await connection.execute(
-        "insert into batches (id, application_id, kind, due_at) values ($1, $2, $3, now())",
+        "insert into batches (id, application_id, kind, due_at, request_id) values ($1, $2, $3, now(), $4)",
         batch_id,
         application_id,
         kind,
+        current_request_id(),
     )
     await connection.execute(
         """
@@ -182,7 +185,7 @@ _CLAIM = f"""
     )
     update batches set {ClaimTable.taken("$2")}
     from due where batches.id = due.id
-    returning batches.id, application_id, kind, fence, attempts, failures
+    returning batches.id, application_id, kind, fence, attempts, failures, request_id
 """
 
 

@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeAlias
 
 from asyncpg import Record
 
+from common.actors import current_request_id
 from common.db import audit, webhook_endpoints
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.paging import find_page
@@ -66,6 +67,7 @@ class Claimed:
     is_slow: bool
     secret: bytes
     previous_secret: bytes | None
+    request_id: str | None
 
     @property
     def key(self) -> str:
@@ -93,10 +95,11 @@ class Delivery:
 async def add(connection: Connection, event_id: str, application_id: str) -> None:
     """Send the event at once, if the application has a webhook URL."""
     await connection.execute(
-        "insert into deliveries (event_id, application_id, due_at)"
-        " select $1, id, now() from applications where id = $2 and webhook_url is not null",
+        "insert into deliveries (event_id, application_id, due_at, request_id)"
+        " select $1, id, now(), $3 from applications where id = $2 and webhook_url is not null",
         event_id,
         application_id,
+        current_request_id(),
     )
 
 
@@ -108,12 +111,13 @@ async def replay(connection: Connection, event_id: str, application_id: str) -> 
     await webhook_endpoints.wake(connection, application_id)
     await connection.execute(
         """
-        insert into deliveries (event_id, application_id, due_at) values ($1, $2, now())
+        insert into deliveries (event_id, application_id, due_at, request_id) values ($1, $2, now(), $3)
         on conflict (event_id) do update set status = 'pending', due_at = now(), settled_at = null,
-            superseded_by = null, failures = 0, last_error = null
+            superseded_by = null, failures = 0, last_error = null, request_id = excluded.request_id
         """,
         event_id,
         application_id,
+        current_request_id(),
     )
     await audit.record(connection, "webhook.replay", event_id, application_id=application_id)
 
@@ -133,7 +137,7 @@ async def replay_settled(
     rows = await connection.fetch(
         """
         update deliveries set status = 'pending', due_at = now(), settled_at = null, superseded_by = null,
-            failures = 0, last_error = null
+            failures = 0, last_error = null, request_id = $6
         where event_id = any(array(
             select event_id from deliveries where application_id = $1 and status = $4 and event_id >= $2
                 and event_id < $3 order by event_id limit $5 for update)) returning event_id
@@ -143,6 +147,7 @@ async def replay_settled(
         "evt_g" if until is None else _first_event_id(until),
         status,
         most,
+        current_request_id(),
     )
     after = {"deliveries": len(rows), "status": status, "since": since, "until": until}
     await audit.record(connection, "webhook.replay_failed", application_id, application_id=application_id, after=after)
@@ -220,6 +225,7 @@ _CLAIM = f"""
         returning deliveries.*, is_slow
     )
     select event_id, claimed.application_id, fence, attempts, failures, superseded_by is not null as is_superseded,
+        claimed.request_id,
         log, type as event_type, domain, subdomain, sequence, fields, webhook_url as url, is_slow,
         webhook_secret as secret,
         case when previous_webhook_until > now() then previous_webhook_secret end as previous_secret

@@ -7,6 +7,7 @@ Rules
     transaction ends, so that the events of a domain become visible in their order.
     ``domain.record_restored`` supersedes the domain's ``domain.record_missing`` that still are on their way.
     An application without a webhook URL has events, and no deliveries.
+    ``request_id`` is the request that caused the event, by itself or through the order that it made.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from asyncpg import Record
 
+from common.actors import current_request_id
 from common.db import deliveries
 from common.db.paging import find_page
 from common.db.session import Connection
@@ -62,6 +64,7 @@ class Event:
     fields: Mapping[str, Any]
     created_at: datetime
     delivery: str | None
+    request_id: str | None
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -97,10 +100,11 @@ async def record(connection: Connection, event: NewEvent) -> str:
 
 async def _insert(connection: Connection, event: NewEvent) -> str:
     event_id: str = await connection.fetchval(
-        "insert into events (application_id, type, fields) values ($1, $2, $3) returning id",
+        "insert into events (application_id, type, fields, request_id) values ($1, $2, $3, $4) returning id",
         event.application_id,
         event.type,
         event.fields,
+        current_request_id(),
     )
     return event_id
 
@@ -113,14 +117,15 @@ async def _insert_numbered(connection: Connection, event: NewEvent) -> str:
             on conflict (application_id, domain, subdomain) do update set last = given.last + 1
             returning last
         )
-        insert into events (application_id, type, domain, subdomain, sequence, fields)
-        select $1, $2, $3, $4, last, $5 from numbered returning id
+        insert into events (application_id, type, domain, subdomain, sequence, fields, request_id)
+        select $1, $2, $3, $4, last, $5, $6 from numbered returning id
         """,
         event.application_id,
         event.type,
         event.domain,
         event.subdomain,
         event.fields,
+        current_request_id(),
     )
     return event_id
 
@@ -142,7 +147,8 @@ async def list_events(
     )
     rows = await connection.fetch(
         f"""
-        select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery
+        select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery,
+            events.request_id
         from events left join deliveries on event_id = events.id
         {page.clause}
         """,  # noqa: S608 - our own column names
@@ -153,7 +159,8 @@ async def list_events(
 
 async def get_event(connection: Connection, application_id: str, event_id: str) -> Event | None:
     row = await connection.fetchrow(
-        "select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery"
+        "select events.id, type, domain, subdomain, sequence, fields, events.created_at, status as delivery,"
+        " events.request_id"
         " from events left join deliveries on event_id = events.id"
         " where events.id = $1 and events.application_id = $2",
         event_id,

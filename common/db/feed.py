@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from asyncpg import Record
 
+from common.actors import current_request_id
 from common.db.session import Connection, transaction
 
 _BATCH_ROWS = 2000
@@ -52,6 +53,8 @@ class FeedEntry(NamedTuple):
     key: str
     content: str | None
     """None: there is no such thing any more."""
+    request_id: str | None = None
+    """Of the request that published it, in `Snapshot.changes`."""
 
 
 def digest(kind: str, key: str, content: str) -> int:
@@ -71,16 +74,16 @@ class Snapshot:
         """What changed after these positions, in batches; each key once. A shard without a position begins at 0."""
         cursor = await self._connection.cursor(
             """
-            select kind, key, case when not deleted then feed_content(kind, key)::text end as content
+            select kind, key, request_id, case when not deleted then feed_content(kind, key)::text end as content
             from (select shard, coalesce(($1::bigint[])[shard + 1], 0) as known, version from feed_shards) moved
-                cross join lateral (select kind, key, deleted from changes
+                cross join lateral (select kind, key, deleted, request_id from changes
                     where changes.shard = moved.shard and changes.version > known order by changes.version) changed
             where moved.version > known
             """,
             after,
         )
         while rows := await cursor.fetch(_BATCH_ROWS):
-            yield [FeedEntry(row["kind"], row["key"], row["content"]) for row in rows]
+            yield [FeedEntry(row["kind"], row["key"], row["content"], row["request_id"]) for row in rows]
 
     async def everything(self) -> AsyncIterator[list[FeedEntry]]:
         """All entries in no order, in batches; streamed, however many."""
@@ -112,6 +115,14 @@ async def read_version(connection: Connection) -> tuple[str, int]:
 
 def _identity(row: Record) -> str:
     return f"{row['system']}/{row['timeline']}/{row['database']}/{row['name']}"
+
+
+async def attribute(connection: Connection) -> None:
+    """What the caller's transaction publishes names the request that caused it. An entry of the audit log does so
+    itself (`common.db.audit`): this is for work that has none."""
+    request_id = current_request_id()
+    if request_id is not None:
+        await connection.execute("select set_config('frontage.request_id', $1, true)", request_id)
 
 
 async def announce(connection: Connection) -> None:

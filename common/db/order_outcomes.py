@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from common.db import certificates, outcomes, revocations
+from common.db import certificates, feed, outcomes, revocations
 from common.db.certificates import Certificate
 from common.db.order_queue import TABLE, Order, PlacedOrder, notify_failed
 from common.db.orders import DNS_MOVED_AWAY, NOTHING_PLACED
@@ -43,6 +43,7 @@ async def record_renewal_begun(connection: Connection, order: Order) -> None:
         connection,
         order,
         "state = 'running', hold_until = now(), phases = '{}',"
+        " request_id = case when kind = 'renewal' then null else request_id end,"
         " requested_at = case when state = 'issued' then now() else requested_at end, finished_at = null",
     )
 
@@ -69,6 +70,7 @@ async def record_issued(
     connection: Connection, order: Order, certificate: Certificate, phases: Mapping[str, float]
 ) -> None:
     """Store what the issuer gave and end the order's run, in the caller's transaction. Raises: `FenceLost`."""
+    await feed.attribute(connection)
     await certificates.lock_domain(connection, order.domain)
     await TABLE.write(
         connection,

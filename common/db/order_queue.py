@@ -66,6 +66,8 @@ class Order:
     is_recheck: bool = False
     claimed_at: datetime | None = None
     placed: PlacedOrder | None = None
+    request_id: str | None = None
+    """Of the request that this run is for; None for a renewal and a look, which no request asked for."""
 
     @property
     def key(self) -> str:
@@ -138,6 +140,7 @@ _CLAIM = f"""
         exists (select from domains d where d.domain = claimed.domain and departed_at is not null) as dns_moved_away,
         recheck_requested_at is not null as is_recheck, clock_timestamp() as claimed_at,
         placed_issuer, placed_url, placed_at, placed_key,
+        case when kind <> 'renewal' or recheck_requested_at is not null then request_id end as request_id,
         extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
         not_before, not_after, issuer, live_at >= issued_at as is_live
     from claimed left join certificates
@@ -251,4 +254,5 @@ def _order(row: Record) -> Order:
         is_recheck=row["is_recheck"],
         claimed_at=row["claimed_at"],
         placed=placed,
+        request_id=row["request_id"],
     )

@@ -1,7 +1,8 @@
 """Orders: the work of getting, keeping and renewing a domain's certificate, one row for each domain.
 
 Owns the requests: what an enrolment, an owner or an operator asks of ``orders``, and how a row is described. Workers
-claim the rows in `common.db.order_queue` and write what became of them in `common.db.order_outcomes`.
+claim the rows in `common.db.order_queue` and write what became of them in `common.db.order_outcomes`. ``request_id`` is
+the request that made the order, or made it run again.
 
 States, and what a row that comes due in one of them asks for
     running   a certificate is wanted: issue it. Edges hold handshakes until ``hold_until``
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from common.actors import current_request_id
 from common.db import audit, certificates, enrolments, revocations
 from common.db.claim_table import IS_FREE
 from common.db.monitored_domains import CHANNEL
@@ -33,6 +35,9 @@ RENEWALS_A_DAY = 5
 
 DNS_MOVED_AWAY = "the domain's DNS does not lead to us: point it here, and its certificate is looked after"
 """The `last_error` of such an order."""
+
+_RECHECKED_FOR = "request_id = case when kind = 'renewal' then {} else request_id end"
+"""A check is caused by the request that asks for it; an order that runs for a request stays that request's."""
 
 NOTHING_PLACED = "placed_issuer = null, placed_url = null, placed_at = null, placed_key = null"
 
@@ -62,6 +67,7 @@ class OrderState:
     failing_since: datetime | None
     departed_at: datetime | None
     placed_issuer: str | None
+    request_id: str | None
 
 
 async def request_order(
@@ -85,15 +91,16 @@ async def request_order(
         application_id,
     )
     await connection.execute(
-        "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at)"
+        "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at, request_id)"
         " values ($1, $2, $3, now() + make_interval(secs => $4), now(),"
-        " case when $5 then null else clock_timestamp() end)"
+        " case when $5 then null else clock_timestamp() end, $6)"
         " on conflict (domain) do update set hold_until = excluded.hold_until, due_at = excluded.due_at",
         domain,
         application_id,
         state,
         hold_seconds,
         is_proven,
+        current_request_id(),
     )
     return False
 
@@ -155,9 +162,10 @@ async def _run_again(connection: Connection, domain: str, kind: Kind) -> None:
     await connection.execute(
         "update orders set state = 'running', kind = $2, hold_until = now(), due_at = now(), lease_until = null,"
         f" fence = pg_current_xact_id()::text::bigint, attempts = 0, phases = '{{}}', requested_at = now(),"
-        f" finished_at = null, {NOTHING_PLACED} where domain = $1",
+        f" finished_at = null, request_id = $3, {NOTHING_PLACED} where domain = $1",
         domain,
         kind,
+        current_request_id(),
     )
 
 
@@ -168,19 +176,20 @@ async def request_unproven(
     transaction that enrols them and holds their locks. No DNS was asked about them: a monitor checks it first, as a
     recheck, so that no CA is asked for a name that leads elsewhere."""
     await connection.execute(
-        "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at)"
-        " select name, $2, 'running', now() + make_interval(secs => $3), now(), clock_timestamp()"
+        "insert into orders (domain, application_id, state, hold_until, due_at, recheck_requested_at, request_id)"
+        " select name, $2, 'running', now() + make_interval(secs => $3), now(), clock_timestamp(), $4"
         " from unnest($1::text[]) name",
         list(domains),
         application_id,
         hold_seconds,
+        current_request_id(),
     )
 
 
 async def describe(connection: Connection, domain: str) -> OrderState | None:
     row = await connection.fetchrow(
         "select state, kind, attempts, last_error, due_at, renew_at, phases, requested_at, finished_at,"
-        " failed_at as failing_since, placed_issuer,"
+        " failed_at as failing_since, placed_issuer, request_id,"
         " (select max(departed_at) from domains d where d.domain = orders.domain) as departed_at"
         " from orders where domain = $1",
         domain,
@@ -193,7 +202,7 @@ async def request_rechecks(connection: Connection, domains: Collection[str], app
     Returns how many they are."""
     rows = await connection.fetch(
         f"""
-        update orders set recheck_requested_at = clock_timestamp(),
+        update orders set recheck_requested_at = clock_timestamp(), {_RECHECKED_FOR.format("$3")},
             due_at = case when {IS_FREE} then least(due_at, clock_timestamp()) else due_at end,
             attempts = case when {IS_FREE} then 0 else attempts end
         where domain = any($1) and application_id = $2
@@ -202,6 +211,7 @@ async def request_rechecks(connection: Connection, domains: Collection[str], app
         """,
         list(domains),
         application_id,
+        current_request_id(),
     )
     return len(rows)
 
@@ -224,7 +234,7 @@ async def request_recheck(
     await certificates.lock_domain(connection, domain)
     holder = await connection.fetchval(
         f"""
-        update orders set recheck_requested_at = clock_timestamp(),
+        update orders set recheck_requested_at = clock_timestamp(), {_RECHECKED_FOR.format("$5")},
             due_at = case when {IS_FREE} then least(due_at,
                 greatest(clock_timestamp(), rechecked_at + make_interval(secs => $4))) else due_at end,
             attempts = case when {IS_FREE} then 0 else attempts end
@@ -236,6 +246,7 @@ async def request_recheck(
         application_id,
         only_moved_away,
         pause_seconds,
+        current_request_id(),
     )
     if holder is None:
         return False

@@ -34,6 +34,7 @@ from common.settings import Settings
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
 from edge.replica.condition import condition_of, is_key_missing
 from edge.replica.directory import replica_path
+from edge.replica.requests_applied import RequestsApplied
 from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
@@ -250,16 +251,20 @@ class Replicator:
     async def _apply_changes(self, snapshot: Snapshot) -> bool:
         """False when the changes did not lead to the feed's checksum; then nothing was applied."""
         update = Update(self.store)
+        requests = RequestsApplied()
         try:
             await self._in_thread(update.begin)
             async for entries in snapshot.changes(self.store.state.positions):
                 await self._in_thread(update.put, entries)
                 self._note_certificates(entries)
+                requests.note(entries)
             is_equal = await self._in_thread(update.commit, snapshot.head)
         finally:
             self._thread.submit(update.abort)  # not awaited: it must happen even if we are cancelled
         if is_equal:
             self._announce()
+            for request_id, keys in requests.shown():
+                _log.info("applied a request's changes", request_id=request_id, keys=keys, version=self.version)
         return is_equal
 
     async def _copy(self, snapshot: Snapshot) -> bool:

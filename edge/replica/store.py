@@ -104,7 +104,7 @@ class Update:
 
     def put(self, entries: Iterable[FeedEntry]) -> None:
         transaction = self._open()
-        for kind, key, content in entries:
+        for kind, key, content, _ in entries:
             name = entry_key(kind, key)
             old = transaction.get(name, db=self._copy)
             if old is not None:
@@ -166,7 +166,7 @@ class Copy:
 
     def put(self, entries: Iterable[FeedEntry]) -> None:
         with self._store.environment.begin(write=True, db=self._new) as transaction:
-            for kind, key, content in entries:
+            for kind, key, content, _ in entries:
                 if content is None:
                     continue
                 name = entry_key(kind, key)

@@ -49,7 +49,7 @@ class Processing:
             if item is None:
                 await batches.record_over(connection, batch)
                 return False
-            with acting(Actor("api", batch.application_id, batch.id)):
+            with acting(Actor("api", batch.application_id, batch.request_id or batch.id)):
                 failure = _GIVEN_UP if gives_up else await self._do(connection, batch, item.request)
             await batches.record_outcome(connection, batch, item, failure=failure)
             return True

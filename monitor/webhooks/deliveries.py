@@ -111,6 +111,10 @@ class Deliverer:
                 await self._record(connection, claimed, answer, entry, seconds)
 
         await retry_until_available(write)
+        _log.info(
+            "webhook attempted", event_id=claimed.event_id, type=claimed.event_type,
+            application=claimed.application_id, status=answer.status, error=answer.error, seconds=round(seconds, 3),
+        )  # fmt: skip
 
     async def _attempt(self, claimed: Claimed, now: datetime) -> WebhookResponse:
         body = orjson.dumps(
@@ -123,7 +127,9 @@ class Deliverer:
                 claimed.fields,
             )
         )
-        headers = signed_headers(claimed.event_id, body, self._open_secrets(claimed), now)
+        headers = dict(signed_headers(claimed.event_id, body, self._open_secrets(claimed), now))
+        if claimed.request_id is not None:
+            headers["X-Request-Id"] = claimed.request_id
         return await self._sender.post(claimed.url, body, headers)
 
     def _open_secrets(self, claimed: Claimed) -> list[str]:

@@ -12,6 +12,9 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.visitors import visitor_of
 from api.schemas.audit import is_request_id
 from common.db import audit
+from common.db.audit import AuditEntry
+from common.db.request_effects import Effect, find_effects
+from common.db.session import Connection
 
 _LISTED = 50
 _ENTRY_ID = re.compile(r"aud_[0-9a-f]{34}")
@@ -37,10 +40,12 @@ class AuditPages:
                 subject=subject,
                 request_id=_request_id(request),
             )
+            effects = await _find_effects(connection, request, found)
         return self._context.renderer.page(
             request,
             "audit.html",
             entries=found,
+            effects=effects,
             subject=subject or "",
             of_request=_request_id(request) or "",
             last=found[-1].id if len(found) == _LISTED else None,
@@ -60,16 +65,24 @@ class AuditPages:
                 subject=subject,
                 request_id=_request_id(request),
             )
+            effects = await _find_effects(connection, request, found)
         return self._view.page(
             request,
             "audit.html",
             application,
             entries=found,
+            effects=effects,
             subject=subject or "",
             of_request=_request_id(request) or "",
             last=found[-1].id if len(found) == _LISTED else None,
             is_first=before is None,
         )
+
+
+async def _find_effects(connection: Connection, request: web.Request, entries: list[AuditEntry]) -> list[Effect]:
+    """What the request that is looked for has caused; nothing where none is."""
+    request_id = _request_id(request)
+    return [] if request_id is None else await find_effects(connection, request_id, entries)
 
 
 def _subject(request: web.Request) -> str | None:

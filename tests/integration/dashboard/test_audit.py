@@ -44,6 +44,9 @@ async def test_a_change_by_the_api_names_the_application_and_the_request(dashboa
     page = await browser.get(f"/dashboard/audit?request={updated.request_id}")
     assert "power.update" in page.words
     assert "power.enrol" not in page.words
+    removal = await browser.get(f"/dashboard/audit?request={removed.request_id}")
+    assert "What the request caused" in removal.words
+    assert "route power/shop.customer.test" in removal.words
     stranger = await dashboard.signed_in("eve@other.example", await dashboard.organisation("Other"))
     assert "power.update" not in (await stranger.get(f"/dashboard/audit?request={updated.request_id}")).words
     assert (await browser.get("/dashboard/audit?request=%00")).status == 404

@@ -214,7 +214,7 @@ async def test_concurrent_writers_neither_deadlock_nor_hide_a_version(database: 
                 last = is_over
                 async with feed.open_snapshot(connection) as snapshot:
                     async for entries in snapshot.changes(positions):
-                        seen.update({f"{kind}/{key}": content for kind, key, content in entries})
+                        seen.update({f"{kind}/{key}": content for kind, key, content, _ in entries})
                     positions = snapshot.head.positions
                 if last:
                     return

@@ -114,7 +114,9 @@ async def published(database: Database, before: feed.Head, after: feed.Head) -> 
     async with database.connection() as connection, feed.open_snapshot(connection) as snapshot:
         batches = [entries async for entries in snapshot.changes(before.positions)]
         assert snapshot.head == after
-    return Published(after.version - before.version, {f"{kind}/{key}" for batch in batches for kind, key, _ in batch})
+    return Published(
+        after.version - before.version, {f"{kind}/{key}" for batch in batches for kind, key, _, _ in batch}
+    )
 
 
 async def test_edges_hold_handshakes_while_the_order_runs_only(shop: Database) -> None:
