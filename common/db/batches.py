@@ -86,7 +86,7 @@ class Batch:
     fence: int
     attempts: int
     failures: int
-    request_id: str | None
+    request_id: str | None = None
 
     @property
     def key(self) -> str:

@@ -67,7 +67,7 @@ class Claimed:
     is_slow: bool
     secret: bytes
     previous_secret: bytes | None
-    request_id: str | None
+    request_id: str | None = None
 
     @property
     def key(self) -> str:

@@ -64,7 +64,7 @@ class Event:
     fields: Mapping[str, Any]
     created_at: datetime
     delivery: str | None
-    request_id: str | None
+    request_id: str | None = None
 
     @property
     def payload(self) -> dict[str, Any]:

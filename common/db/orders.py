@@ -67,7 +67,7 @@ class OrderState:
     failing_since: datetime | None
     departed_at: datetime | None
     placed_issuer: str | None
-    request_id: str | None
+    request_id: str | None = None
 
 
 async def request_order(
