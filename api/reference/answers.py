@@ -10,8 +10,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from api.schemas.described import Described
 from api.schemas.dns_record import DnsRecord
 from common.db.deliveries import Status as DeliveryStatus
 from common.db.events import EventType
@@ -19,8 +20,8 @@ from common.db.events import EventType
 ProductStatus = Literal["active", "inactive"]
 
 
-class AnswerModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+class AnswerModel(Described):
+    model_config = ConfigDict(extra="forbid", defer_build=True)  # most are never needed
 
 
 class Problem(AnswerModel):

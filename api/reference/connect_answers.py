@@ -102,7 +102,7 @@ class RecordCheckAnswer(AnswerModel):
 class Flow(AnswerModel):
     """A domain being connected; the handbook explains its states."""
 
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow")
 
     id: str
     job_id: str

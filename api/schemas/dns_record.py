@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from api.schemas.described import Described
 from common.records import LARGEST_TTL, RecordType
 
 
-class DnsRecord(BaseModel):
+class DnsRecord(Described):
     """A DNS record, its `host` relative to the apex."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     type: RecordType
     host: str = Field(min_length=1, examples=["shop"])
