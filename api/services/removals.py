@@ -1,7 +1,7 @@
 """Deletes applications in the background, batch by batch, as `frontage app delete` does.
 
-A deletion goes on until it is done: it is tried again after a failure, and an API that starts continues what ended with
-another process.
+A deletion goes on until it is done: it is tried again after a failure, and every API process looks for deletions whose
+process has ended, and continues them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from common.retry_pauses import RetryPauses
 
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
+_LOOK_SECONDS = 30.0
 _log = get_logger("api.removals")
 
 
 class Removals:
     """One a process; closed by `api.wiring.Services`. Mutable state: the deletions under way, by application, and the
-    task that looks for those of ended processes."""
+    task that looks for those of ended processes. `look_seconds`: between two looks."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, look_seconds: float = _LOOK_SECONDS) -> None:
         self._database = database
+        self._look_seconds = look_seconds
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resuming: asyncio.Task[None] | None = None
 
     async def resume(self) -> None:
-        """Begin to continue every deletion that was begun and is not done, as soon as the database can be read."""
+        """Continue, from now on, every deletion that was begun and is not done."""
         self._resuming = asyncio.create_task(self._resume(), name="deletions to continue")
 
     def begin(self, application_id: str) -> None:
@@ -52,14 +54,15 @@ class Removals:
         while True:
             try:
                 async with self._database.connection() as connection:
-                    begun = await application_removal.list_begun(connection)
+                    interrupted = await application_removal.list_interrupted(connection)
             except Exception:  # noqa: BLE001 - the task's root; it is tried again
                 _log.error("deletions to continue could not be read", exc_info=True)
                 await asyncio.sleep(pauses.next_seconds())
             else:
-                for application_id in begun:
+                for application_id in interrupted:
                     self.begin(application_id)
-                return
+                pauses.reset()
+                await asyncio.sleep(self._look_seconds)
 
     async def _remove(self, application_id: str) -> None:
         pauses = RetryPauses(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_SECONDS)

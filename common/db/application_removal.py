@@ -8,6 +8,7 @@ Rules
     its domains leave with their orders and certificates, and are remembered as its own (`common.db.ownership`), and
     so are its cname targets
     the application's row goes last: until then its domains' routes stay whole
+    a batch locks the application's row first, so that two processes that delete one application take turns
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from common.db.pool import Database
 from common.db.session import Connection
 
 _MOST_COUNTED = 1_000_000
+_MOST_INTERRUPTED = 100
 _DOMAINS = 50
 """Of a batch, which holds the locks of so many names until it is committed: 15 ms or so."""
 
@@ -76,9 +78,13 @@ async def begin(connection: Connection, application_id: str) -> bool:
     return True
 
 
-async def list_begun(connection: Connection) -> list[str]:
-    """Ids of applications whose deletion has begun."""
-    rows = await connection.fetch("select id from applications where deleting_at is not null order by deleting_at")
+async def list_interrupted(connection: Connection) -> list[str]:
+    """Ids of applications whose deletion has begun, and of which no process removes a batch at this moment."""
+    rows = await connection.fetch(
+        "select id from applications where deleting_at is not null order by deleting_at limit $1"
+        " for no key update skip locked",
+        _MOST_INTERRUPTED,
+    )
     return [row["id"] for row in rows]
 
 
@@ -90,6 +96,10 @@ async def finish(connection: Connection, application_id: str) -> bool:
     except asyncpg.ForeignKeyViolationError:
         return False
     return True
+
+
+async def _lock(connection: Connection, application_id: str) -> None:
+    await connection.execute("select from applications where id = $1 for no key update", application_id)
 
 
 async def _remove_domains(connection: Connection, application_id: str) -> int:
@@ -188,6 +198,7 @@ async def remove_all(database: Database, application_id: str, progress: Progress
             found = 1
             while found:
                 async with database.transaction() as connection:
+                    await _lock(connection, application_id)
                     found = await stage.remove(connection, application_id)
                 removed[stage.words] += found
                 if progress is not None:

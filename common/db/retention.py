@@ -144,7 +144,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "acme_accounts": "one row for each CA and account key",
         "acme_key": "one row",
         "alembic_version": "one row",
-        "applications": "made and deleted by the operator",
+        "applications": "made and deleted by operators and owners; an organisation's owners make 1,000 at most",
         "answered_challenges": "one row for each use of a passkey; erased after a day",
         "audit": f"erased after {audit.KEPT_DAYS} days",
         "batch_items": "erased with their batch",

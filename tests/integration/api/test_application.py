@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from unittest.mock import AsyncMock
 
@@ -169,29 +170,48 @@ async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
     assert (await partner.call("DELETE", "/application", json={"name": "Another"})).status == 400
     assert (await partner.call("DELETE", "/application", json={"name": "A partner"})).status == 202
     assert (await partner.call("GET", "/application")).status == 401
-
-    async def is_gone() -> bool:
-        async with service.database.connection() as connection:
-            return await get_application(connection, partner.id) is None
-
-    await until(is_gone, "the application is still there")
+    await until(lambda: gone(service, partner), "the application is still there")
 
 
-async def test_a_deletion_that_ended_with_its_process_is_continued_by_the_next(service: Service) -> None:
+async def test_two_processes_that_delete_one_application_take_turns(service: Service) -> None:
     partner = await service.partner()
-    service.point("shop.customer.test")
-    await partner.post("shop.customer.test")
+    for number in range(60):
+        async with service.database.transaction() as connection:
+            await domains.power(connection, f"shop-{number}.customer.test", partner.id, "https://origin.test", [])
     async with service.database.transaction() as connection:
         await application_removal.begin(connection, partner.id)
-    removals = Removals(service.database)  # of an API that starts
+    removed = await asyncio.gather(*(application_removal.remove_all(service.database, partner.id) for _ in range(3)))
+    assert sum(each["domains"] for each in removed) == 60
+    assert await gone(service, partner)
+
+
+async def test_a_deletion_under_way_is_left_to_its_process(service: Service) -> None:
+    partner = await service.partner()
+    async with service.database.transaction() as connection:
+        await application_removal.begin(connection, partner.id)
+        assert await application_removal.list_interrupted(connection) == [partner.id]
+        async with service.database.connection() as other:
+            assert await application_removal.list_interrupted(other) == []
+
+
+async def gone(service: Service, partner: Partner) -> bool:
+    async with service.database.connection() as connection:
+        return await get_application(connection, partner.id) is None
+
+
+async def test_a_deletion_that_ended_with_its_process_is_continued_by_another(service: Service) -> None:
+    partner, earlier = await service.partner(), await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    removals = Removals(service.database, look_seconds=0.01)  # of an API that runs already
+    async with service.database.transaction() as connection:
+        await application_removal.begin(connection, earlier.id)
     await removals.resume()
-
-    async def is_gone() -> bool:
-        async with service.database.connection() as connection:
-            return await get_application(connection, partner.id) is None
-
+    await until(lambda: gone(service, earlier), "the deletion before the start is not continued")
+    async with service.database.transaction() as connection:
+        await application_removal.begin(connection, partner.id)
     try:
-        await until(is_gone, "the application is still there")
+        await until(lambda: gone(service, partner), "the application is still there")
     finally:
         await removals.close()
 

@@ -18,13 +18,14 @@ from common.db.session import Connection, open_session
 from common.errors import DatabaseUnavailable
 from common.metrics import Family
 from monitor.retention import Retention
+from tests.patience import UNHURRIED
 
 APPLICATION = "app"
 
 
 @pytest.fixture
 async def connection(dsn: str) -> AsyncIterator[Connection]:
-    session = await open_session(dsn, "frontage tests")
+    session = await open_session(dsn, "frontage tests", UNHURRIED)
     await session.execute(
         "insert into applications (id, name, cname_target, client_secret, webhook_secret) values ($1, $1, $1, '', '')",
         APPLICATION,
