@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.watching import Watcher
+from tests.integration.postgres.running import frozen
 from tests.waiting import SECONDS
 
 DOMAIN = "shop.customer.test"
@@ -132,15 +131,10 @@ async def test_postgres_frozen_and_thawed(hasty_service: Service, postgres: Embe
     partner = await hasty_service.partner()
     hasty_service.point(DOMAIN)
     assert (await partner.get()).status == 200
-    pids = await backends(hasty_service, postgres)
 
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    assert postgres.pid is not None
+    with frozen(postgres.pid):
         await expect_failures(partner)
-    finally:
-        for pid in reversed(pids):
-            os.kill(pid, signal.SIGCONT)
     await expect_recovery(partner)
 
 
@@ -149,22 +143,10 @@ async def test_a_server_the_database_froze_under_answers_many_in_time(
 ) -> None:
     partner = await hasty_service.partner()
     await partner.get()
-    pids = await backends(hasty_service, postgres)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+
+    assert postgres.pid is not None
+    with frozen(postgres.pid):
         async with asyncio.timeout(10):
             answers = await asyncio.gather(*(partner.get() for _ in range(20)))
-    finally:
-        for pid in reversed(pids):
-            os.kill(pid, signal.SIGCONT)
 
     assert {answer.status for answer in answers} == {500}
-
-
-async def backends(service: Service, postgres: EmbeddedPostgres) -> list[int]:
-    """The postmaster and the backends that serve the API."""
-    assert postgres.pid is not None
-    async with service.database.connection() as connection:
-        rows = await connection.fetch("select pid from pg_stat_activity where application_name = 'api test'")
-    return [postgres.pid, *(row["pid"] for row in rows)]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from common.db.pool import Database, Patience, open_pool
 from common.db.session import open_session
 from common.errors import DatabaseUnavailable
 from common.postgres import EmbeddedPostgres
+from tests.integration.postgres.running import frozen
 from tests.integration.replica import parts
 from tests.waiting import until
 
@@ -31,26 +30,9 @@ class Server:
         self.dsn = dsn
         self._server = server
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Every process of the server stopped: connections stay open and nothing answers."""
+    def frozen(self) -> AbstractContextManager[None]:
         assert self._server.pid is not None
-        pids = [self._server.pid, *_children(self._server.pid)]
-        _signal(pids, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            _signal(pids, signal.SIGCONT)
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _signal(pids: list[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+        return frozen(self._server.pid)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,6 +38,33 @@ postgres.stop()
 
 def environment() -> dict[str, str]:
     return clean_environment(FRONTAGE_SECRET_CANARY="must-not-travel")
+
+
+@contextlib.contextmanager
+def frozen(postmaster: int) -> Iterator[None]:
+    """Every process of the server stopped: connections stay open and nothing answers.
+
+    The postmaster first: a backend that it starts meanwhile would go on answering.
+    """
+    pids = [postmaster]
+    os.kill(postmaster, signal.SIGSTOP)
+    try:
+        wait_until(lambda: _state(postmaster) == "T")
+        pids += [int(child) for child in Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()]
+        _signal(pids, signal.SIGSTOP)
+        yield
+    finally:
+        _signal(pids, signal.SIGCONT)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 @contextlib.contextmanager
