@@ -1,7 +1,7 @@
 """Parts of pages that stay up to date, by server-sent events (HTML Living Standard §9.2).
 
-The number of streams is bounded in all and by user, each ends after `_LONGEST_SECONDS` (a browser reconnects), and at
-once when its session has ended.
+The number of streams is bounded in all and by user. Each ends after `_LONGEST_SECONDS` (a browser reconnects), and as
+soon as its session has ended or its user may no longer see what it sends. A database that is away ends none.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from aiohttp import web
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import find_visitor
 from api.dashboard.rendering import HEADERS
-from api.dashboard.visitors import visitor_of
+from api.dashboard.visitors import VISITOR, visitor_of
 from api.draining import is_draining, pause
+from api.errors import Refused
 from common.errors import DatabaseUnavailable
 
 _LONGEST_SECONDS = 600.0
@@ -32,6 +33,8 @@ async def stream(
     context: DashboardContext, request: web.Request, render: Callable[[], Awaitable[str]], *, every: float
 ) -> web.StreamResponse:
     """Send what `render` returns, now and whenever it differs from what was sent last; asked every `every` seconds.
+
+    `render` checks the rights of `visitor_of(request)`, which is read anew each time.
 
     Raises: HTTPTooManyRequests.
     """
@@ -54,9 +57,13 @@ async def _send(
     response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
     ends_at, sent, sent_at = loop.time() + _LONGEST_SECONDS, "", loop.time()
     await response.prepare(request)
-    with contextlib.suppress(ConnectionError, web.HTTPNotFound):
-        while loop.time() < ends_at and not _is_over(request) and await find_visitor(context, request) is not None:
+    with contextlib.suppress(ConnectionError, web.HTTPNotFound, Refused):
+        while loop.time() < ends_at and not _is_over(request):
             with contextlib.suppress(DatabaseUnavailable):
+                visitor = await find_visitor(context, request)
+                if visitor is None:
+                    break
+                request[VISITOR] = visitor
                 text = await render()
                 if text != sent:
                     await response.write(_event(text))

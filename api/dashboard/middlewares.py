@@ -6,6 +6,7 @@ framed (security headers; failures as pages) → signed_in (the session's user) 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from urllib.parse import quote
 
 from aiohttp import web
@@ -52,6 +53,7 @@ def framed(context: DashboardContext) -> Middleware:
     @web.middleware
     async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
+            _require_storable([request.path, *request.query, *request.query.values()])
             response = await handler(request)
         except web.HTTPException as error:
             response = _failed(context, request, error.status)
@@ -128,6 +130,7 @@ def protected(context: DashboardContext) -> Middleware:
         if not is_same_origin(request, context.settings.base_url):
             raise web.HTTPForbidden
         request[FORM] = form = await _read_form(request)
+        _require_storable([*form, *(each for each in form.values() if isinstance(each, str))])
         visitor = request.get(VISITOR)
         guest = context.cookies.read(request, "guest")
         expected = visitor.csrf_token if visitor is not None else csrf_token(guest) if guest else None
@@ -136,6 +139,12 @@ def protected(context: DashboardContext) -> Middleware:
         return await handler(request)
 
     return protect
+
+
+def _require_storable(texts: Iterable[str]) -> None:
+    """Raises: HTTPBadRequest where one has a NUL, which no text in Postgres can hold."""
+    if any("\0" in text for text in texts):
+        raise web.HTTPBadRequest
 
 
 async def _read_form(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from api.dashboard import charts, words
 from api.dashboard.browser import FLASH_SECONDS, ROOT, Cookies
@@ -100,6 +100,8 @@ class Renderer:
             "bytes": words.size,
             "share": words.share,
             "asjson": _as_json,
+            "codes": with_codes,
+            "setting": words.setting,
             "time": lambda at: _time_element(at, words.ago(at, self.clock.now())),
         }
 
@@ -154,6 +156,14 @@ class Renderer:
 
 def _as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def with_codes(text: str) -> Markup:
+    """Sentences of messages: what stands between backticks is code."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
 def _time_element(at: datetime | None, text: str) -> Markup:

@@ -77,6 +77,19 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} ({'under 0.1' if percent < 0.1 else f'{percent:.1f}'} %)"
 
 
+def setting(value: object) -> str:
+    """A value of the audit log: ``on``, ``off``, ``none``, ``/static, /media``."""
+    match value:
+        case bool():
+            return "on" if value else "off"
+        case list() if value:
+            return ", ".join(map(setting, value))
+        case None | "" | []:
+            return "none"
+        case _:
+            return str(value)
+
+
 def _span(distance: float) -> str | None:
     """None below five seconds."""
     if distance < 5:

@@ -86,7 +86,7 @@ async def _find_effects(connection: Connection, request: web.Request, entries: l
 
 
 def _subject(request: web.Request) -> str | None:
-    return request.query.get("subject", "").strip().lower().replace("\0", "")[:300] or None
+    return request.query.get("subject", "").strip().lower()[:300] or None
 
 
 def _before(request: web.Request) -> str | None:

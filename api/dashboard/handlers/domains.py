@@ -190,11 +190,13 @@ class DomainPages:
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """The certificate's part of the page, whenever it has changed."""
-        application = await find_application(self._context, request)
+        await find_application(self._context, request)
         name = name_of(request)
-        return await stream(
-            self._context, request, lambda: self._certificate_html(request, application, name), every=_LIVE_SECONDS
-        )
+
+        async def render() -> str:
+            return await self._certificate_html(request, await find_application(self._context, request), name)
+
+        return await stream(self._context, request, render, every=_LIVE_SECONDS)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)

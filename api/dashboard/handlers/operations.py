@@ -17,7 +17,6 @@ class OperationsPages:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        visitor_of(request).require_operator()
         return self._context.renderer.page(request, "operations.html", content=await self._html(request))
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
@@ -25,5 +24,6 @@ class OperationsPages:
         return await stream(self._context, request, lambda: self._html(request), every=FRESH_SECONDS)
 
     async def _html(self, request: web.Request) -> str:
+        visitor_of(request).require_operator()
         status = await self._context.installation.read()
         return self._context.renderer.fragment(request, "_operations.html", status=status)

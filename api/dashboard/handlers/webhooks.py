@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import get_args
 
 from aiohttp import web
@@ -70,7 +70,9 @@ class WebhookPages:
             )
         if event is None:
             raise web.HTTPNotFound
-        return self._view.page(request, "delivery.html", application, event=event, delivery=found[0] if found else None)
+        delivery = found[0] if found else None
+        attempts = [{**each, "at": datetime.fromisoformat(each["at"])} for each in delivery.log] if delivery else []
+        return self._view.page(request, "delivery.html", application, event=event, delivery=delivery, attempts=attempts)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)

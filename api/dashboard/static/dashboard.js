@@ -17,14 +17,31 @@ async function load(element) {
 }
 
 // data-live: a part that the server sends anew whenever it has changed.
+const AGAIN_MILLISECONDS = 3000;
+
 function follow(element) {
   const state = document.querySelector("[data-live-state]");
-  const show = (on) => { if (state) { state.dataset.state = on ? "on" : "off"; state.textContent = on ? "Live" : "Reconnecting"; } };
+  const show = (name, text) => { if (state) { state.dataset.state = name; state.textContent = text; } };
   const source = new EventSource(element.dataset.live);
-  source.addEventListener("open", () => show(true));
-  source.addEventListener("error", () => show(false));
+  source.addEventListener("open", () => show("on", "Live updates"));
+  source.addEventListener("error", () => {
+    show("off", "Reconnecting");
+    if (source.readyState === EventSource.CLOSED) setTimeout(retry, AGAIN_MILLISECONDS);
+  });
   source.addEventListener("content", (event) => { if (!element.contains(document.activeElement)) replace(element, event.data); });
   addEventListener("pagehide", () => source.close());
+
+  // A browser tries again after a broken connection, and never after an answer that is no stream, such as a 503.
+  async function retry() {
+    const asking = new AbortController();
+    try {
+      const response = await fetch(element.dataset.live, { credentials: "same-origin", signal: asking.signal });
+      asking.abort();
+      if (response.redirected || response.status === 403 || response.status === 404) show("off", "Ended: reload this page");
+      else if (response.ok) follow(element);
+      else setTimeout(retry, AGAIN_MILLISECONDS);
+    } catch { setTimeout(retry, AGAIN_MILLISECONDS); }
+  }
 }
 
 async function copy(button) {

@@ -29,6 +29,13 @@ from tests.integration.dashboard.conftest import PASSWORD, Dashboard, serving_da
 
 EMAIL = "ops@example.com"
 LONG_EMAIL = "a.rather.long.name.of.an.operator@subsidiary.of.acme.example"
+LONG_NAME = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 50, "example"])
+LONG_APPLICATION = "An-Application-Of-Many-Letters-And-No-Space-" + "x" * 50
+EVIDENCE = [
+    {"at": "2026-03-04T05:06:07+00:00", "role": "resolver", "server": "192.0.2.53:53"}
+    | {"name": "www.watched.test", "type": "A", "outcome": "nxdomain"}
+]
+FAILED_ATTEMPT = {"at": "2026-03-04T05:06:07+00:00", "status": 500, "error": "answered 500 " + "x" * 200}
 DARK = ("sign-in", "domain", "domains", "settings", "webhooks", "operations")  # every component is on one of them
 AUTHENTICATOR = {
     "protocol": "ctap2",
@@ -102,6 +109,16 @@ async def furnish(dashboard: Dashboard, partner: Partner) -> str:
             connection, NewEvent(partner.id, "domain.power", "customer.test", "shop", {"power_status": "success"})
         )
         await webhook_endpoints.note_failure(connection, partner.id, "answered 500")
+        await domains.power(connection, LONG_NAME, partner.id, "http://192.0.2.7/a", ["/" + "x" * 120])
+        await update_application(
+            connection, partner.id, name=LONG_APPLICATION, cname_target=LONG_NAME.replace("a", "t")
+        )
+        await connection.execute(
+            "update monitored_domains set state = 'missing', last_checked_at = now(), evidence = $1,"
+            " records_present = '[]', records_missing = dns_records",
+            EVIDENCE,
+        )
+        await connection.execute("update deliveries set log = $1", [FAILED_ATTEMPT])
         for minutes in range(0, 60, 5):
             await traffic.write_report(connection, datetime.now(UTC) - timedelta(minutes=minutes), counted(partner))
     return event_id
@@ -224,6 +241,7 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDas
         "domains-none": "/dashboard/domains?text=nothing-like-this",
         "domain-new": f"{base}/domains/new",
         "domain": f"{base}/domains/shop.customer.test",
+        "domain-long": f"{base}/domains/{LONG_NAME}",
         "monitored": f"{base}/monitored/www.watched.test",
         "webhooks": f"{base}/webhooks",
         "delivery": f"{base}/webhooks/{event_id}",
