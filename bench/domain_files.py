@@ -3,8 +3,9 @@
 Everything of `frontage up` runs (an embedded Postgres with fsync on, API, monitor, edge, the lab). A dry run, an import
 that is killed when a third is done and run again, an export, and an import of what was exported; two rows of the file
 are bad. Beside the import another application enrols domains: from POST /power to the first valid HTTPS response, alone
-and beside it, goal 2 × alone; and its webhooks, from the event to the delivery. The names of the file lead elsewhere,
-so no certificate may be ordered for them.
+and beside it, goal 2 × alone; its POSTs and first responses that failed, with what they answered, goal none; and its
+webhooks, from the event to the delivery. The names of the file lead elsewhere, so no certificate may be ordered for
+them.
 The table is also written to ``bench/output/domain_files.json``.
 """
 
@@ -17,7 +18,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,11 +29,11 @@ from rich.table import Table
 
 from bench import output
 from bench.application import make_application
-from bench.figures import Figure, time_to_https
+from bench.figures import Figure
 from bench.memory import peak_resident_bytes
 from bench.private_stage import private_environment
 from common.cli.stage import CUSTOMER, Stage, set_up
-from common.cli.walk_clients import WalkFailed
+from common.cli.walk_clients import PartnerClient, UnexpectedStatus, VisitorClient, WalkFailed
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError
@@ -40,7 +42,10 @@ from common.secrets import load_keyring
 _ALONE_TIMES = 60
 _PAUSE_SECONDS = 0.2
 _POLL_SECONDS = 0.2
+_GIVE_UP_SECONDS = 120.0
 _BAD_ROW = "power,no..name.example,https://origin.example/\n"
+_MOST_FAILURES = 10
+"""Different ones that the table shows."""
 
 
 @dataclass(slots=True)
@@ -54,10 +59,21 @@ class Run:
 
 
 @dataclass(slots=True)
+class Enrolments:
+    """Another application's: `seconds` of each from its first POST to HTTPS; `failures` are what failed attempts
+    answered, and how often."""
+
+    seconds: list[float] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
 class Result:
     runs: list[Run] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, Counter[str]] = field(default_factory=dict)
+    """Of the other application, alone and beside the import."""
 
 
 def main() -> None:
@@ -99,9 +115,10 @@ async def _all(commands: _Commands, stage: Stage, source: Path, exported: Path, 
     result = Result()
     target, as_large = str(source), ("--application", commands.application_id)
     result.runs.append(await commands.run("export, no domains", "export", str(exported), *as_large))
-    alone = await _enrol(stage, "alone", lambda times: times >= _ALONE_TIMES)
+    alone, beside = Enrolments(), Enrolments()
+    await _enrol(stage, "alone", alone, lambda: len(alone.seconds) >= _ALONE_TIMES)
     result.runs.append(await commands.run("dry run", "import", target, *as_large, "--dry-run", "--json"))
-    async with _enrolling(stage) as beside:
+    async with _enrolling(stage, beside):
         first = await commands.run("import, killed", "import", target, *as_large, kill_at=count // 3)
         there = await commands.count_domains()
         again = await commands.run("import, the rest", "import", target, *as_large, "--json")
@@ -109,10 +126,11 @@ async def _all(commands: _Commands, stage: Stage, source: Path, exported: Path, 
     result.runs.append(await commands.run("export", "export", str(exported), *as_large))
     result.runs.append(await commands.run("import again", "import", str(exported), *as_large, "--json"))
     result.figures = [
-        Figure("another's POST to HTTPS, alone", "", alone),
-        Figure("another's POST to HTTPS, beside the import", "≤ 2 × alone", beside),
+        Figure("another's POST to HTTPS, alone", "", alone.seconds),
+        Figure("another's POST to HTTPS, beside the import", "≤ 2 × alone", beside.seconds),
         Figure("another's event to delivery", "", await commands.delivery_seconds(stage.application_id)),
     ]
+    result.failures = {"alone": alone.failures, "beside the import": beside.failures}
     result.counts = {
         "domains when killed": there,
         "domains": await commands.count_domains(),
@@ -182,32 +200,57 @@ class _Commands:
         return [row["seconds"] for row in rows]
 
 
-async def _enrol(stage: Stage, prefix: str, is_over: Callable[[int], bool]) -> list[float]:
-    """Seconds of each POST until its first HTTPS response. One that fails is sent again, and the time goes on."""
-    seconds: list[float] = []
-    while not is_over(len(seconds)):
-        begun_at, domain = time.perf_counter(), f"{prefix}-{len(seconds)}.{CUSTOMER}"
+async def _enrol(stage: Stage, prefix: str, measured: Enrolments, is_over: Callable[[], bool]) -> None:
+    while not is_over():
+        domain = f"{prefix}-{len(measured.seconds)}.{CUSTOMER}"
+        measured.seconds.append(await _time_to_https(stage, domain, measured.failures))
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _time_to_https(stage: Stage, domain: str, failures: Counter[str]) -> float:
+    """Seconds from the first POST /power to the first valid HTTPS response, failed attempts included.
+
+    Raises: `WalkFailed` when attempts fail for two minutes.
+    """
+    visitor = VisitorClient(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
+
+    async def power() -> None:
+        try:
+            await partner.power(domain, f"{stage.lab.origin}/a")
+        except UnexpectedStatus as error:
+            if error.code != "enrolled":  # as a POST is answered whose first answer was lost
+                raise
+
+    async def retry(attempt: Callable[[], Awaitable[object]]) -> None:
+        deadline = time.monotonic() + _GIVE_UP_SECONDS
         while True:
             try:
-                await time_to_https(stage, domain)
-                break
-            except WalkFailed:
+                await attempt()
+                return
+            except WalkFailed as error:
+                failures[str(error).replace(domain, "DOMAIN")] += 1
+                if time.monotonic() > deadline:
+                    raise
                 await asyncio.sleep(_PAUSE_SECONDS)
-        seconds.append(time.perf_counter() - begun_at)
-        await asyncio.sleep(_PAUSE_SECONDS)
-    return seconds
+
+    async with PartnerClient.at(stage.settings.base_url, stage.application_id) as partner:
+        await retry(lambda: partner.sign_in(stage.client_secret))
+        begun_at = time.perf_counter()
+        await retry(power)
+        await retry(lambda: visitor.get_when(domain, "Version A"))
+        return time.perf_counter() - begun_at
 
 
 @contextlib.asynccontextmanager
-async def _enrolling(stage: Stage) -> AsyncIterator[list[float]]:
-    """Go on with it until the block is left; what was measured by then."""
-    stop, measured = asyncio.Event(), list[float]()
-    task = asyncio.create_task(_enrol(stage, "beside", lambda _: stop.is_set()), name="bench: enrolments")
+async def _enrolling(stage: Stage, measured: Enrolments) -> AsyncIterator[None]:
+    """Enrol domains until the block ends; the last one is waited for."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(_enrol(stage, "beside", measured, stop.is_set), name="bench: enrolments")
     try:
-        yield measured
+        yield
     finally:
         stop.set()
-        measured += await task
+        await task
 
 
 def _table(result: Result, count: int) -> Table:
@@ -221,6 +264,10 @@ def _table(result: Result, count: int) -> Table:
         table.add_row(figure.name, f"{len(figure.seconds):,}", median, p99, "", figure.goal)
     for name, number in result.counts.items():
         table.add_row(name, f"{number:,}", "", "", "", "")
+    for when, failures in result.failures.items():
+        table.add_row(f"another's attempts that failed, {when}", f"{failures.total():,}", "", "", "", "0")
+        for words, times in failures.most_common(_MOST_FAILURES):
+            table.add_row(f"  {words}", f"{times:,}", "", "", "", "")
     return table
 
 
@@ -235,6 +282,7 @@ def _as_json(result: Result, count: int) -> dict[str, Any]:
             {"name": each.name, "median_seconds": each.median, "p99_seconds": each.p99} for each in result.figures
         ],
         "counts": result.counts,
+        "failures": result.failures,
     }
 
 

@@ -38,6 +38,14 @@ class NoAnswer(WalkFailed):
     """The edge refused the handshake or the connection, as it does for a moment after a domain is enrolled."""
 
 
+class UnexpectedStatus(WalkFailed):
+    """The API answered with another status than expected. `code` is the answer's, if it has one."""
+
+    def __init__(self, request: str, status: int, message: object, code: str | None) -> None:
+        super().__init__(f"{request} answered {status}: {message}" + (f" ({code})" if code else ""))
+        self.code = code
+
+
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
     status: int
@@ -122,7 +130,8 @@ class PartnerClient:
             raise WalkFailed(f"the API did not answer {method} {path}: {error}") from error
         content: dict[str, Any] = answer.json()
         if answer.status != status:
-            raise WalkFailed(f"{method} {path.partition('?')[0]} answered {answer.status}: {content.get('message')}")
+            request = f"{method} {path.partition('?')[0]}"
+            raise UnexpectedStatus(request, answer.status, content.get("message"), content.get("code"))
         return content
 
 
