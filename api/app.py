@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from random import Random
 
 from aiohttp import web
 
@@ -60,6 +61,7 @@ def build_app(
     authenticator = Authenticator(database, keyring, clock)
     limits = RateLimits.of(settings, clock)
     admission = Admission()
+    random = Random()  # noqa: S311 - it spreads the times at which clients come back
     draining = asyncio.Event()
     services = Services.of(
         settings,
@@ -75,9 +77,9 @@ def build_app(
         middlewares=[
             answered(counters, clock),
             limited(limits, settings.api_trusted_proxies),
-            authenticated(authenticator, limits, admission),
+            authenticated(authenticator, limits, admission, random),
             understood(QUERIES),
-            admitted(admission),
+            admitted(admission, random),
             idempotent(database),
         ],
         client_max_size=LARGEST_BODY_BYTES,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Collection, Mapping
+from random import Random
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -63,6 +64,7 @@ _STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_wat
 _ROUTES_OF_DELETION = frozenset({("GET", "/application"), ("DELETE", "/application")})
 _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
+_SPREAD = 3
 _LONGEST_NAME = 100
 
 _log = get_logger("api")
@@ -152,7 +154,7 @@ def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
     return limit_request
 
 
-def authenticated(authenticator: Authenticator, limits: RateLimits, admission: Admission) -> Middleware:
+def authenticated(authenticator: Authenticator, limits: RateLimits, admission: Admission, random: Random) -> Middleware:
     @web.middleware
     async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
@@ -167,7 +169,7 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
                     else:
                         await _verify_token(request, authenticator)
             except TooManyWaiting as error:
-                raise _too_many_at_once(_FULL_QUEUE_SECONDS) from error
+                raise _too_many_at_once(_FULL_QUEUE_SECONDS, random) from error
             payer = request[KEY_HOLDER].user.id if by_user else request[APPLICATION].id
             wait = limits.charge(payer)
             request[RATE_LIMIT] = limits.fields(payer, "user" if by_user else "application")
@@ -243,7 +245,7 @@ def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware
     return understand_request
 
 
-def admitted(admission: Admission) -> Middleware:
+def admitted(admission: Admission, random: Random) -> Middleware:
     @web.middleware
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         if TENANT not in request or _route_of(request) == _STREAM_ROUTE:
@@ -255,13 +257,16 @@ def admitted(admission: Admission) -> Middleware:
             async with slot(request[TENANT]):
                 return await handler(request)
         except TooManyWaiting as error:
-            raise _too_many_at_once(free_after_seconds) from error
+            raise _too_many_at_once(free_after_seconds, random) from error
 
     return admit_request
 
 
-def _too_many_at_once(wait_seconds: float) -> Refused:
-    return too_many_requests(wait_seconds, "too many requests of this application at once")
+def _too_many_at_once(wait_seconds: float, random: Random) -> Refused:
+    """`wait_seconds`: the earliest time for another request. Clients that are refused together are asked back at
+    different times, or all would come back in one burst, which every other application's requests wait behind."""
+    spread_seconds = wait_seconds * random.uniform(1, _SPREAD)
+    return too_many_requests(spread_seconds, "too many requests of this application at once")
 
 
 def _asks_dns(request: web.Request) -> bool:
