@@ -53,7 +53,8 @@ def framed(context: DashboardContext) -> Middleware:
     @web.middleware
     async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            _require_storable([request.path, *request.query, *request.query.values()])
+            if _has_nul([request.path, *request.query, *request.query.values()]):
+                raise web.HTTPNotFound
             response = await handler(request)
         except web.HTTPException as error:
             response = _failed(context, request, error.status)
@@ -130,7 +131,8 @@ def protected(context: DashboardContext) -> Middleware:
         if not is_same_origin(request, context.settings.base_url):
             raise web.HTTPForbidden
         request[FORM] = form = await _read_form(request)
-        _require_storable([*form, *(each for each in form.values() if isinstance(each, str))])
+        if _has_nul([*form, *(each for each in form.values() if isinstance(each, str))]):
+            raise web.HTTPBadRequest
         visitor = request.get(VISITOR)
         guest = context.cookies.read(request, "guest")
         expected = visitor.csrf_token if visitor is not None else csrf_token(guest) if guest else None
@@ -141,10 +143,9 @@ def protected(context: DashboardContext) -> Middleware:
     return protect
 
 
-def _require_storable(texts: Iterable[str]) -> None:
-    """Raises: HTTPBadRequest where one has a NUL, which no text in Postgres can hold."""
-    if any("\0" in text for text in texts):
-        raise web.HTTPBadRequest
+def _has_nul(texts: Iterable[str]) -> bool:
+    """Whether one has a NUL, which no text in Postgres can hold."""
+    return any("\0" in text for text in texts)
 
 
 async def _read_form(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:
