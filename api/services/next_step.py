@@ -62,6 +62,8 @@ def _dns(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     if dns is None:
         return None
     findings = dns.findings
+    if any(is_lost_target(seen.host) for seen in dns.target_expected):
+        return NextStep("action needed", _step_one(dns))
     if findings.unresolved is Outcome.NO_NAME:
         return NextStep("action needed", f"Create {_wanted(dns)}: {domain} has no DNS record yet.")
     if findings.unresolved is Outcome.CHAIN:

@@ -262,6 +262,7 @@ async def test_a_lost_target_is_nobodys_and_the_diagnosis_says_what_to_do(servic
     await name_target(victim, "target-2.partner.test")
     body = (await attacker.call("GET", "/application")).body
     assert (body["cnameTarget"], body["secureCnameTarget"]) == (f"lost.{attacker.id}.invalid", None)
+    assert "Set another cname target" in await next_step(attacker), "there is no DNS record yet"
     service.zone.add(SHOP, "A", SERVER)
     assert "Set another cname target: another application proved the one so far" in await next_step(attacker)
     squat = await victim.call("PUT", "/application", json={"cnameTarget": f"lost.{attacker.id}.invalid"})
