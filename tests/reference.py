@@ -13,7 +13,7 @@ from typing import Any
 import typer.main
 from typer.core import TyperArgument, TyperGroup
 
-from api.dashboard.actions import ACTIONS, CHECKS, HERE
+from api.dashboard.actions import ACTIONS, HERE
 from api.reference.operations import OPERATIONS
 from api.sdk.assets import VERSION, integrity, load_assets
 from common.cli.__main__ import app
@@ -25,7 +25,6 @@ from tests.children import ROOT
 
 HANDBOOK = Path(ROOT) / "api/handbook"
 DASHBOARD_ACTIONS = "<!-- dashboard actions -->\n"
-NO_COMMAND = (HERE, CHECKS)
 EDGE_CODES = "<!-- edge codes -->\n"
 INTEGRITY = "<!-- integrity -->\n"
 AFTER_INTEGRITY = "On a page with a Content Security Policy"
@@ -130,7 +129,7 @@ def dashboard_actions() -> str:
     paths = {each.id: f"`{each.method} {each.path}`" for each in OPERATIONS}
     lines = ["| action | API | command |", "|---|---|---|"]
     for each in ACTIONS:
-        command = f"`frontage {each.command}`" if each.command not in NO_COMMAND else f"– ({each.command})"
+        command = f"`frontage {each.command}`" if each.command != HERE else f"– ({each.command})"
         lines.append(f"| {each.words} | {paths.get(each.operation, f'– ({each.operation})')} | {command} |")
     return "\n".join(lines) + "\n"
 

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 HERE: Final = "needs the user's browser"
 SESSIONS: Final = "about the dashboard's own sessions"
 CONFIRMED: Final = "needs a confirmed session, so that a leaked key does not outlive itself"
-CHECKS: Final = "through the API, with `frontage token`"
 
 
 class Action(NamedTuple):
@@ -70,18 +69,24 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(f"{_APPLICATION}/secrets", "service_auth", "Switch, rotate X-Service-Auth", "switchServiceAuth", "app set"),
     Action(f"{_APPLICATION}/secrets", "signature", "Switch, rotate the signature", "switchSignature", "app set"),
     Action(f"{_APPLICATION}/delete", "", "Delete an application", "deleteApplication", "app delete"),
-    Action(f"{_APPLICATION}/domains/new", "power", "Power a domain", "powerDomain", CHECKS),
-    Action(f"{_APPLICATION}/domains/new", "secure", "Secure a domain", "secureDomain", CHECKS),
-    Action(f"{_APPLICATION}/domains/new", "monitor", "Monitor a domain", "addMonitoredDomain", CHECKS),
-    Action(_DOMAIN, "power", "Change a powered domain", "changePoweredDomain", CHECKS),
-    Action(_DOMAIN, "secure", "Change a secured domain", "changeSecuredDomain", CHECKS),
-    Action(_DOMAIN, "remove_power", "Stop serving a powered domain", "removePoweredDomain", "domain release"),
-    Action(_DOMAIN, "remove_secure", "Stop serving a secured domain", "removeSecuredDomain", "domain release"),
+    Action(f"{_APPLICATION}/domains/new", "power", "Power a domain", "powerDomain", "domain power"),
+    Action(f"{_APPLICATION}/domains/new", "secure", "Secure a domain", "secureDomain", "domain secure"),
+    Action(f"{_APPLICATION}/domains/new", "monitor", "Monitor a domain", "addMonitoredDomain", "domain monitor"),
+    Action(_DOMAIN, "power", "Change a powered domain", "changePoweredDomain", "domain power"),
+    Action(_DOMAIN, "secure", "Change a secured domain", "changeSecuredDomain", "domain secure"),
+    Action(_DOMAIN, "remove_power", "Stop serving a powered domain", "removePoweredDomain", "domain remove"),
+    Action(_DOMAIN, "remove_secure", "Stop serving a secured domain", "removeSecuredDomain", "domain remove"),
     Action(_DOMAIN, "renew", "Renew a certificate", "renewCertificate", "certificate renew"),
     Action(_DOMAIN, "recheck", "Check the DNS now", "recheckDomain", "domain recheck"),
     Action(_DOMAIN, "transfer", "Transfer a domain", "transferDomain", "domain transfer"),
     Action(_DOMAIN, "free", "Free a name", "freeDomain", "domain release"),
-    Action(f"{_APPLICATION}/monitored/{{name}}", "remove", "Stop monitoring a name", "removeMonitoredDomain", CHECKS),
+    Action(
+        f"{_APPLICATION}/monitored/{{name}}",
+        "remove",
+        "Stop monitoring a name",
+        "removeMonitoredDomain",
+        "domain remove",
+    ),
     Action(f"{_APPLICATION}/webhooks", "test", "Send a test event", "sendTestEvent", "webhook test"),
     Action(f"{_APPLICATION}/webhooks", "enable", "Enable the endpoint", "enableEndpoint", "webhook enable"),
     Action(f"{_APPLICATION}/webhooks", "replay", "Send an event again", "replayEvent", "webhook replay-event"),

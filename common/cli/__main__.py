@@ -14,7 +14,8 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
-from common.errors import FrontageError
+from common.cli.printing import print_json
+from common.errors import DatabaseUnavailable, FrontageError
 
 # Each command, in the order of the help, and where it is: a function, or a group of commands.
 _COMMANDS = {
@@ -46,6 +47,10 @@ _COMMANDS = {
 }
 
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
+
+
+_AS_JSON = "frontage.as_json"
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's, which some versions of typer bundle
 
 
 class _Commands(Mapping[str, Any]):
@@ -80,17 +85,29 @@ def _build(name: str, place: str) -> Any:
 
 class _Root(TyperGroup):
     """Builds only the command that is run, and reports an invalid argument with our message alone, without the
-    library's prefix."""
+    library's prefix. With `--json`, an error is a JSON document on standard output, too."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = cast("MutableMapping[str, Any]", _Commands())
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_AS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
+        except _USAGE_ERROR as error:
             error.message = error.message.removeprefix("Value error, ")
+            if ctx.meta[_AS_JSON]:
+                path = error.ctx.command_path if error.ctx else "frontage"
+                print_json({"message": error.format_message(), "code": "usage", "hint": f"{path} --help"})
+            raise
+        except FrontageError as error:
+            if ctx.meta[_AS_JSON]:
+                code = {"code": "database_unavailable"} if isinstance(error, DatabaseUnavailable) else {}
+                print_json({"message": str(error)} | code)
             raise
 
 

@@ -108,7 +108,7 @@ class _Import:
 
         from common.domain_files import read_rows
 
-        application = await _application(database, application_id)
+        application = await find_application(database, application_id)
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
         with Progress(*columns, console=Console(stderr=True, soft_wrap=True)) as progress:
             task = progress.add_task("reading", total=self._size)
@@ -191,7 +191,7 @@ async def _export(database: Database, application_id: str, file_format: Any, tar
     from common.db import domain_import
     from common.domain_files import end_of, write_rows
 
-    await _application(database, application_id)
+    await find_application(database, application_id)
     written = 0
     async for rows in domain_import.read(database, application_id):
         for text in write_rows(rows, file_format, is_first=not written):
@@ -214,7 +214,7 @@ def _writing(file: str) -> Iterator[TextIO]:
         raise OperatorError(f"{file} cannot be written: {error.strerror}") from error
 
 
-async def _application(database: Database, application_id: str) -> Application:
+async def find_application(database: Database, application_id: str) -> Application:
     """Raises: `OperatorError`."""
     from common.db.applications import get_application
 

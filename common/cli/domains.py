@@ -1,4 +1,7 @@
-"""`frontage domain …`: which application holds a name, freeing it, moving it by hand, checking its DNS again."""
+"""`frontage domain …`: which application holds a name, freeing it, moving it by hand, checking its DNS again.
+
+Enrolling is `common.cli.enrolment`'s.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from common.cli.api_domain import publish_api
+from common.cli.enrolment import monitor, power, remove, secure
 from common.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from common.names import DomainName
     from common.secrets import Keyring
 
-app = typer.Typer(help="Domains: which application holds them, released and moved by hand.", no_args_is_help=True)
+app = typer.Typer(help="Domains: enrolled, changed, shown, released and moved by hand.", no_args_is_help=True)
 
 _RECHECKED_AT_ONCE = 50
 _READ_AT_ONCE = 1000
@@ -170,6 +174,8 @@ def recheck(
     print_result({"domain": name.text, "rechecking": True}, words, as_json=as_json)
 
 
+for _command in (power, secure, monitor, remove):
+    app.command()(_command)
 app.command("publish-api")(publish_api)
 
 

@@ -1,4 +1,8 @@
-"""How commands print: words for people or, with `--json`, one JSON document on standard output for programs."""
+"""How commands print: words for people or, with `--json`, one JSON document on standard output for programs.
+
+A command that fails prints ``{"message"[, "code", "hint"]}`` there (`common.cli.__main__`) and exits with a status
+other than 0; standard error has the words for people in any case.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from common.claims import backoff_seconds, retry_until_available
+from common.claims import WorkFailed, backoff_seconds, retry_until_available
 from common.clock import Clock
 from common.db import certificates, order_outcomes
 from common.db.ca_ledger import Limits
@@ -44,6 +44,8 @@ _log = get_logger("monitor.certificates.issuance")
 
 LIVE_WITHIN_SECONDS = 1.0
 _NO_EDGE_SECONDS = 5.0  # short: an operator who mends an edge waits for it
+_DNS_UNKNOWN = "the domain's DNS could not be asked: it is asked again before a certificate is ordered"
+_DNS_UNKNOWN_SECONDS = 60.0
 _FIRST_LOOK_AGAIN_SECONDS = 300.0
 _LAST_LOOK_AGAIN_SECONDS = 12 * 3600.0
 
@@ -218,9 +220,15 @@ class Issuance:
             return None
 
     async def _has_moved_away(self, order: Order) -> bool:
-        """Check the DNS and write a change. Without an answer, nothing changes."""
+        """Check the DNS and write a change. Without an answer, nothing changes; a first certificate for which a check
+        was requested waits, since the DNS of an imported name was never asked.
+
+        Raises: `WorkFailed` for such a name.
+        """
         leads_to_us = await self._leads_to_us(order.domain, order.application_id)
         if leads_to_us is None:
+            if order.is_recheck and order.kind == "new" and order.in_service is None:
+                raise WorkFailed(_DNS_UNKNOWN, retry_after_seconds=_DNS_UNKNOWN_SECONDS)
             leads_to_us = not order.dns_moved_away
         if leads_to_us:
             if order.dns_moved_away:

@@ -244,3 +244,42 @@ async def test_recheck_makes_the_domains_order_due_at_once(database: Database, e
     async with database.connection() as connection:
         assert await connection.fetchval("select due_at <= now() and recheck_requested_at is not null from orders")
     assert "is not enrolled" in refused(env, "domain", "recheck", "www.unknown.test")
+
+
+async def test_a_name_is_enrolled_changed_and_removed_by_command(database: Database, env: dict[str, str]) -> None:
+    of_a = ("--application", "a")
+    assert output(env, "domain", "power", SHOP.upper(), *of_a).startswith(f"{SHOP} is added in power of application a;")
+    changed = as_json(env, "domain", "power", SHOP, *of_a, "--application-url", "https://new.test")
+    assert changed == {"domain": SHOP, "product": "power", "applicationId": "a", "outcome": "changed"}
+    assert as_json(env, "domain", "power", SHOP, *of_a)["outcome"] == "unchanged"  # what is not given stays
+    async with database.connection() as connection:
+        assert await connection.fetchval("select application_url from domains") == "https://new.test"
+        [order] = await connection.fetch("select state, recheck_requested_at from orders")
+    assert order["recheck_requested_at"] is not None  # a monitor asks the DNS first
+
+    assert f"{SHOP}: domain: another application holds it" in refused(
+        env, "domain", "secure", SHOP, "--application", "b"
+    )
+    assert "--application-url: " in refused(env, "domain", "power", SHOP, *of_a, "--application-url", "ftp://x")
+    assert "there is no application z" in refused(env, "domain", "power", SHOP, "--application", "z")
+    assert "is no domain name" in refused(env, "domain", "power", "..", *of_a)
+
+    gone = ("domain", "remove", SHOP, *of_a, "--product", "power")
+    assert output(env, *gone) == f"{SHOP} is out of power of application a\n"
+    assert f"application a has no {SHOP} in power" in refused(env, *gone)
+
+
+async def test_records_are_monitored_by_command(database: Database, env: dict[str, str]) -> None:
+    monitor = ("domain", "monitor", SHOP, "--application", "a")
+    records = ("--record", "A shop 192.0.2.1", "--record", "mx @ 10 mail.customer.test", "--record", "TXT @ a b  c")
+    assert as_json(env, *monitor, *records)["domain"] == SHOP
+    async with database.connection() as connection:
+        [kept] = await connection.fetch("select domain, subdomain, dns_records from monitored_domains")
+    assert (kept["domain"], kept["subdomain"]) == ("customer.test", "shop")
+    assert [(each["type"], each["value"], each.get("priority")) for each in kept["dns_records"]] == [
+        ("A", "192.0.2.1", None),
+        ("MX", "mail.customer.test", "10"),
+        ("TXT", "a b  c", None),
+    ]
+    assert "expected TYPE HOST VALUE" in refused(env, *monitor, "--record", "A 192.0.2.1")
+    assert "--record: type must be one of" in refused(env, *monitor, "--record", "NONE @ x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def test_without_a_database_the_way_to_one_is_told(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("arguments", [["nosuch"], ["up", "--nosuch"], ["app", "create"]])
 def test_a_command_line_nobody_understands_exits_2(env: dict[str, str], arguments: list[str]) -> None:
     assert run(*arguments, env=env).returncode == 2
+
+
+def test_with_json_an_error_is_a_document_on_standard_output(env: dict[str, str]) -> None:
+    [port] = free_ports(1)
+    down = run("migrate", "--json", env=env | {"FRONTAGE_DATABASE_URL": f"postgresql://me@127.0.0.1:{port}/none"})
+    assert down.returncode == 1
+    assert json.loads(down.stdout)["code"] == "database_unavailable"
+    assert down.stderr.startswith("frontage: the database cannot be reached")
+
+    usage = run("domain", "show", "--json", env=env)
+    assert usage.returncode == 2
+    assert json.loads(usage.stdout) == {
+        "message": "Missing argument 'DOMAIN'.",
+        "code": "usage",
+        "hint": "frontage domain show --help",
+    }
+
+    name = run("domain", "show", "..", "--json", env=env)
+    assert (name.returncode, set(json.loads(name.stdout))) == (1, {"message"})
 
 
 def test_a_value_that_is_none_of_those_there_are_is_told_which_there_are(env: dict[str, str]) -> None:

@@ -117,6 +117,12 @@ async def test_each_prints_one_document(database: Database, tmp_path: Path) -> N
     moved = await run("domain transfer", other, "api.partner.test", "--application-url", "https://origin.test")
     assert moved["formerHolder"] == application
     assert (await run("domain release", "api.partner.test"))["formerHolder"] == other
+    shop = ("shop.customer.test", "--application", other)
+    for product in ("power", "secure"):
+        made = await run(f"domain {product}", *shop, "--application-url", "https://origin.test")
+        assert (made["product"], made["outcome"]) == (product, "added")
+    assert (await run("domain monitor", *shop, "--record", "A shop 192.0.2.1"))["outcome"] == "added"
+    assert (await run("domain remove", *shop, "--product", "monitor"))["outcome"] == "removed"
     await run("app delete", other, "--yes")
 
     for command in ("master-key show", "master-key add", "domain-connect key", "domain-connect rotate"):

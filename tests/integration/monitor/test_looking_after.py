@@ -288,6 +288,27 @@ async def test_a_recheck_requested_while_the_dns_is_being_checked_is_done_after_
         await until(lambda: is_active(shop))
 
 
+async def test_an_imported_name_whose_dns_cannot_be_asked_waits_for_an_answer(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    async with shop.transaction() as connection:
+        await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://origin.test")])
+    dns = Dns()
+    dns.leads_to_us = None
+    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+
+        async def waits() -> bool:
+            order = await order_of(shop)
+            return "could not be asked" in (order["last_error"] or "") and order["lease_until"] is None
+
+        await until(waits)
+        assert (issuer.placed, (await order_of(shop))["state"], await statuses_sent(shop)) == ([], "running", [])
+        dns.leads_to_us = True
+        await make_due(shop, renew=False)
+        await parts.until_live(shop)
+    assert len(issuer.placed) == 1
+
+
 async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
     dns = Dns()
     async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):

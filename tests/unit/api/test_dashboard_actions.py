@@ -20,7 +20,7 @@ from api.reference.operations import OPERATIONS
 from common.cli.__main__ import app
 from common.settings import load
 
-REASONS = {actions.HERE, actions.SESSIONS, actions.CONFIRMED, actions.CHECKS}
+REASONS = {actions.HERE, actions.SESSIONS, actions.CONFIRMED}
 
 
 def choices(path: str) -> set[str]:
