@@ -18,6 +18,7 @@ from edge.http import chunks
 from edge.http.error_responses import REQUEST_TIMEOUT, UPLOAD_LOST
 from edge.http.framing import CHUNKED
 from edge.http.request import RequestHead
+from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
 from edge.proxy.exchange import BUFFERING, SENT, WAITING, ClientSide, Exchange, ExchangeContext
 from edge.proxy.upload_store import MAX_MEMORY_BYTES, UploadBuffer
@@ -48,7 +49,7 @@ class BufferedExchange(Exchange):
         super().__init__(client, context, head, route, upstream_head, started_at)
         if head.fields.body == CHUNKED:
             limits = [route.buffer_uploads_bytes, context.max_body_bytes or route.buffer_uploads_bytes]
-            self._request_chunks = chunks.ChunkReader(min(limits))
+            self._request_body = RequestBody(CHUNKED, min(limits))
         self._buffer: UploadBuffer | None = UploadBuffer(context.uploads, route.application_id)
         self._behind = b""  # body, framed, that came after the lease was asked for without it
         self._is_whole = False  # the lease was asked for with all of the body at hand
@@ -65,16 +66,10 @@ class BufferedExchange(Exchange):
         if self.head.fields.expects_continue:
             self.client.write(CONTINUE)
 
-    def on_request_data(self, data: bytes) -> bytes:
-        reader = self._request_chunks
-        if self.phase is not BUFFERING or reader is None:
-            return super().on_request_data(data)
-        content = b"".join(reader.feed(data))  # the chunks end here: the origin gets a Content-Length
-        if reader.is_done:
-            self._request_chunks = None
-            self.request_is_complete = True
-        self._pass_up(content)
-        return reader.rest
+    def _frame(self, body: RequestBody, data: bytes) -> bytes:
+        if self.phase is BUFFERING:  # the chunks end here: the origin is sent a Content-Length
+            return body.decode(data)
+        return super()._frame(body, data)
 
     def _pass_up(self, data: bytes) -> None:
         buffer = self._buffer

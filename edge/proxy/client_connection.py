@@ -49,7 +49,7 @@ from edge.http.forwarded import Client, address_of
 from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
 from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
-from edge.proxy.exchange import COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
+from edge.proxy.exchange import CANCELLED, COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
@@ -421,6 +421,8 @@ class ClientConnection(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         self._record(exchange)
+        if ending is CANCELLED:
+            return
         self.state = READING
         has_more = bool(self._reader.buffer)
         if ending is COMPLETE and (self._input is not ENDED or has_more):
@@ -547,13 +549,11 @@ class ClientConnection(asyncio.Protocol):
             linger(worker.loop, self._transport, self.connection_lost)
 
     def _cancel_exchange(self, *, disconnected: bool = False) -> None:
-        exchange, self.exchange = self.exchange, None
-        if exchange is not None:
+        if self.exchange is not None:
             if disconnected:
-                exchange.on_client_disconnected()
+                self.exchange.on_client_disconnected()
             else:
-                exchange.cancel()
-            self._record(exchange)
+                self.exchange.cancel()
 
     def _record(self, exchange: Exchange) -> None:
         """Once for each exchange: counters, and the access log (a refusal is logged when it is written)."""

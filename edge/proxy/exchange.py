@@ -8,7 +8,8 @@ Its phases, in order; `FINISHED` is reached once, from every other one:
     BODY      the final response head has gone down  → FINISHED
     TUNNEL    101: bytes both ways, no HTTP          → FINISHED
 
-The request's body flows through whatever the phase, under its own framing (`_request_left`, `_request_chunks`).
+The request's body flows through whatever the phase. How bodies are framed on either side is `edge.http.request_body`'s
+and `edge.http.response_body`'s. Every exchange ends in `_end`, which calls the client's side once.
 Backpressure: what one side cannot take pauses the other side's reading; bodies are never accumulated, except
 what arrives before the lease, which is bounded by pausing the client.
 """
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
 
-from edge.http import chunks, response
+from edge.http import response
 from edge.http.error_responses import (
     CLIENT_DISCONNECTED,
     CUT_OFF,
@@ -31,10 +32,11 @@ from edge.http.error_responses import (
     ErrorResponse,
     Refused,
 )
-from edge.http.framing import CHUNKED, UNTIL_CLOSE
 from edge.http.incomplete import check_incomplete_response
 from edge.http.request import RequestHead
+from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
+from edge.http.response_body import ResponseBody
 from edge.proxy.upload_store import UploadStore
 from edge.routing.response_rewriting import rewrite
 from edge.routing.route import Route
@@ -75,9 +77,10 @@ class Ending(IntEnum):
     REFUSED = 2  # nothing of a response went down: `Exchange.failure` is to be answered
     CUT_OFF = 3  # in the middle of a response: the client must see that it is incomplete
     CUT_OFF_BY_RESET = 4  # the same, where the end of the connection would look like the end of the response
+    CANCELLED = 5  # by the client's side, which decides what follows
 
 
-COMPLETE, LAST, REFUSED, CUT, CUT_BY_RESET = Ending
+COMPLETE, LAST, REFUSED, CUT, CUT_BY_RESET, CANCELLED = Ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class ClientSide(Protocol):
         """The origin's side of the tunnel has ended. False where a half-closed connection is impossible."""
 
     def on_exchange_end(self, ending: Ending) -> None:
-        """Called once, last, unless the client's side cancelled the exchange."""
+        """Called once, last."""
 
 
 @dataclass(slots=True)
@@ -136,18 +139,15 @@ class Exchange:
     """
 
     __slots__ = (
-        "_body_consumed",
         "_client_keeps_alive",
         "_context",
         "_interim_count",
         "_is_half_closed",
         "_kept_body",
-        "_request_chunks",
-        "_request_left",
+        "_request_body",
         "_response",
-        "_response_chunks",
+        "_response_body",
         "_response_head",
-        "_response_left",
         "_retried",
         "_upstream",
         "_upstream_head",
@@ -193,19 +193,16 @@ class Exchange:
         self._upstream_is_paused = False
         self._kept_body: bytes | None = b""  # body, framed, as consumed so far; None: not to be sent again
         self._waiting = b""  # body, framed, that came before the lease
-        body = head.fields.body
-        self._request_left = body if body > 0 else 0
-        self._request_chunks = chunks.ChunkReader(context.max_body_bytes) if body == CHUNKED else None
-        self.request_is_complete = body == 0
-        self._body_consumed = False
+        size = head.fields.body
+        self._request_body = RequestBody(size, context.max_body_bytes) if size else None
+        self.request_is_complete = size == 0  # as `_request_body` states it: asked for three times a request
         self.reused = False
         self._retried = False
         self._interim_count = 0
         self._is_half_closed = False  # the tunnel
         self._response_head = b""  # what came of a head not yet complete
         self._response: ResponseHead | None = None
-        self._response_left = 0
-        self._response_chunks: chunks.ChunkReader | None = None
+        self._response_body: ResponseBody | None = None  # unless all of it came with the head
 
     def __repr__(self) -> str:
         return f"<Exchange {self.head.method.decode()} {self.head.fields.host} {self.phase.name}>"
@@ -213,7 +210,7 @@ class Exchange:
     @property
     def missing_bytes(self) -> int:
         """What is certainly still to come of the request's body."""
-        return self._request_left
+        return self._request_body.missing_bytes if self._request_body is not None else 0
 
     # The way to the origin ------------------------------------------------------------------------------
 
@@ -258,22 +255,16 @@ class Exchange:
         if self.phase is TUNNEL:
             self._pass_up(data)
             return b""
-        self._body_consumed = True
-        if self._request_chunks is None:
-            piece, rest = data[: self._request_left], data[self._request_left :]
-            self._request_left -= len(piece)
-            self.request_is_complete = not self._request_left
-            self._pass_up(piece)
-            return rest
-        reader = self._request_chunks
-        framed = b"".join(map(chunks.encode, reader.feed(data)))
-        if reader.is_done:
-            self._request_chunks = None
-            self.request_is_complete = True
-            framed += chunks.LAST_CHUNK
-        if framed:
+        body = self._request_body
+        assert body is not None
+        framed = self._frame(body, data)
+        self.request_is_complete = body.is_complete
+        if framed or body.is_complete:
             self._pass_up(framed)
-        return reader.rest
+        return body.rest
+
+    def _frame(self, body: RequestBody, data: bytes) -> bytes:
+        return body.frame(data)
 
     def _pass_up(self, data: bytes) -> None:
         self.bytes_up += len(data)
@@ -367,15 +358,7 @@ class Exchange:
             self._open_tunnel(answer, sent, data)
             return
         self.phase = BODY
-        self._response_left = left = answer.body
-        if left >= len(data):  # by far the most frequent; CHUNKED and UNTIL_CLOSE are below 0
-            left -= len(data)
-            if left:
-                self._response_left = left
-                self.client.write(sent + data)
-                self.answered_at = self._context.time()
-                self.client.set_deadline(self._patience())
-                return
+        if answer.body == len(data):  # by far the most frequent
             if self._client_keeps_alive:
                 self.client.write(sent + data)
             else:
@@ -383,49 +366,27 @@ class Exchange:
             self._complete(reusable=True)
             return
         self.answered_at = self._context.time()
-        if answer.body == CHUNKED:
-            self._response_chunks = chunks.ChunkReader(may_pad=True)
-        self.client.write(sent)
-        self._relay_body(data)
+        fields = self.head.fields
+        self._response_body = ResponseBody(answer.body, self.head.minor, takes_trailers=fields.takes_trailers)
+        self._relay_body(data, sent)
 
-    def _relay_body(self, data: bytes) -> None:
-        left = self._response_left
-        if left >= 0:
-            size = len(data)
-            if size < left:
-                self._response_left = left - size
-                self.client.set_deadline(self._patience())
-                self.client.write(data)
-                return
-            # Bytes beyond the stated end are not passed on, and the connection is not used again.
-            self.client.write(data if size == left else data[:left])
-            self._complete(reusable=size == left)
-            return
-        self.client.set_deadline(self._patience())
-        if left == UNTIL_CLOSE:
-            if data:
-                self.client.write(chunks.encode(data) if self.head.minor == 1 else data)
-            return
-        self._relay_chunks(data)
-
-    def _relay_chunks(self, data: bytes) -> None:
-        reader = self._response_chunks
-        assert reader is not None
+    def _relay_body(self, data: bytes, sent: bytes = b"") -> None:
+        """`sent`: the head, which goes down first."""
+        body = self._response_body
+        assert body is not None
         try:
-            pieces = reader.feed(data)
+            sent += body.frame(data)
         except Refused:
+            if sent:
+                self.client.write(sent)
             self._break_off()
             return
-        out = b"".join(map(chunks.encode, pieces) if self.head.minor == 1 else pieces)
-        if not reader.is_done:
-            if out:
-                self.client.write(out)
-            return
-        if self.head.minor == 1:
-            out += chunks.last_chunk(reader.trailers) if self.head.fields.takes_trailers else chunks.LAST_CHUNK
-        if out:
-            self.client.write(out)
-        self._complete(reusable=not reader.rest)
+        if not body.is_complete:
+            self.client.set_deadline(self._patience())
+        if sent:
+            self.client.write(sent)
+        if body.is_complete:
+            self._complete(reusable=not body.has_excess)
 
     def _open_tunnel(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """RFC 9110 §7.8: the origin may switch only to what the client offered."""
@@ -489,15 +450,15 @@ class Exchange:
             else:
                 refusal = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
                 self._refuse(refusal, "the origin closed the connection before the end of its response's head")
-        elif self.phase is BODY and self._response_left == UNTIL_CLOSE and in_order:
-            if self.head.minor == 1:
-                self.client.write(chunks.LAST_CHUNK)
-            self._complete(reusable=False)
         elif self.phase is TUNNEL:
             # What came before is the client's in any case: a WebSocket's last frame, then a reset.
             if not (in_order or self._is_half_closed):
                 self.failure = CUT_OFF
             self._end(LAST)
+        elif in_order and self._response_body is not None and (last := self._response_body.end()) is not None:
+            if last:
+                self.client.write(last)
+            self._complete(reusable=False)
         else:
             self._break_off()
 
@@ -546,7 +507,8 @@ class Exchange:
         upstream = self._upstream
         if self.request_is_complete or (upstream is not None and upstream.transport.get_write_buffer_size()):
             return True
-        return self.head.fields.expects_continue and not self._body_consumed and not self._interim_count
+        is_begun = self._request_body is not None and self._request_body.is_begun
+        return self.head.fields.expects_continue and not is_begun and not self._interim_count
 
     def on_client_disconnected(self) -> None:
         """As `cancel`. A tunnel may well end like that; everything else is incomplete."""
@@ -556,39 +518,39 @@ class Exchange:
         self.cancel()
 
     def cancel(self) -> None:
-        """The client's side ends it: the origin need not go on. `on_exchange_end` is not called."""
+        """The client's side ends the exchange: the origin need not go on."""
         if self.failure is None:
             self.failure = CUT_OFF
-        self._let_go(reusable=False)
-        self._finish()
+        self._end(CANCELLED)
 
     def _complete(self, *, reusable: bool) -> None:
-        """The response went down to its last byte."""
+        """The response went down to its last byte. `reusable`: none came beyond it."""
         answer, upstream = self._response, self._upstream
         assert answer is not None
         if upstream is not None:
             upstream.answered_with_body = answer.body != 0
-            if not reusable:  # bytes came beyond the response's end
+            if not reusable:
                 upstream.sent_unasked = True
         is_whole = self.request_is_complete
-        self._let_go(reusable=reusable and is_whole and answer.keep_alive)
-        self._end(COMPLETE if is_whole and self._client_keeps_alive else LAST)
+        ending = COMPLETE if is_whole and self._client_keeps_alive else LAST
+        self._end(ending, reusable=reusable and is_whole and answer.keep_alive)
 
     def _refuse(self, refusal: ErrorResponse, reason: str = "") -> None:
         self.reason = reason
-        self._let_go(reusable=False)
         self.status, self.failure = refusal.status, refusal
         self._end(REFUSED)
 
     def _break_off(self) -> None:
         """Part of a response is with the client: the connection must end so that the client sees it is incomplete."""
-        ends_by_close = self.phase is BODY and self._response_left < 0 and self.head.minor == 0
+        body = self._response_body
         self.failure = CUT_OFF
-        self._let_go(reusable=False)
-        self._end(CUT_BY_RESET if ends_by_close else CUT)
+        self._end(CUT_BY_RESET if body is not None and body.ends_by_close else CUT)
 
-    def _end(self, ending: Ending) -> None:
-        self._finish()
+    def _end(self, ending: Ending, *, reusable: bool = False) -> None:
+        """The end of every exchange. `reusable`: whether the upstream connection can serve another."""
+        assert self.phase is not FINISHED, "an exchange ends once"
+        self._let_go(reusable=reusable)
+        self.phase = FINISHED
         self.client.on_exchange_end(ending)
 
     def _let_go(self, *, reusable: bool) -> None:
@@ -602,7 +564,3 @@ class Exchange:
             self._context.dispatcher.give_back(upstream)
         else:
             self._context.dispatcher.drop(upstream)
-
-    def _finish(self) -> None:
-        assert self.phase is not FINISHED, "an exchange ends once"
-        self.phase = FINISHED

@@ -1,0 +1,50 @@
+"""The body of a request, between the client's framing and the origin's. Bytes in, bytes out; it knows no connection."""
+
+from __future__ import annotations
+
+from edge.http import chunks
+from edge.http.framing import CHUNKED
+
+
+class RequestBody:
+    """Reads one body of `size` bytes, or a `CHUNKED` one of at most `max_bytes`. Fed until `is_complete`.
+
+    Then `rest` is what follows the body in the stream. A request without a body needs none of these.
+    """
+
+    __slots__ = ("_chunks", "is_begun", "is_complete", "missing_bytes", "rest")
+
+    def __init__(self, size: int, max_bytes: int | None) -> None:
+        self._chunks = chunks.ChunkReader(max_bytes) if size == CHUNKED else None
+        self.missing_bytes = 0 if size == CHUNKED else size  # certainly still to come
+        self.is_begun = False
+        self.is_complete = False
+        self.rest = b""
+
+    def frame(self, data: bytes) -> bytes:
+        """The part of the body in `data`, framed for the origin as its head states: by length, or in chunks of our own.
+
+        Raises: `Refused` when the coding is broken; the body is of no use afterwards.
+        """
+        if self._chunks is None:
+            return self.decode(data)
+        pieces = self._read_chunks(self._chunks, data)
+        framed = b"".join(map(chunks.encode, pieces))
+        return framed + chunks.LAST_CHUNK if self.is_complete else framed
+
+    def decode(self, data: bytes) -> bytes:
+        """As `frame`, but the content alone, for an origin that is sent a Content-Length."""
+        if self._chunks is not None:
+            return b"".join(self._read_chunks(self._chunks, data))
+        self.is_begun = True
+        content, self.rest = data[: self.missing_bytes], data[self.missing_bytes :]
+        self.missing_bytes -= len(content)
+        self.is_complete = not self.missing_bytes
+        return content
+
+    def _read_chunks(self, reader: chunks.ChunkReader, data: bytes) -> list[bytes]:
+        self.is_begun = True
+        pieces = reader.feed(data)
+        self.is_complete = reader.is_done
+        self.rest = reader.rest
+        return pieces
