@@ -2,22 +2,7 @@
 
 `ClientConnection` is an asyncio protocol on the plain port and inside the TLS layer. It owns I/O, backpressure and
 deadlines. What a request means is decided elsewhere: `RequestReader` cuts heads out of the bytes, `respond` decides
-between forwarding and answering, and the `Exchange` relays. The states, and what leads from one to the next:
-
-    READING     a request is awaited, or its head is incomplete
-                  a complete head that is forwarded                        → EXCHANGE
-                  a complete head answered by the edge, keep-alive         → READING
-                  a complete head answered by the edge, close; an error    → LINGERING
-                  end of input, idle or last-request deadline              → CLOSED
-    EXCHANGE    one request is with `exchange`
-                  response complete, keep-alive                            → READING
-                  response complete, close                                 → LINGERING; CLOSED if no input can follow
-                  101 from the origin                                      → TUNNEL
-                  the origin breaks off, or makes no progress              → CLOSED
-    TUNNEL      bytes of both sides are passed on
-                  either side ends                                         → LINGERING or CLOSED
-    LINGERING   the last bytes were written; input is discarded until the client's end (`edge.transport.lingering`)
-    CLOSED      the transport is closing; unsent bytes may still leave
+between forwarding and answering, and the `Exchange` relays. Its states are those of `edge.proxy.connection_states`.
 
 Reading stays on during an exchange (a paused socket shows neither FIN nor RST); up to 16 KB that a client sends ahead
 are kept, then reading pauses until the exchange is over.
@@ -30,7 +15,6 @@ import contextlib
 import socket
 import struct
 import sys
-from enum import IntEnum
 from typing import Final, cast
 
 from edge.http import request_ids
@@ -42,13 +26,13 @@ from edge.http.error_responses import (
     TOO_MANY_CONNECTIONS,
     ErrorResponse,
     Refused,
-    reason,
     render,
 )
 from edge.http.forwarded import Client, address_of
 from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
 from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
+from edge.proxy.connection_states import CLOSED, ENDED, EXCHANGE, LINGERING, OPEN, PAUSED, READING, TUNNEL, Input, State
 from edge.proxy.exchange import CANCELLED, COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
@@ -64,28 +48,6 @@ MAX_PIPELINED_BYTES: Final = 16_384
 PROBE_AFTER_SECONDS: Final = 2.0
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
 LAST_REQUEST_SECONDS: Final = 1.0
-
-
-class State(IntEnum):
-    READING = 0
-    EXCHANGE = 1
-    TUNNEL = 2
-    LINGERING = 3
-    CLOSED = 4
-
-
-READING, EXCHANGE, TUNNEL, LINGERING, CLOSED = State
-
-
-class Input(IntEnum):
-    """Whether bytes of the client arrive."""
-
-    OPEN = 0
-    PAUSED = 1  # by us
-    ENDED = 2  # by the client
-
-
-OPEN, PAUSED, ENDED = Input
 
 
 class ClientConnection(asyncio.Protocol):
@@ -124,10 +86,10 @@ class ClientConnection(asyncio.Protocol):
         self._place: str | None = None
         self._reader = RequestReader(worker.limits)
         self._memory: RequestMemory = cast("RequestMemory", None)
-        self._input = OPEN
+        self._input: Input = OPEN
         self._is_full = False  # the transport has enough to send
         self._unsent_bytes = sys.maxsize  # when last looked at
-        self.state = READING
+        self.state: State = READING
         # the request's
         self.bytes_down = 0
         self._request_id = ""  # where requests have one
@@ -421,11 +383,9 @@ class ClientConnection(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         self._record(exchange)
-        if ending is CANCELLED:
-            return
-        self.state = READING
         has_more = bool(self._reader.buffer)
         if ending is COMPLETE and (self._input is not ENDED or has_more):
+            self.state = READING
             if has_more or self._input is PAUSED:
                 self._go_on()
             else:
@@ -435,10 +395,11 @@ class ClientConnection(asyncio.Protocol):
             self._close(lingers=exchange.head.fields.keep_alive or has_more or not exchange.request_is_complete)
         elif ending is REFUSED:
             assert exchange.failure is not None
+            self.state = READING
             self._refuse(exchange.failure, exchange.head, exchange.head.kept, exchange)
             if self.state is READING:
                 self._go_on()
-        else:
+        elif ending is not CANCELLED:
             if ending is CUT_BY_RESET:
                 sock = self._transport.get_extra_info("socket")
                 with contextlib.suppress(OSError):
@@ -482,15 +443,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _reply(self, reply: Reply, head: RequestHead) -> None:
         close = head.fields.body != 0 or not self._may_stay(head)
-        response = b"HTTP/1.1 %d %b%b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
-            reply.status,
-            reason(reply.status).encode(),
-            reply.fields,
-            self._worker.date_field(),
-            len(reply.body),
-            b"\r\nConnection: close" if close else b"",
-            b"" if head.method == b"HEAD" else reply.body,
-        )
+        response = reply.render(self._worker.date_field(), close=close, head_only=head.method == b"HEAD")
         self._log(reply.status, head, "", len(response))
         self._write_own(response, close=close)
 

@@ -22,6 +22,7 @@ from edge.http.error_responses import (
     NOT_ENROLLED,
     ErrorResponse,
     Refused,
+    reason,
 )
 from edge.http.forwarded import Client
 from edge.http.request import RequestHead
@@ -51,6 +52,18 @@ class Reply(NamedTuple):
     status: int
     fields: bytes
     body: bytes = b""
+
+    def render(self, date_field: bytes, *, close: bool, head_only: bool) -> bytes:
+        """The whole response."""
+        return b"HTTP/1.1 %d %b%b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
+            self.status,
+            reason(self.status).encode(),
+            self.fields,
+            date_field,
+            len(self.body),
+            b"\r\nConnection: close" if close else b"",
+            b"" if head_only else self.body,
+        )
 
 
 Outcome: TypeAlias = Forward | Reply | ErrorResponse

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from edge.proxy.client_connection import ENDED
+from edge.proxy.connection_states import ENDED
 from tests.component.peers import Edge, Script, Wire, edge, origin
 from tests.component.test_origin_tls import server_context
 from tests.waiting import until

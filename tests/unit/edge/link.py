@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from common import settings
 from common.secrets import load_keyring
 from edge.proxy.client_connection import ClientConnection
+from edge.proxy.connection_states import NEXT_STATES, State
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
 from edge.proxy.worker_context import WorkerContext
@@ -44,7 +45,10 @@ class StillLoop:
         self._ready.append((callback, arguments))
 
     def call_later(self, seconds: float, callback: Callable[..., None], *arguments: Any) -> _Timer:
-        timer = _Timer(self.now + seconds, callback, arguments)
+        return self.call_at(self.now + seconds, callback, *arguments)
+
+    def call_at(self, at: float, callback: Callable[..., None], *arguments: Any) -> _Timer:
+        timer = _Timer(at, callback, arguments)
         self._timers.append(timer)
         return timer
 
@@ -211,6 +215,20 @@ class _FakeConnector:
         return self._link.connected(UpstreamConnection(origin, on_lost))
 
 
+class _CheckedConnection(ClientConnection):
+    """Each change of its state must be one of `NEXT_STATES`."""
+
+    @property
+    def state(self) -> State:  # type: ignore[override]
+        return self._state
+
+    @state.setter
+    def state(self, new: State) -> None:
+        old = getattr(self, "_state", State.READING)
+        assert new in NEXT_STATES[old], f"{old.name} → {new.name}"
+        self._state = new
+
+
 class _Recording(ExchangeCounters):
     """Keeps each finished exchange, too."""
 
@@ -271,7 +289,7 @@ class Link:
 
     def connect(self, capacity: int = ROOMY, server_name: str = "", *, secure: bool = True) -> Pipe:
         """A client's connection; `converse` is about the one of `begin`."""
-        protocol = ClientConnection(self.worker, secure=secure)
+        protocol = _CheckedConnection(self.worker, secure=secure)
         pipe = Pipe(self.loop, protocol, CLIENT_ADDRESS, capacity, server_name)
         protocol.connection_made(pipe)
         return pipe
