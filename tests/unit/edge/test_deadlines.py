@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from edge.tls.deadlines import Deadlines
-from tests.waiting import until
+from tests.unit.edge.link import StillLoop
 
 
 class Waiting:
@@ -20,31 +21,47 @@ class Waiting:
         self.then()
 
 
-async def test_each_is_reported_once_in_order_and_discarded_ones_are_not() -> None:
-    loop = asyncio.get_running_loop()
-    deadlines, reported = Deadlines(loop, 0.05), list[str]()
-    met, first = Waiting("met", reported), Waiting("first", reported)
-    begun_at = loop.time()
+class Clock:
+    """A loop whose time passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.still = StillLoop()
+        self.loop = cast("asyncio.AbstractEventLoop", self.still)
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.still.now += seconds
+        self.still.call_due()
+
+
+def test_each_is_reported_once_in_order_and_discarded_ones_are_not() -> None:
+    clock, reported = Clock(), list[str]()
+    deadlines = Deadlines(clock.loop, 5)
+    met = Waiting("met", reported)
     deadlines.add(met)
-    deadlines.add(first)
+    deadlines.add(Waiting("first", reported))
     deadlines.discard(met)
-    await asyncio.sleep(0.02)
+    clock.pass_seconds(2)
     deadlines.add(Waiting("later", reported))
-    await until(lambda: len(reported) >= 1)
+    clock.pass_seconds(2)
+    assert reported == []
+    clock.pass_seconds(1)
     assert reported == ["first"]
-    assert loop.time() - begun_at > 0.04
-    await until(lambda: len(reported) >= 2)
-    assert loop.time() - begun_at > 0.06
+    clock.pass_seconds(1)
+    assert reported == ["first"]
+    clock.pass_seconds(1)
+    assert reported == ["first", "later"]
     deadlines.add(Waiting("afterwards", reported))  # the timer had come to rest
-    await until(lambda: len(reported) >= 3)
+    clock.pass_seconds(5)
+    clock.pass_seconds(5)
     assert reported == ["first", "later", "afterwards"]
 
 
-async def test_whom_another_ended_at_the_same_time_is_not_told() -> None:
-    deadlines, reported = Deadlines(asyncio.get_running_loop(), 0.02), list[str]()
+def test_one_that_another_ended_at_the_same_time_is_not_reported() -> None:
+    clock, reported = Clock(), list[str]()
+    deadlines = Deadlines(clock.loop, 5)
     second = Waiting("second", reported)
     deadlines.add(Waiting("first", reported, then=lambda: deadlines.discard(second)))
     deadlines.add(second)
     deadlines.add(Waiting("third", reported))
-    await until(lambda: len(reported) >= 2)
+    clock.pass_seconds(5)
     assert reported == ["first", "third"]
