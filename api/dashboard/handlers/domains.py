@@ -189,7 +189,7 @@ class DomainPages:
         return web.Response(text=text, content_type="text/html")
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        """The certificate's part of the page, whenever it has changed."""
+        """The certificate's part of the page, and the status of each product, whenever they have changed."""
         await find_application(self._context, request)
         name = name_of(request)
 
@@ -281,7 +281,7 @@ class DomainPages:
 
     async def _certificate_html(self, request: web.Request, application: Application, name: DomainName) -> str:
         async with self._context.database.connection() as connection:
-            await self._held(connection, application, name)
+            held = await self._held(connection, application, name)
             certificate = await certificates.describe(connection, name.text)
             order = await orders.describe(connection, name.text)
             chain = await certificates.chain_in_service(connection, name.text)
@@ -289,6 +289,7 @@ class DomainPages:
         return self._context.renderer.fragment(
             request,
             "_certificate.html",
+            held=held,
             certificate=certificate,
             order=order,
             steps=timeline.steps(certificate, order, now),

@@ -1,7 +1,13 @@
 // The dashboard works without this file; with it, parts load and refresh by themselves and values are copied by a click.
 "use strict";
 
-const replace = (element, html) => { element.innerHTML = html; element.removeAttribute("aria-busy"); prepare(element); };
+// template[data-into]: what belongs elsewhere on the page.
+const replace = (element, html) => {
+  element.innerHTML = html;
+  element.removeAttribute("aria-busy");
+  element.querySelectorAll("template[data-into]").forEach((part) => document.getElementById(part.dataset.into)?.replaceChildren(part.content));
+  prepare(element);
+};
 
 // data-load: a part of the page that takes long, such as questions to the DNS.
 async function load(element) {

@@ -192,6 +192,9 @@ async def test_a_domain_is_added_seen_and_removed_by_keyboard(dashboard: Browsed
         await page.keyboard.press("Enter")
         await page.get_by_role("heading", name="shop.customer.test", exact=True).wait_for()
         await page.locator("[data-load] .note").wait_for()  # the diagnosis has come
+        async with dashboard.service.database.transaction() as connection:
+            await connection.execute("update domains set departed_at = now()")
+        await page.get_by_text("Power: DNS moved away").wait_for()  # without a reload
         button = page.get_by_role("button", name="Stop serving")
         assert await button.is_disabled()
         await page.get_by_label("Type shop.customer.test to confirm").fill("shop.customer.test")
