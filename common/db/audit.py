@@ -8,7 +8,7 @@ Rules
     `before` and `after` hold only what differs; a change that changes nothing is not recorded
     no secret is recorded: a rotation is an action without values
     rows are never changed, and erased by age alone (`common.db.retention`)
-    an entry sets `frontage.request_id` for its transaction: the change feed states it (0061_request_ids.sql)
+    an entry sets `frontage.request_id` for its transaction: the change feed states it (0062_request_of_change.sql)
 
 Functions that write need a transaction; the caller opens it.
 """

@@ -1,12 +1,13 @@
 """What a step does: a script in one transaction, or online work outside of one.
 
 How to write a step, so that the roles go on working while it is taken over tables of ten million rows
-    A step is either a script (`run_script_of`) or online work (`create_indexes`, `drop_index`, `backfill`), never both:
-    what is online cannot be undone, so it must be safe to repeat.
+    A step is either a script (`run_script_of`) or online work (`add_columns`, `create_indexes`, `drop_index`,
+    `backfill`), never both: what is online cannot be undone, so it must be safe to repeat.
     A script holds its locks until it ends, so it only does what is instant at any size: new tables, functions and
     triggers, columns that are nullable or have a constant default, constraints added NOT VALID, and columns or
     constraints dropped. VALIDATE CONSTRAINT is a script of its own: it reads the table, and blocks no writer.
-    A script waits `_LOCK_TIMEOUT` for a lock, because all others queue behind it, and is then tried again.
+    A script waits `_LOCK_TIMEOUT` for a lock, because all others queue behind it, and is then tried again. It keeps the
+    locks it has while it waits for the next, so columns of several tables are online work.
     Indexes are created CONCURRENTLY. A unique or primary key is made of an index that exists (ADD CONSTRAINT ... USING
     INDEX).
     Rows are filled in batches.
@@ -31,6 +32,22 @@ def run_script_of(step: str) -> None:
     """
     op.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'")  # begins the transaction
     _execute(Path(step).with_suffix(".sql").read_text("utf-8"))
+
+
+def add_columns(columns: Mapping[str, str]) -> None:
+    """Add the columns that are missing, each in a transaction of its own: no table is locked while another is waited
+    for.
+
+    `columns`: table to definition, of a column that is nullable or has a constant default.
+
+    Raises: `asyncpg.LockNotAvailableError`, like `run_script_of`.
+    """
+    with op.get_context().autocommit_block():
+        for table, definition in columns.items():
+            # Statements sent together are one transaction.
+            _execute(
+                f"set local lock_timeout = '{_LOCK_TIMEOUT}'; alter table {table} add column if not exists {definition}"
+            )
 
 
 def create_indexes(indexes: Mapping[str, str]) -> None:

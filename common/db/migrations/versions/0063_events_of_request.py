@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import create_indexes
 
-revision = "0062"
-down_revision = "0061"
+revision = "0063"
+down_revision = "0062"
 
 
 def upgrade() -> None:
