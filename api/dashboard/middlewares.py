@@ -15,7 +15,7 @@ from multidict import MultiDictProxy
 
 from api.dashboard.browser import ROOT, csrf_token, is_same_origin, is_same_token
 from api.dashboard.context import DashboardContext
-from api.dashboard.rendering import HEADERS
+from api.dashboard.rendering import HEADERS, Flash
 from api.dashboard.visitors import VISITOR, SignedInVisitor
 from api.errors import FORBIDDEN, NOT_A_MEMBER, NOT_FOUND, Refused
 from api.requests import REQUEST_ID
@@ -35,15 +35,17 @@ OPEN_ROUTES = frozenset(
     }
 )
 _FORM_SECONDS = 10.0
+_ANSWER = "credential"  # of an authenticator: never stored as it is, and refused in words of its own
 _STATUSES = {
     400: ("That did not work", "The request could not be understood. Go back, reload the page, and try again."),
-    403: ("You may not do this", "Your role in this organisation lets you look, and not change this. Ask an owner."),
+    403: ("This form is out of date", "Nothing was changed. Go back, reload the page, and try again."),
     404: ("There is nothing here", "The page does not exist, or belongs to an organisation that you are no member of."),
     405: ("There is nothing here", "This address does not answer requests of this kind."),
     413: ("That is too large", "What was sent has more bytes than are accepted."),
     429: ("Too many requests", "Wait a moment, then try again."),
     503: ("The database cannot be reached", "Domains are served on meanwhile. Reload this page in a moment."),
 }
+_NO_RIGHT = ("You may not do this", "Your role in this organisation lets you look, and not change this. Ask an owner.")
 _ELSE = ("Something went wrong", "The failure is in the log under the id below. Try again in a moment.")
 
 _log = get_logger("api.dashboard")
@@ -80,7 +82,9 @@ def _failed(
     context: DashboardContext, request: web.Request, status: int, error: Refused | None = None
 ) -> web.StreamResponse:
     title, words = _STATUSES.get(status, _ELSE)
-    if error is not None and error.refusal not in (NOT_FOUND, NOT_A_MEMBER, FORBIDDEN):
+    if error is not None and error.refusal == FORBIDDEN:
+        title, words = _NO_RIGHT
+    elif error is not None and error.refusal not in (NOT_FOUND, NOT_A_MEMBER):
         title, words = error.refusal.message, error.hint or words
     return context.renderer.page(request, "error.html", status=status, title=title, words=words)
 
@@ -99,7 +103,9 @@ def signed_in(context: DashboardContext) -> Middleware:
         wanted = ""
         if request.method == "GET" and request.path != ROOT:
             wanted = f"?next={quote(request.rel_url.raw_path_qs, safe='/')}"
-        return context.renderer.redirect(f"{ROOT}/sign-in{wanted}")
+        was_signed_in = context.cookies.read(request, "session") is not None
+        ended = Flash("Your session has ended. Sign in again.", "warn") if was_signed_in else None
+        return context.renderer.redirect(f"{ROOT}/sign-in{wanted}", ended)
 
     return sign_in
 
@@ -131,7 +137,8 @@ def protected(context: DashboardContext) -> Middleware:
         if not is_same_origin(request, context.settings.base_url):
             raise web.HTTPForbidden
         request[FORM] = form = await _read_form(request)
-        if _has_nul([*form, *(each for each in form.values() if isinstance(each, str))]):
+        stored = [text for name, text in form.items() if isinstance(text, str) and name != _ANSWER]
+        if _has_nul([*form, *stored]):
             raise web.HTTPBadRequest
         visitor = request.get(VISITOR)
         guest = context.cookies.read(request, "guest")

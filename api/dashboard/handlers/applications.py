@@ -15,6 +15,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.errors import FORBIDDEN, Refused
 from api.services import ownership_hints as hints
 from api.services.applications import NewSettings
 from api.services.removals import Removals
@@ -94,7 +95,7 @@ class ApplicationPages:
     ) -> web.StreamResponse:
         visitor = visitor_of(request)
         if not visitor.owns_any:
-            raise web.HTTPForbidden
+            raise Refused(FORBIDDEN)
         if visitor.is_operator:
             async with self._context.database.connection() as connection:
                 organisations = await users.list_organisations(connection, most=200)

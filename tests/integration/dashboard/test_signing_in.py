@@ -115,7 +115,9 @@ async def test_a_form_without_the_sessions_own_token_is_refused(dashboard: Dashb
         await dashboard.signed_in("bob@x.test", organisation),
     )
     for token in ("", "0" * 64, (await other.get()).csrf):
-        assert (await browser.post("/dashboard/sign-out", csrf=token)).status == 403
+        refused = await browser.post("/dashboard/sign-out", csrf=token)
+        assert refused.status == 403
+        assert "This form is out of date" in refused.words
     assert (await browser.get()).status == 200
 
 
@@ -203,6 +205,7 @@ async def test_an_ended_session_is_sent_to_sign_in(dashboard: Dashboard) -> None
     async with dashboard.service.database.transaction() as connection:
         await connection.execute("update sessions set seen_at = now() - interval '13 hours'")
     assert (await browser.get("/dashboard/account")).status == 303
+    assert "Your session has ended." in (await browser.get("/dashboard/sign-in")).words
 
 
 async def test_no_session_is_stored_readably(dashboard: Dashboard) -> None:

@@ -78,7 +78,9 @@ async def test_a_viewer_looks_and_changes_nothing(dashboard: Dashboard) -> None:
     assert shown.status == 200
     assert f"{base}/settings" not in shown.text
     for path in ("/settings", "/secrets", "/delete", "/domains/new"):
-        assert (await viewer.get(base + path)).status == 403, path
+        page = await viewer.get(base + path)
+        assert page.status == 403, path
+        assert "Your role in this organisation" in page.words
     for path, form in FORMS.items():
         assert (await viewer.post(base + path, csrf=csrf, **form)).status == 403, path
     form = {"email": "vic@acme.example", "role": "owner"}
