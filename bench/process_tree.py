@@ -12,7 +12,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 def descendants(pid: int) -> Iterator[int]:
     """`pid` and every process below it that lives."""
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+    for children in _children_files(pid):
         try:
             below = children.read_text().split()
         except (FileNotFoundError, ProcessLookupError):
@@ -43,6 +43,15 @@ def find_child(pid: int, *argv_tail: str) -> int:
         if argv[-len(argv_tail) :] == [part.encode() for part in argv_tail]:
             return process
     raise LookupError(f"no process {' '.join(argv_tail)} below {pid}")
+
+
+def _children_files(pid: int) -> list[Path]:
+    """One a thread. `Path.glob` raises when the process ends while it looks."""
+    tasks = Path(f"/proc/{pid}/task")
+    try:
+        return [tasks / thread / "children" for thread in os.listdir(tasks)]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _cpu_ticks(pid: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import secrets
@@ -32,6 +33,13 @@ _WITHOUT_CLOCK = settings(deadline=None, suppress_health_check=list(HealthCheck)
 settings.register_profile("repeatable", _WITHOUT_CLOCK, derandomize=True)
 settings.register_profile("explore", _WITHOUT_CLOCK, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """No garbage collection looks again at what was made up to here, as in the product's processes: those of all
+    generations took 7 % of the CPU time of unit tests, now 3 %."""
+    gc.collect()
+    gc.freeze()
 
 
 def in_database(dsn: str, name: str) -> str:
