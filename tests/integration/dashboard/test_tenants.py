@@ -258,3 +258,17 @@ async def test_a_user_makes_an_api_key_that_is_shown_once(dashboard: Dashboard) 
     await viewer.post("/dashboard/account/keys/revoke", of="/dashboard/account", key=key_id)
     async with service.session.get(f"{service.url}/account", headers=headers) as response:
         assert response.status == 401
+
+
+async def test_the_form_shows_the_txt_record_that_proves_a_taken_cname_target(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    partner = await dashboard.partner(organisation)
+    other = await dashboard.partner(await dashboard.organisation("Other"))
+    target = (await other.call("GET", "/application")).body["cnameTarget"]
+    browser = await dashboard.signed_in("dev@acme.example", organisation)
+    path = f"/dashboard/applications/{partner.id}/settings"
+
+    refused = await browser.post(path, section="general", name="A partner", cname_target=target)
+    assert refused.status == 422
+    assert f"create the TXT record _frontage.{target} with the value application={partner.id}" in refused.words
+    assert (await other.call("GET", "/application")).body["cnameTarget"] == target
