@@ -225,7 +225,7 @@ def refuse_ineligible(application: Application, name: DomainName, assessment: As
     """Raises: `Refused`, with `review` when it is the customer's part that lacks."""
     findings = assessment.findings
     if findings.lacks_step_one:
-        raise Refused(STEP_ONE)
+        raise Refused(STEP_ONE, hint=hints.STEP_ONE)
     if not findings.is_eligible:
         unknown = findings.unknown
         raise Refused(

@@ -12,6 +12,10 @@ from common.ownership import OwnershipVerdict, txt_record
 RESERVED_NAME: Final = "a name of this service, or your application's cname target, and never enrolled"
 RESERVED: Final = f"it is {RESERVED_NAME}"
 
+STEP_ONE: Final = (
+    "step 1 is the CNAME record of your application's cname target: its page in the dashboard shows the record to set,"
+    " and what the DNS answers now"
+)
 ROOT: Final = "POST /power takes no root domain: POST /ssl does, and the connect modal powers one"
 
 

@@ -111,10 +111,10 @@ function prepare(root) {
 
 const menu = document.querySelector("[data-menu]");
 if (menu) {
-  menu.addEventListener("click", () => {
-    const open = menu.closest(".side").toggleAttribute("data-open");
-    menu.setAttribute("aria-expanded", String(open));
-  });
+  const side = menu.closest(".side");
+  const show = (open) => { side.toggleAttribute("data-open", open); menu.setAttribute("aria-expanded", String(open)); };
+  menu.addEventListener("click", () => show(!side.hasAttribute("data-open")));
+  side.addEventListener("keydown", (event) => { if (event.key === "Escape" && side.hasAttribute("data-open")) { show(false); menu.focus(); } });
 }
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // signed out meanwhile, perhaps
 prepare(document);

@@ -82,6 +82,7 @@ async def test_step_one_comes_first(service: Service) -> None:
     service.point(DOMAIN)
     answer = await partner.post(DOMAIN)
     assert (answer.status, answer.message) == (502, "Please complete step 1.")
+    assert "CNAME record of your application's cname target" in answer.body["hint"]
 
     service.zone.add("target-1.partner.test", "CNAME", "elsewhere.test")
     assert (await partner.post(DOMAIN)).message == "Please complete step 1."

@@ -213,6 +213,13 @@ async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Brow
         assert await page.evaluate("document.activeElement.textContent") == "Skip to the page"
         await page.keyboard.press("Enter")
         assert await page.evaluate("document.activeElement.id") == "main"
+        await page.set_viewport_size({"width": 390, "height": 844})
+        menu, link = page.get_by_role("button", name="Menu"), page.get_by_role("link", name="Audit log")
+        await menu.press("Enter")
+        await link.focus()
+        await page.keyboard.press("Escape")
+        await expect(link).to_be_hidden()
+        await expect(menu).to_be_focused()
 
 
 async def test_a_form_of_another_site_changes_nothing(dashboard: BrowsedDashboard) -> None:
