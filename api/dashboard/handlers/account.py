@@ -35,7 +35,7 @@ class AccountPages:
         async with self._context.database.connection() as connection:
             stored = await users.get_password_hash(connection, visitor.user.id)
         if stored is not None:
-            if self._context.throttle.charge(visitor.user.id, visitor.user.email, None):
+            if self._wait_seconds(request):
                 return await account_page(self._context, request, status=429, error=_TOO_MANY)
             if not await asyncio.to_thread(verify_password, text_of(request, "current"), stored):
                 return await account_page(self._context, request, status=422, error=_WRONG)
@@ -56,6 +56,11 @@ class AccountPages:
             await audit.record(connection, "user.set_password", visitor.user.email)
         flash = Flash("Your password is set. Other sessions of yours have ended.")
         return self._context.renderer.redirect(f"{ROOT}/account", flash)
+
+    def _wait_seconds(self, request: web.Request) -> float:
+        """As `Throttle.charge`: this browser has signed in to the account, and strangers cannot keep its user out."""
+        user, device = visitor_of(request).user, self._context.cookies.read(request, "device")
+        return self._context.throttle.charge(user.id, user.email, device)
 
     async def end_session(self, request: web.Request) -> web.StreamResponse:
         visitor = visitor_of(request)
@@ -105,7 +110,7 @@ class AccountPages:
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
             stored = await users.get_password_hash(connection, visitor.user.id)
-        if self._context.throttle.charge(visitor.user.id, visitor.user.email, None):
+        if self._wait_seconds(request):
             return await confirm_page(self._context, request, status=429, error=_TOO_MANY)
         if stored is None or not await asyncio.to_thread(verify_password, text_of(request, "current"), stored):
             return await confirm_page(self._context, request, status=422, error=_WRONG)

@@ -57,6 +57,8 @@ async def test_guessing_is_slowed_for_strangers_and_not_for_the_owner(dashboard:
         statuses.append(page.status)
     assert statuses[0] == 422
     assert statuses[-1] == 429
+    confirmed = await owner.post("/dashboard/account/confirm", current=PASSWORD)
+    assert confirmed.location == "/dashboard/account"
     await owner.post("/dashboard/sign-out", of="/dashboard")
     assert (await owner.sign_in(EMAIL)).status == 303  # the browser is known
 
