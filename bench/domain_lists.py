@@ -1,6 +1,6 @@
 """``python -m bench.domain_lists``: every list that the API and the dashboard have, in a small and in a large database.
 
-Two embedded servers: one with 1,000 rows of each table, one with ``--rows`` (`bench.rows`): half of them are one
+Two embedded servers: one with 10,000 rows of each table, one with ``--rows`` (`bench.rows`): half of them are one
 application's, the rest 20,000 others'. Read are parts and pages of the lists, from the beginning and from random
 places, in turns, one here and one there, each with a connection of a pool, without HTTP. Three figures each:
 
@@ -46,7 +46,7 @@ from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
 from common.settings import load
 
-_SMALL_ROWS = 1_000
+_SMALL_ROWS = 10_000  # the fewest of which each list shows whole parts
 _TABLES = ("domains", "certificates", "monitored_domains", "events", "deliveries", "audit")
 _GOAL_SECONDS = 0.1
 _GOAL_RATIO = 1.5

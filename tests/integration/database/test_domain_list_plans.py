@@ -79,6 +79,7 @@ async def test_a_part_reads_no_more_than_it_shows(filled: Database) -> None:
     """One test, since its rows take longer to write than all of it to read."""
     await expect_few_rows_of_each_list(filled)
     await expect_walks_of_the_index_alone(filled)
+    await expect_one_walk_for_half_a_part(filled)
     await expect_few_of_a_kind_to_be_found_among_many(filled)
 
 
@@ -115,6 +116,17 @@ async def expect_walks_of_the_index_alone(filled: Database) -> None:
             async with filled.transaction() as connection, count_blocks(connection, blocks):
                 assert (await domain_list.list_part(connection, wanted)).rows == []
     assert max(blocks) <= 600
+
+
+async def expect_one_walk_for_half_a_part(filled: Database) -> None:
+    """Of 2,000 names 15 hold the text: a whole part would take a second walk, from the beginning."""
+    async with filled.connection() as connection:
+        explained = Explained(connection)
+        wanted = Wanted(["a"], "abc", "power", limit=LIMIT)
+        part = await domain_list.list_part(cast("Connection", explained), wanted)
+    assert len(explained.plans) == 1
+    assert LIMIT / 2 <= len(part.rows) < LIMIT
+    assert part.next is not None
 
 
 async def expect_few_rows(connection: Connection, wanted: Wanted) -> None:
