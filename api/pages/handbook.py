@@ -53,6 +53,10 @@ HEADERS: Mapping[str, str] = {
 
 _COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE)
 _WORD = re.compile(r"[\w'./-]+")
+_FILLERS = frozenset({"a", "an", "and", "another", "from", "how", "is", "not", "of", "the", "to"})
+"""Ignored in a query, unless it has no other words."""
+_MOST_IN_TEXT = 4
+"""Occurrences of a word beyond this number do not count, so that long sections do not win by length."""
 _LONGEST_QUERY = 100
 _MOST_HITS = 20
 _SNIPPET_CHARS = 200
@@ -111,7 +115,9 @@ class Handbook:
     def search(self, query: str) -> list[Section]:
         """The sections that contain every word of `query`, the best first."""
         words = _words(query)
-        scored = [(_score(section, words), section) for page in self._pages.values() for section in page.sections]
+        scored = [
+            (_score(page.title, section, words), section) for page in self._pages.values() for section in page.sections
+        ]
         found = [(score, section) for score, section in scored if score]
         return [section for _, section in sorted(found, key=lambda hit: -hit[0])][:_MOST_HITS]
 
@@ -178,13 +184,19 @@ def _plain(token: Token) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text)]
+    """The words to search for, in lower case, without fillers unless there is nothing else."""
+    words = [word.casefold() for word in _WORD.findall(text)]
+    return [word for word in words if word not in _FILLERS] or words
 
 
-def _score(section: Section, words: Sequence[str]) -> int:
-    """0 unless every word is in it; a word in the title counts ten times."""
-    title, text = section.title.casefold(), section.text.casefold()
-    counts = [10 * title.count(word) + text.count(word) for word in words]
+def _score(page_title: str, section: Section, words: Sequence[str]) -> int:
+    """Rank a section: 0 unless each word of the query starts one of its words; its heading counts most."""
+    counts = []
+    for word in words:
+        begins = re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE)
+        if count := 20 * bool(begins.search(section.title)) + min(_MOST_IN_TEXT, len(begins.findall(section.text))):
+            count += 5 * bool(begins.search(page_title))
+        counts.append(count)
     return sum(counts) if counts and all(counts) else 0
 
 

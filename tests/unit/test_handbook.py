@@ -62,3 +62,21 @@ def test_the_walk_in_the_readme_is_the_handbooks() -> None:
 
 def test_every_page_is_in_the_contents() -> None:
     assert sorted(CONTENTS) == [page.stem for page in PAGES]
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("certificate not issued", "troubleshooting"),
+        ("rotate secret", "commands"),
+        ("delete application", "api"),
+        ("move from another vendor", "moving"),
+        ("webhook signature", "webhooks"),
+        ("postgres down", "running"),
+        ("backup", "backup"),
+        ("add an edge", "running"),
+        ("rate limit", "errors"),
+    ],
+)
+def test_a_search_shows_the_page_that_answers_it_first(query: str, page: str) -> None:
+    assert handbook.Handbook.load().search(query)[0].page == page
