@@ -125,6 +125,16 @@ async def test_settings_of_uploads_and_of_the_connect_subscription_are_stored(da
     assert (application.buffer_uploads_bytes, application.connect) == (10 << 20, True)
 
 
+async def test_what_lacks_is_written_above_the_form_that_adds_a_domain(dashboard: Dashboard) -> None:
+    partner = await dashboard.service.partner(step_one=False)
+    operator = await dashboard.signed_in("ops@example.com")
+    form = {"domain": SHOP, "product": "power", "application_url": "https://origin.example.com/a"}
+    page = await operator.post(f"/dashboard/applications/{partner.id}/domains/new", **form)
+    assert page.status == 422
+    assert "Please complete step 1. Step 1 is the CNAME record" in page.words
+    assert "what the DNS answers now." in page.words
+
+
 async def power(dashboard: Dashboard, partner: Partner) -> None:
     async with dashboard.service.database.transaction() as connection:
         await domains.power(connection, SHOP, partner.id, "http://192.0.2.7/a", None)
