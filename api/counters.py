@@ -14,6 +14,12 @@ class Counters:
 
     def __init__(self) -> None:
         self._requests = Family("frontage_api_requests", "Requests answered.", "counter", ("route", "method", "status"))
+        self._failures = Family(
+            "frontage_api_failures",
+            "Requests that failed by a fault of the API, or without its database, whatever the status.",
+            "counter",
+            ("route",),
+        )
         self._durations = Family(
             "frontage_api_request_seconds", "Time to answer.", "histogram", ("route", "method"), _BOUNDS
         )
@@ -24,5 +30,8 @@ class Counters:
         numbers[bisect_left(_BOUNDS, seconds)] += 1
         numbers[-1] += seconds
 
+    def record_failure(self, route: str) -> None:
+        self._failures.samples.setdefault((route,), [0.0])[0] += 1
+
     def families(self) -> list[Family]:
-        return [self._requests, self._durations]
+        return [self._requests, self._failures, self._durations]

@@ -32,7 +32,7 @@ from api.errors import (
 )
 from api.rate_limits import RateLimits
 from api.reference.operations import BY_ROUTE, Operation
-from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, RATE_LIMIT, REQUEST_ID, TENANT
+from api.requests import ACCESS, APPLICATION, CLIENT_ADDRESS, HAS_FAILED, RATE_LIMIT, REQUEST_ID, TENANT
 from api.rights import KEY_HOLDER
 from api.schemas import answers
 from common.actors import Actor, acting
@@ -66,6 +66,7 @@ _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
 _SPREAD = 3
 _LONGEST_NAME = 100
+_FAILURES = frozenset({500, 503, 504})  # 502 also stands for a refusal of Power and Secure
 
 _log = get_logger("api")
 
@@ -82,6 +83,8 @@ def answered(counters: Counters, clock: Clock) -> Middleware:
         method = request.method if request.method in hdrs.METH_ALL else "other"
         seconds = clock.monotonic() - began
         counters.record(route, method, response.status, seconds)
+        if response.status in _FAILURES or HAS_FAILED in request:
+            counters.record_failure(route)
         _log_request(request, route, method, response.status, seconds)
         return response
 
@@ -123,10 +126,12 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return response
     except DatabaseUnavailable as error:
         _log.warning("database unavailable", route=_route_of(request), request_id=request[REQUEST_ID], error=str(error))
+        request[HAS_FAILED] = True
         refusal = refusal_of_failure(error, request.method, request.path)
         return _render(request, Refused(refusal, retry_after_seconds=_OUTAGE_SECONDS))
     except Exception as error:  # noqa: BLE001 - the root of a request
         _log.error("request failed", route=_route_of(request), request_id=request[REQUEST_ID], exc_info=True)
+        request[HAS_FAILED] = True
         return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
 
 

@@ -24,6 +24,7 @@ TENANT: web.RequestKey[str] = web.RequestKey("tenant", str)
 """Whose turns and kept answers the request's are: the application that it is about, else the user of its API key."""
 CLIENT_ADDRESS: web.RequestKey[str] = web.RequestKey("client_address", str)
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+HAS_FAILED: web.RequestKey[bool] = web.RequestKey("has_failed", bool)  # by a fault of ours, or without the database
 RAW_BODY: web.RequestKey[bytes] = web.RequestKey("raw_body", bytes)
 RATE_LIMIT: web.RequestKey[dict[str, str]] = web.RequestKey("rate_limit", dict)
 """The response's fields that say how many more requests the application may send."""

@@ -202,8 +202,8 @@ def read_key_file(path: Path) -> tuple[MasterKey, ...]:
         lines = path.read_text("ascii").split("\n")
     except FileNotFoundError as error:
         raise OperatorError(
-            f"no master key at {path}: start `frontage up` or `frontage migrate` once, "
-            "or point FRONTAGE_MASTER_KEY_FILE at it"
+            f"no master key at {path}: restore it, or point FRONTAGE_MASTER_KEY_FILE at it, if the database has been "
+            "used before; otherwise `frontage up` or `frontage migrate` makes it"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise OperatorError(f"cannot read the master key file {path}: {error}") from error

@@ -213,7 +213,7 @@ ALERTS: Final = (
     Alert(
         "FrontageApiErrors",
         "warning",
-        'sum by (route) (rate(frontage_api_requests_total{status=~"500|503|504"}[10m])) > 0.1',
+        "sum by (route) (rate(frontage_api_failures_total[10m])) > 0.1",
         "10m",
         "The API fails on its own account.",
         "Its log has a line with the request's id for each; see also whether Postgres is reached.",

@@ -11,6 +11,7 @@ import pytest
 
 from common.db.migrate import migrate
 from common.db.session import Patience
+from common.exposition import render
 from common.postgres import EmbeddedPostgres, running_dsn
 from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import Service, open_service
@@ -135,6 +136,8 @@ async def test_postgres_frozen_and_thawed(hasty_service: Service, postgres: Embe
     assert postgres.pid is not None
     with frozen(postgres.pid):
         await expect_failures(partner)
+    failures = render(hasty_service.counters.families()).decode()
+    assert 'frontage_api_failures_total{route="/power"} 5.0' in failures, "Power's 502 among them"
     await expect_recovery(partner)
 
 

@@ -51,8 +51,7 @@ SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
     },
     "FrontageOriginsUnreachable": {'frontage_edge_refusals_total{code="origin_down"}': ("0+120", "0+1")},
     "FrontageApiErrors": {
-        'frontage_api_requests_total{route="/power", method="GET", status="500"}': ("0+12", None),
-        'frontage_api_requests_total{route="/power", method="GET", status="502"}': (None, "0+12"),
+        'frontage_api_failures_total{route="/power"}': ("0+12", "0+1"),
     },
     "FrontagePoolExhausted": {"frontage_pool_waiting": ("1", "0")},
     "FrontageLoopLags": {"frontage_loop_lag_seconds": ("1.5", "0.1")},
