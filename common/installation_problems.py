@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OVERDUE_SECONDS: Final = 300
 """Work that has been due for longer is overdue."""
 UNRENEWED_DAYS: Final = 3
-"""Certificates are renewed long before so few days are left."""
+"""Certificates in the last sixth of their lifetime that end within so many days: their renewals have failed."""
 USED_RATIO: Final = 0.9
 """A limit of a CA is nearly used up above this part of it."""
 MOST_FAILING_ORDERS: Final = 10

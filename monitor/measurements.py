@@ -82,7 +82,7 @@ def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
     samples: dict[Labels, list[float]] = {(str(each.within_days),): [each.count] for each in counts}
     return Family(
         "frontage_certificates_unrenewed",
-        "Certificates of domains led here that end within so many days.",
+        "Certificates of domains led here that end within so many days, and within a sixth of their lifetime.",
         "gauge",
         ("within_days",),
         samples=samples,

@@ -78,8 +78,9 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Unrenewed:
-    """Certificates that end within so many days, of domains whose DNS still leads here. `count` stops at
-    `_MOST_NEGLECTED`."""
+    """Certificates that end within so many days and within the last sixth of their lifetime, of domains whose DNS
+    still leads here. A renewal that goes well comes before that sixth, however short the lifetime is. `count` stops
+    at `_MOST_NEGLECTED`."""
 
     within_days: int
     count: int
@@ -151,7 +152,8 @@ async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
             days,
             await connection.fetchval(
                 "select count(*) from (select from certificates c where c.released_at is null"
-                " and c.not_after <= now() + make_interval(days => $1) and exists"
+                " and c.not_after <= now() + make_interval(days => $1)"
+                " and c.not_after <= now() + (c.not_after - c.not_before) / 6 and exists"
                 " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
                 days,
                 _MOST_NEGLECTED,

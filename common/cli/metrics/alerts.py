@@ -140,7 +140,7 @@ ALERTS: Final = (
         "FrontageCertificatesEnd",
         "critical",
         f'max(frontage_certificates_unrenewed{{within_days="{UNRENEWED_DAYS}"}}) > 0',
-        "6h",
+        "15m",
         "Certificates of domains whose DNS leads here end within three days, and are not renewed.",
         "`frontage status` groups the orders that fail; `frontage certificate show DOMAIN` has the last error of one.",
         "certificates",

@@ -34,15 +34,17 @@ async def test_certificates_that_end_unrenewed_and_failing_orders_are_counted(
     database: Database, dsn: str, tmp_path: Path
 ) -> None:
     await parts.add_application(database)
-    for name in ("one.customer.example", "two.customer.example", "gone.customer.example"):
+    lifetimes = {"one": 90, "two": 90, "gone": 90, "short-lived": 6}
+    for name, days in ((f"{label}.customer.example", days) for label, days in lifetimes.items()):
         await parts.power(database, name)
         async with database.transaction() as connection:
             await connection.execute(
                 "insert into certificates (domain, application_id, chain, private_key, issuer, not_before, not_after)"
-                " values ($1, $2, '', '', 'internal', now(), $3)",
+                " values ($1, $2, '', '', 'internal', $3::timestamptz - make_interval(days => $4), $3)",
                 name,
                 parts.APPLICATION,
                 datetime.now(UTC) + timedelta(days=2),
+                days,
             )
             await connection.execute(
                 "update orders set last_error = 'the CA refused ' || domain || ' (429)' where domain = $1", name
@@ -52,7 +54,7 @@ async def test_certificates_that_end_unrenewed_and_failing_orders_are_counted(
     lines = await shown(database, dsn, tmp_path)
     assert 'frontage_certificates_unrenewed{within_days="1"} 0.0' in lines
     assert 'frontage_certificates_unrenewed{within_days="3"} 2.0' in lines
-    assert 'frontage_orders_failing{reason="the CA refused … (…)"} 3.0' in lines
+    assert 'frontage_orders_failing{reason="the CA refused … (…)"} 4.0' in lines
     assert not any("customer.example" in line for line in lines)
 
 
