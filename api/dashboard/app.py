@@ -14,9 +14,11 @@ from api.dashboard.handlers.application_secrets import SecretPages
 from api.dashboard.handlers.application_settings import SettingsPages
 from api.dashboard.handlers.applications import ApplicationPages
 from api.dashboard.handlers.audit import AuditPages
+from api.dashboard.handlers.domain_list import DomainListPage
 from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.files import FileHandler
 from api.dashboard.handlers.home import HomePage
+from api.dashboard.handlers.monitored import MonitoredPages
 from api.dashboard.handlers.operations import OperationsPages
 from api.dashboard.handlers.organisations import OrganisationPages
 from api.dashboard.handlers.passkeys import PasskeyPages
@@ -33,8 +35,10 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     signing_in = SigningInPages(context)
     organisations = OrganisationPages(context)
     app[STREAMS] = Counter()
+    home = HomePage(context)
     routes = (
-        ("GET", "", HomePage(context).get),
+        ("GET", "", home.get),
+        ("GET", "/live", home.get_live),
         ("GET", "/static/{digest}/{name}", FileHandler(context).get),
         ("GET", "/sign-in", signing_in.get),
         ("POST", "/sign-in", signing_in.post),
@@ -49,7 +53,8 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("POST", "/organisations/{organisation}/members/remove", organisations.remove_member),
         ("POST", "/organisations/{organisation}/members/link", organisations.make_link),
         *_application_routes(ApplicationPages(context, context.removals), SettingsPages(context), SecretPages(context)),
-        *_domain_routes(DomainPages(context), WebhookPages(context)),
+        *_domain_routes(DomainListPage(context), DomainPages(context), MonitoredPages(context)),
+        *_webhook_routes(WebhookPages(context)),
         *_audit_routes(AuditPages(context)),
         *_operations_routes(OperationsPages(context)),
     )
@@ -85,6 +90,7 @@ def _application_routes(pages: ApplicationPages, settings: SettingsPages, secret
         ("POST", "/applications/new", pages.post_new),
         ("GET", one, pages.get),
         ("GET", f"{one}/checks", pages.get_checks),
+        ("GET", f"{one}/live", pages.get_live),
         ("GET", f"{one}/settings", settings.get),
         ("POST", f"{one}/settings", settings.post),
         ("GET", f"{one}/secrets", secrets.get),
@@ -94,21 +100,30 @@ def _application_routes(pages: ApplicationPages, settings: SettingsPages, secret
     )
 
 
-def _domain_routes(pages: DomainPages, webhooks: WebhookPages) -> Routes:
+def _domain_routes(domains: DomainListPage, pages: DomainPages, monitored: MonitoredPages) -> Routes:
     one = "/applications/{application}"
     return (
-        ("GET", "/domains", pages.list_all),
+        ("GET", "/domains", domains.get),
+        ("GET", "/domains/live", domains.get_live),
         ("GET", f"{one}/domains/new", pages.get_new),
         ("POST", f"{one}/domains/new", pages.post_new),
         ("GET", f"{one}/domains/{{name}}", pages.get),
         ("POST", f"{one}/domains/{{name}}", pages.post),
         ("GET", f"{one}/domains/{{name}}/diagnosis", pages.get_diagnosis),
         ("GET", f"{one}/domains/{{name}}/live", pages.get_live),
-        ("GET", f"{one}/monitored/{{name}}", pages.get_monitored),
-        ("POST", f"{one}/monitored/{{name}}", pages.post_monitored),
-        ("GET", f"{one}/webhooks", webhooks.list_all),
-        ("POST", f"{one}/webhooks", webhooks.post),
-        ("GET", f"{one}/webhooks/{{event}}", webhooks.get),
+        ("GET", f"{one}/monitored/{{name}}", monitored.get),
+        ("POST", f"{one}/monitored/{{name}}", monitored.post),
+        ("GET", f"{one}/monitored/{{name}}/live", monitored.get_live),
+    )
+
+
+def _webhook_routes(pages: WebhookPages) -> Routes:
+    one = "/applications/{application}/webhooks"
+    return (
+        ("GET", one, pages.list_all),
+        ("POST", one, pages.post),
+        ("GET", f"{one}/live", pages.get_live),
+        ("GET", f"{one}/{{event}}", pages.get),
     )
 
 

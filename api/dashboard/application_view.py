@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from aiohttp import web
+from pydantic import ValidationError
 
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.errors import INVALID_BODY, Refused
+from api.schemas.bodies import Strict, describe
 from common import application_settings as rules
 from common.application_settings import InvalidSetting
 from common.applications import PREVIOUS_SECRET_LIFETIME
 from common.db.applications import Application
+from common.names import DomainName
 from common.ownership import OwnNames
+
+_Body = TypeVar("_Body", bound=Strict)
 
 
 class ApplicationView:
@@ -58,6 +64,11 @@ class ApplicationView:
     def read_webhook_url(self, text: str) -> str:
         return rules.read_webhook_url(text, self._context.enrolment.policy)
 
+    def require_typed(self, request: web.Request, name: DomainName) -> None:
+        """Raises: HTTPBadRequest unless the form has the name typed."""
+        if text_of(request, "typed").strip().lower().rstrip(".") != name.text:
+            raise web.HTTPBadRequest
+
     def read(
         self, request: web.Request, fields: dict[str, Callable[[str], Any]]
     ) -> tuple[dict[str, Any], dict[str, str]]:
@@ -69,6 +80,14 @@ class ApplicationView:
             except InvalidSetting as error:
                 errors[name] = f"{str(error)[0].upper()}{str(error)[1:]}."
         return values, errors
+
+
+def parse_body(schema: type[_Body], given: Mapping[str, Any]) -> _Body:
+    """The form's values as the body of the API call. Raises: `Refused` in the words of the API."""
+    try:
+        return schema.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise Refused(INVALID_BODY, hint=describe(error)) from None
 
 
 def optional(read: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -1,5 +1,8 @@
 """Parts of pages that stay up to date, by server-sent events (HTML Living Standard §9.2).
 
+A page opens one stream for all of its parts: a browser opens six connections to a host. An event's data are elements
+``<template data-into="ID">``, and the script puts the content of each into the element of that id.
+
 The number of streams is bounded in all and by user. Each ends after `_LONGEST_SECONDS` (a browser reconnects), and as
 soon as its session has ended or its user may no longer see what it sends. A database that is away ends none.
 """
@@ -10,8 +13,10 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from aiohttp import web
+from markupsafe import Markup
 
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import find_visitor
@@ -29,12 +34,23 @@ _MOST_OF_USER = 8
 STREAMS: web.AppKey[Counter[str]] = web.AppKey("streams", Counter)
 
 
-async def stream(
-    context: DashboardContext, request: web.Request, render: Callable[[], Awaitable[str]], *, every: float
-) -> web.StreamResponse:
-    """Send what `render` returns, now and whenever it differs from what was sent last; asked every `every` seconds.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`render` returns what `into` returns, one or more, and checks the rights of `visitor_of(request)`, which is read
+    anew each time. It is called `after` seconds from the beginning, and then every `every` seconds."""
 
-    `render` checks the rights of `visitor_of(request)`, which is read anew each time.
+    render: Callable[[], Awaitable[str]]
+    every: float
+    after: float = 0.0
+
+
+def into(element_id: str, html: str) -> str:
+    """The content of one element of the page, as an event has it."""
+    return Markup('<template data-into="{}">{}</template>').format(element_id, Markup(html))  # noqa: S704 - rendered
+
+
+async def stream(context: DashboardContext, request: web.Request, *parts: Part) -> web.StreamResponse:
+    """Send what each part renders, whenever it differs from what was sent of it last.
 
     Raises: HTTPTooManyRequests.
     """
@@ -43,36 +59,50 @@ async def stream(
         raise web.HTTPTooManyRequests
     streams[user_id] += 1
     try:
-        return await _send(context, request, render, every)
+        return await _send(context, request, parts)
     finally:
         streams[user_id] -= 1
         if not streams[user_id]:
             del streams[user_id]
 
 
-async def _send(
-    context: DashboardContext, request: web.Request, render: Callable[[], Awaitable[str]], every: float
-) -> web.StreamResponse:
-    loop = asyncio.get_running_loop()
+async def _send(context: DashboardContext, request: web.Request, parts: tuple[Part, ...]) -> web.StreamResponse:
+    """Until the first part ends, and all with it."""
     response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-    ends_at, sent, sent_at = loop.time() + _LONGEST_SECONDS, "", loop.time()
     await response.prepare(request)
+    tasks = [asyncio.create_task(_send_part(context, request, response, part), name="live part") for part in parts]
+    try:
+        await asyncio.wait(tasks, timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
+    return response
+
+
+async def _send_part(context: DashboardContext, request: web.Request, response: web.StreamResponse, part: Part) -> None:
+    """Ends with the connection, the session, the user's rights or this process."""
+    loop = asyncio.get_running_loop()
+    sent, sent_at = "", loop.time()
     with contextlib.suppress(ConnectionError, web.HTTPNotFound, Refused):
-        while loop.time() < ends_at and not _is_over(request):
+        await pause(request, part.after)
+        while not _is_over(request):
             with contextlib.suppress(DatabaseUnavailable):
                 visitor = await find_visitor(context, request)
                 if visitor is None:
-                    break
+                    return
                 request[VISITOR] = visitor
-                text = await render()
+                text = await part.render()
                 if text != sent:
                     await response.write(_event(text))
                     sent, sent_at = text, loop.time()
             if loop.time() - sent_at > _SILENT_SECONDS:
                 await response.write(b": still here\n\n")
                 sent_at = loop.time()
-            await pause(request, every)
-    return response
+            await pause(request, part.every)
 
 
 def _is_over(request: web.Request) -> bool:

@@ -20,7 +20,7 @@ from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from api.dashboard import charts, words
+from api.dashboard import charts, codes, words
 from api.dashboard.browser import FLASH_SECONDS, ROOT, Cookies
 from api.dashboard.visitors import VISITOR
 from api.requests import REQUEST_ID
@@ -100,6 +100,11 @@ class Renderer:
             "bytes": words.size,
             "share": words.share,
             "asjson": _as_json,
+            "action": codes.action,
+            "event_type": codes.event_type,
+            "outcome": codes.outcome,
+            "claim": codes.claim,
+            "way": codes.way,
             "codes": with_codes,
             "setting": words.setting,
             "time": lambda at: _time_element(at, words.ago(at, self.clock.now())),

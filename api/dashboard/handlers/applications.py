@@ -12,6 +12,7 @@ from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView, optional, texts
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
+from api.dashboard.live import Part, into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
@@ -33,6 +34,8 @@ from common.origin_probe import Unreachable
 
 _LISTED = 50
 _CHECK_SECONDS = 6.0
+_TOTALS_SECONDS = 5.0
+_CHECKS_SECONDS = 15.0
 
 
 class ApplicationPages:
@@ -138,13 +141,37 @@ class ApplicationPages:
 
     async def get_checks(self, request: web.Request) -> web.StreamResponse:
         """A fragment: where the cname targets lead now, and whether the origin answers."""
-        application = await find_application(self._context, request)
+        text = await self._checks_html(request, await find_application(self._context, request))
+        return web.Response(text=text, content_type="text/html")
+
+    async def get_live(self, request: web.Request) -> web.StreamResponse:
+        """How many domains there are, and the checks, which the page asks for at first."""
+        application_id = (await find_application(self._context, request)).id
+
+        async def totals() -> str:
+            await find_application(self._context, request)
+            async with self._context.database.connection() as connection:
+                found = await domain_list.count_domains(connection, [application_id])
+            of = f"application={application_id}&"
+            return into("totals", self._context.renderer.fragment(request, "_totals.html", totals=found, of=of))
+
+        async def checks() -> str:
+            return into("checks", await self._checks_html(request, await find_application(self._context, request)))
+
+        return await stream(
+            self._context,
+            request,
+            Part(totals, _TOTALS_SECONDS),
+            Part(checks, _CHECKS_SECONDS, after=_CHECKS_SECONDS),
+        )
+
+    async def _checks_html(self, request: web.Request, application: Application) -> str:
         wanted = [("Cname target", application.cname_target)]
         if application.secure_cname_target:
             wanted.append(("Cname target of Secure", application.secure_cname_target))
         checks = [self._check_target(label, target) for label, target in wanted]
         *targets, origin = await asyncio.gather(*checks, self._check_origin(application))
-        text = self._context.renderer.fragment(
+        return self._context.renderer.fragment(
             request,
             "_checks.html",
             targets=targets,
@@ -152,7 +179,6 @@ class ApplicationPages:
             application=application,
             places=self._view.targets(),
         )
-        return web.Response(text=text, content_type="text/html")
 
     async def _check_target(self, label: str, target: str) -> dict[str, Any]:
         shown: dict[str, Any] = {"label": label, "target": target, "found": (), "state": "unknown"}

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
 from api.dashboard.context import DashboardContext
+from api.dashboard.live import Part, into, stream
 from api.dashboard.visitors import visitor_of
 from common.db import applications, audit, domain_list
 from common.db.domain_list import Wanted
+from common.db.session import Connection
 
 _ATTENTION = 8
 _LATEST = 8
+_LIVE_SECONDS = 10.0
 
 
 class HomePage:
+    """One a process."""
+
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        visitor = visitor_of(request)
-        organisations = visitor.visible_organisation_ids
+        organisations = visitor_of(request).visible_organisation_ids
         async with self._context.database.connection() as connection:
-            ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
             some = await applications.list_visible(connection, organisations, most=6)
-            totals = await domain_list.count_domains(connection, ids)
-            part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
             latest = await audit.list_entries(connection, before=None, limit=_LATEST, organisation_ids=organisations)
-        return self._context.renderer.page(
-            request, "home.html", applications=some, totals=totals, attention=part.rows, latest=latest
-        )
+            standing = await self._read(connection, request)
+        return self._context.renderer.page(request, "home.html", applications=some, latest=latest, **standing)
+
+    async def get_live(self, request: web.Request) -> web.StreamResponse:
+        """How many domains there are, and which need attention."""
+
+        async def render() -> str:
+            async with self._context.database.connection() as connection:
+                values = await self._read(connection, request)
+            fragment = self._context.renderer.fragment
+            totals = fragment(request, "_totals.html", of="", **values)
+            return into("totals", totals) + into("attention-card", fragment(request, "_attention.html", **values))
+
+        return await stream(self._context, request, Part(render, _LIVE_SECONDS))
+
+    async def _read(self, connection: Connection, request: web.Request) -> dict[str, Any]:
+        organisations = visitor_of(request).visible_organisation_ids
+        ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
+        totals = await domain_list.count_domains(connection, ids)
+        part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
+        return {"totals": totals, "attention": part.rows}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import stream
+from api.dashboard.live import Part, into, stream
 from api.dashboard.visitors import visitor_of
 from api.services.installation import FRESH_SECONDS
 
@@ -21,7 +21,11 @@ class OperationsPages:
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         visitor_of(request).require_operator()
-        return await stream(self._context, request, lambda: self._html(request), every=FRESH_SECONDS)
+
+        async def render() -> str:
+            return into("operations", await self._html(request))
+
+        return await stream(self._context, request, Part(render, every=FRESH_SECONDS))
 
     async def _html(self, request: web.Request) -> str:
         visitor_of(request).require_operator()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import Any, get_args
 
 from aiohttp import web
 
@@ -11,6 +11,7 @@ from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
+from api.dashboard.live import Part, into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.errors import Refused
@@ -20,9 +21,11 @@ from common.accounts import Permission
 from common.db import deliveries, events, webhook_endpoints
 from common.db.applications import Application
 from common.db.deliveries import Status
+from common.db.session import Connection
 from common.endpoint_health import disables_at
 
 _LISTED = 50
+_LIVE_SECONDS = 5.0
 _STATUSES: tuple[Status, ...] = get_args(Status)
 _REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
 
@@ -36,27 +39,50 @@ class WebhookPages:
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request)
-        status = next((each for each in _STATUSES if each == request.query.get("status")), None)
-        before = request.query.get("before") or None
-        if before is not None and not is_event_id(before):
-            raise web.HTTPNotFound
         async with self._context.database.connection() as connection:
-            found = await deliveries.list_deliveries(
-                connection, application.id, before=before, limit=_LISTED, status=status
-            )
             endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
+            values = await self._read(connection, request, application)
         return self._view.page(
             request,
             "webhooks.html",
             application,
-            deliveries=found,
             endpoint=endpoint,
             disables_at=disables_at(endpoint),
-            wanted_status=status,
+            live_url=f"{request.path}/live?{request.query_string}",
             statuses=_STATUSES,
-            last=found[-1].event_id if len(found) == _LISTED else None,
-            is_first=before is None,
+            **values,
         )
+
+    async def get_live(self, request: web.Request) -> web.StreamResponse:
+        """The same part of the deliveries."""
+        await find_application(self._context, request)
+
+        async def render() -> str:
+            application = await find_application(self._context, request)
+            async with self._context.database.connection() as connection:
+                values = await self._read(connection, request, application)
+            fragment = self._context.renderer.fragment
+            shown = fragment(request, "_deliveries.html", application=application, **values)
+            return into("deliveries-list", shown)
+
+        return await stream(self._context, request, Part(render, _LIVE_SECONDS))
+
+    async def _read(self, connection: Connection, request: web.Request, application: Application) -> dict[str, Any]:
+        """What the list shows. Raises: HTTPNotFound."""
+        status = next((each for each in _STATUSES if each == request.query.get("status")), None)
+        before = request.query.get("before") or None
+        if before is not None and not is_event_id(before):
+            raise web.HTTPNotFound
+        found = await deliveries.list_deliveries(
+            connection, application.id, before=before, limit=_LISTED, status=status
+        )
+        return {
+            "deliveries": found,
+            "wanted_status": status,
+            "last": found[-1].event_id if len(found) == _LISTED else None,
+            "is_first": before is None,
+            "url": f"{ROOT}/applications/{application.id}/webhooks",
+        }
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request)

@@ -1,11 +1,9 @@
 // The dashboard works without this file; with it, parts load and refresh by themselves and values are copied by a click.
 "use strict";
 
-// template[data-into]: what belongs elsewhere on the page.
-const replace = (element, html) => {
-  element.innerHTML = html;
+const show = (element, content) => {
+  element.replaceChildren(content);
   element.removeAttribute("aria-busy");
-  element.querySelectorAll("template[data-into]").forEach((part) => document.getElementById(part.dataset.into)?.replaceChildren(part.content));
   prepare(element);
 };
 
@@ -15,39 +13,80 @@ async function load(element) {
   try {
     const response = await fetch(element.dataset.load, { headers: { "Accept": "text/html" }, credentials: "same-origin" });
     if (response.redirected) { location.reload(); return; }
-    replace(element, await response.text());
+    const part = document.createElement("template");
+    part.innerHTML = await response.text();
+    show(element, part.content);
   } catch {
     element.removeAttribute("aria-busy");
     element.textContent = "This part could not be loaded: reload the page.";
   }
 }
 
-// data-live: a part that the server sends anew whenever it has changed.
+// data-live: the page's stream of parts, which the server sends anew whenever they have changed. It is open while the
+// page is seen, since a browser keeps few connections; parts that take long are loaded again when it is seen again.
 const AGAIN_MILLISECONDS = 3000;
 
 function follow(element) {
   const state = document.querySelector("[data-live-state]");
-  const show = (name, text) => { if (state) { state.dataset.state = name; state.textContent = text; } };
-  const source = new EventSource(element.dataset.live);
-  source.addEventListener("open", () => show("on", "Live updates"));
-  source.addEventListener("error", () => {
-    show("off", "Reconnecting");
-    if (source.readyState === EventSource.CLOSED) setTimeout(retry, AGAIN_MILLISECONDS);
+  const report = (name, text) => { if (state) { state.dataset.state = name; state.textContent = text; } };
+  let source = null;
+  const open = () => {
+    source?.close();
+    source = new EventSource(element.dataset.live);
+    source.addEventListener("open", () => report("on", "Live updates"));
+    source.addEventListener("error", () => {
+      report("off", "Reconnecting");
+      if (source?.readyState === EventSource.CLOSED) setTimeout(retry, AGAIN_MILLISECONDS);
+    });
+    source.addEventListener("content", (event) => update(event.data));
+  };
+  const close = () => { source?.close(); source = null; };
+  addEventListener("pagehide", close);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { close(); return; }
+    open();
+    document.querySelectorAll("[data-load]").forEach(load);
   });
-  source.addEventListener("content", (event) => { if (!element.contains(document.activeElement)) replace(element, event.data); });
-  addEventListener("pagehide", () => source.close());
+  if (!document.hidden) open();
 
   // A browser tries again after a broken connection, and never after an answer that is no stream, such as a 503.
   async function retry() {
+    if (document.hidden) return;
     const asking = new AbortController();
     try {
       const response = await fetch(element.dataset.live, { credentials: "same-origin", signal: asking.signal });
       asking.abort();
-      if (response.redirected || response.status === 403 || response.status === 404) show("off", "Ended: reload this page");
-      else if (response.ok) follow(element);
+      if (response.redirected || response.status === 403 || response.status === 404) report("off", "Ended: reload this page");
+      else if (response.ok) open();
       else setTimeout(retry, AGAIN_MILLISECONDS);
     } catch { setTimeout(retry, AGAIN_MILLISECONDS); }
   }
+}
+
+function update(html) {
+  const parts = document.createElement("template");
+  parts.innerHTML = html;
+  parts.content.querySelectorAll("template[data-into]").forEach((part) => {
+    const element = document.getElementById(part.dataset.into);
+    if (element) put(element, part.content);
+  });
+}
+
+// Where the keyboard is, nothing moves; the newest content is put there as soon as it leaves.
+const waiting = new Map();
+
+function put(element, content) {
+  if (!element.contains(document.activeElement)) { waiting.delete(element); show(element, content); return; }
+  if (!waiting.has(element)) element.addEventListener("focusout", leave);
+  waiting.set(element, content);
+}
+
+function leave({ currentTarget: element }) {
+  setTimeout(() => {
+    if (element.contains(document.activeElement)) return;
+    element.removeEventListener("focusout", leave);
+    if (waiting.has(element)) put(element, waiting.get(element));
+  });
 }
 
 async function copy(button) {

@@ -6,25 +6,44 @@ import aiohttp
 import pytest
 
 from api.dashboard import live
-from api.dashboard.handlers import domains
-from common.db import sessions, users
+from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
+from common.db import events, monitored_domains, sessions, users
+from common.db.applications import update_application
+from common.db.events import NewEvent
+from common.db.monitored_domains import Labels, MonitoredKey
 from common.errors import DatabaseUnavailable
+from common.records import parse_record
 from tests.integration.dashboard.conftest import Browser, Dashboard
 from tests.integration.dashboard.test_tenants import SHOP, power
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(domains, "_LIVE_SECONDS", 0.02)
+    for module in (domains, domain_list, home, monitored, webhooks):
+        monkeypatch.setattr(module, "_LIVE_SECONDS", 0.02)
+    monkeypatch.setattr(domains, "_DIAGNOSIS_SECONDS", 0.02)
+    monkeypatch.setattr(domains, "_ACTIVITY_SECONDS", 0.02)
+    monkeypatch.setattr(applications, "_TOTALS_SECONDS", 0.02)
+    monkeypatch.setattr(applications, "_CHECKS_SECONDS", 0.02)
 
 
-async def followed(browser: Browser, application_id: str) -> aiohttp.ClientResponse:
-    """The stream of a domain's certificate, of which the first part has come."""
-    path = f"/dashboard/applications/{application_id}/domains/{SHOP}/live"
-    response = await browser.session.get(browser.url + path)
+DOMAIN = f"/applications/{{}}/domains/{SHOP}/live"
+
+
+async def followed(browser: Browser, application_id: str, path: str = DOMAIN) -> aiohttp.ClientResponse:
+    """A stream, by default of a domain, of which the first part has come."""
+    response = await browser.session.get(f"{browser.url}/dashboard{path.format(application_id)}")
     assert response.content_type == "text/event-stream"
     await response.content.readuntil(b"\n\n")
     return response
+
+
+async def read_until(stream: aiohttp.ClientResponse, *texts: str) -> None:
+    """Events, until each text was in one."""
+    missing = {text.encode() for text in texts}
+    while missing:
+        event = await stream.content.readuntil(b"\n\n")
+        missing -= {text for text in missing if text in event}
 
 
 @pytest.mark.parametrize("end", ["session", "membership"])
@@ -65,5 +84,59 @@ async def test_a_stream_goes_on_when_the_database_was_away(
     async with dashboard.service.database.transaction() as connection:
         await connection.execute("delete from orders")
     async with stream:
-        assert b"none is ordered" in await stream.content.readuntil(b"\n\n")
+        await read_until(stream, "none is ordered")
     assert asked >= 3
+
+
+WATCHED = "www.watched.test"
+UNCHECKED = "update monitored_domains set state = 'present', last_checked_at = now()"
+MISSING = "update monitored_domains set state = 'missing', records_present = '[]', records_missing = dns_records"
+
+
+async def monitor(dashboard: Dashboard, application_id: str) -> None:
+    records = (parse_record({"type": "A", "host": "www", "value": "192.0.2.1", "ttl": 300}),)
+    async with dashboard.service.database.transaction() as connection:
+        await monitored_domains.add(connection, MonitoredKey(application_id, "watched.test", "www"), records, Labels())
+        await connection.execute(UNCHECKED)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/live", ["Records missing", 'data-into="totals"', 'data-into="attention-card"']),
+        ("/domains/live?product=monitor", [f"{WATCHED}</a>", "Records missing"]),
+        ("/applications/{}/live", ['data-into="totals"', 'data-into="checks"']),
+        (
+            f"/applications/{{}}/monitored/{WATCHED}/live",
+            ['"monitored-state"><span class="badge bad">Records missing', "Missing"],
+        ),
+    ],
+)
+async def test_what_a_page_shows_is_sent_anew_when_it_changes(
+    dashboard: Dashboard, path: str, shown: list[str]
+) -> None:
+    partner = await dashboard.partner(organisation := await dashboard.organisation())
+    await monitor(dashboard, partner.id)
+    browser = await dashboard.signed_in("vic@acme.example", organisation, "viewer")
+    stream = await followed(browser, partner.id, path)
+    async with dashboard.service.database.transaction() as connection:
+        await connection.execute(MISSING)
+    async with stream:
+        await read_until(stream, *shown)
+
+
+async def test_deliveries_and_the_diagnosis_are_sent_anew(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    await power(dashboard, partner)
+    browser = await dashboard.signed_in("ops@x.test")
+    async with dashboard.service.database.transaction() as connection:
+        await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/")
+    async with (
+        await followed(browser, partner.id) as domain,
+        await followed(browser, partner.id, "/applications/{}/webhooks/live") as deliveries,
+    ):
+        async with dashboard.service.database.transaction() as connection:
+            event = NewEvent(partner.id, "domain.power", "customer.test", "shop", {"reason": "renewed"})
+            await events.record(connection, event)
+        await read_until(domain, 'data-into="diagnosis-body"', "renewed")
+        await read_until(deliveries, "Pending")

@@ -24,6 +24,9 @@ PAGES = (
     "/domains/shop.customer.test/diagnosis",
     "/domains/shop.customer.test/live",
     "/monitored/www.customer.test",
+    "/monitored/www.customer.test/live",
+    "/webhooks/live",
+    "/live",
 )
 FORMS = {
     "/settings": {"section": "maintenance", "maintenance": "on"},

@@ -1,0 +1,126 @@
+"""Words for the codes of the audit log, of events and of the DNS. Pure.
+
+Pages show the words, and the code beside them only where a reader may search for it. A code without words of its own
+is shown as words all the same: ``user_key.create`` as ``User key: create``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "alarms.release": "Held alarms sent",
+        "application.create": "Application made",
+        "application.delete": "Application deleted",
+        "application.end_signature": "Signature switched off",
+        "application.error_page": "Error page changed",
+        "application.rotate_client_secret": "Client secret rotated",
+        "application.rotate_signature_key": "Signature key rotated",
+        "application.rotate_webhook_secret": "Webhook secret rotated",
+        "application.set": "Settings changed",
+        "application.target_lost": "Cname target lost to another application",
+        "certificate.renew": "Renewal requested",
+        "certificate.revoke": "Certificate revoked",
+        "domain.moved": "Domain moved to another application",
+        "domain.recheck": "DNS check requested",
+        "domain.released": "Domain released",
+        "member.put": "Member added or role set",
+        "member.remove": "Member removed",
+        "monitor.add": "Monitoring started",
+        "monitor.remove": "Monitoring ended",
+        "monitor.update": "Monitored records changed",
+        "organisation.create": "Organisation made",
+        "passkey.add": "Passkey added",
+        "passkey.refused": "Passkey refused",
+        "passkey.remove": "Passkey removed",
+        "power.enrol": "Domain powered",
+        "power.remove": "Power ended",
+        "power.update": "Powered domain changed",
+        "secure.enrol": "Domain secured",
+        "secure.remove": "Secure ended",
+        "secure.update": "Secured domain changed",
+        "user.create": "User made",
+        "user.delete": "User deleted",
+        "user.link": "Sign-in link made",
+        "user.operator": "Operator's right changed",
+        "user.set_password": "Password set",
+        "user.sign_in": "Signed in",
+        "user.sign_out": "Sessions ended",
+        "user_key.create": "API key made",
+        "user_key.revoke": "API key revoked",
+        "webhook.enable": "Webhook enabled",
+        "webhook.replay": "Event sent again",
+        "webhook.replay_failed": "Failed events sent again",
+        "webhook.test": "Test event sent",
+    }
+)
+"""By the audit log's ``action``."""
+
+EVENT_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "domain.added": "Domain added",
+        "domain.flow.completed": "Connect flow completed",
+        "domain.power": "Power status",
+        "domain.propagation.timeout": "DNS change not seen in time",
+        "domain.record_missing": "Records missing",
+        "domain.record_restored": "Records restored",
+        "domain.secure": "Secure status",
+        "webhook.test": "Test event",
+    }
+)
+
+OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cname_chain": "CNAME records in a circle, or too many",
+        "nodata": "No record of this type",
+        "nxdomain": "The name does not exist",
+        "records": "Records",
+        "servfail": "The server failed to answer",
+        "timeout": "No answer in time",
+        "unaskable": "Not a host name",
+    }
+)
+"""Of a DNS question (`common.dns.Outcome`)."""
+
+CLAIMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "address": "its address",
+        "cname": "its CNAME record",
+        "operator": "an operator",
+        "txt": "its TXT record",
+    }
+)
+"""How a domain was shown to be the application's."""
+
+WAYS: Final[Mapping[str, str]] = MappingProxyType(
+    {"api": "API", "command": "command line", "dashboard": "dashboard", "monitor": "monitor"}
+)
+"""By which a change was made (`common.actors.Way`)."""
+
+
+def action(code: str) -> str:
+    return ACTIONS.get(code) or _as_words(code)
+
+
+def event_type(code: str) -> str:
+    return EVENT_TYPES.get(code) or _as_words(code)
+
+
+def outcome(code: str) -> str:
+    return OUTCOMES.get(code) or _as_words(code)
+
+
+def claim(code: str | None) -> str:
+    return CLAIMS.get(code, code) if code else "unknown"
+
+
+def way(code: str) -> str:
+    return WAYS.get(code, code)
+
+
+def _as_words(code: str) -> str:
+    text = code.replace("_", " ").replace(".", ": ")
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,85 @@
+"""A monitored name: its records, the answers of the last check, and its history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from api.dashboard.access import find_application, name_of
+from api.dashboard.application_view import ApplicationView, parse_body
+from api.dashboard.browser import ROOT
+from api.dashboard.context import DashboardContext
+from api.dashboard.live import Part, into, stream
+from api.dashboard.middlewares import text_of
+from api.dashboard.rendering import Flash
+from api.errors import Refused
+from api.schemas.evidence import last_check
+from api.schemas.monitor_answers import dns_records
+from api.schemas.monitor_bodies import UnwatchBody
+from common.accounts import Permission
+from common.db import events
+from common.db.applications import Application
+from common.db.monitored_domains import MonitoredKey
+
+_LIVE_SECONDS = 5.0
+_EVENTS = 20
+_PARTS = ("state", "when", "records", "history")
+
+
+class MonitoredPages:
+    """One a process."""
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+        self._view = ApplicationView(context)
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request)
+        return self._view.page(request, "monitored.html", application, **await self._read(request, application))
+
+    async def get_live(self, request: web.Request) -> web.StreamResponse:
+        """All that a check changes."""
+        await find_application(self._context, request)
+
+        async def render() -> str:
+            application = await find_application(self._context, request)
+            values = await self._read(request, application) | {"application": application}
+            fragment = self._context.renderer.fragment
+            return "".join(
+                into(f"monitored-{part}", fragment(request, f"_monitored_{part}.html", **values)) for part in _PARTS
+            )
+
+        return await stream(self._context, request, Part(render, _LIVE_SECONDS))
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        application = await find_application(self._context, request, Permission.CHANGE)
+        name = name_of(request)
+        if text_of(request, "action") != "remove":
+            raise web.HTTPBadRequest
+        self._view.require_typed(request, name)
+        body = parse_body(UnwatchBody, {"domain": name.registrable, "subdomain": name.subdomain or None})
+        await self._context.monitor.unwatch(application, body)
+        flash = Flash(f"{name} is checked no more.")
+        return self._context.renderer.redirect(f"{ROOT}/domains?application={application.id}", flash)
+
+    async def _read(self, request: web.Request, application: Application) -> dict[str, Any]:
+        """What the templates show. Raises: HTTPNotFound."""
+        name = name_of(request)
+        key = MonitoredKey(application.id, name.registrable, name.subdomain or None)
+        try:
+            monitored = await self._context.monitor.find(key)
+            check = last_check(key, await self._context.monitor.find_last_check(key))
+        except Refused as error:
+            raise web.HTTPNotFound from error
+        async with self._context.database.connection() as connection:
+            found = await events.list_events(connection, application.id, before=None, limit=50, domain=key.domain)
+        own = [each for each in found if (each.subdomain or None) == key.subdomain]
+        missing = dns_records(monitored.records_missing or [])
+        return {
+            "name": name,
+            "monitored": monitored,
+            "records": [(record, record not in missing) for record in dns_records(monitored.dns_records)],
+            "check": check,
+            "events": own[:_EVENTS],
+        }
