@@ -9,10 +9,12 @@ Rules
     each order has an index that begins with the application and the product, and one for each status; the order of all
     applications' has one that begins with the product. What orders a list is read from the index alone; the rows
     themselves are read of the names that are shown
+    several applications' names are looked for in every application's list first, which holds the application of each
+    name: `_EVERYONES` names for each of them. Where those hold too few, each application's own next names are merged
     a search walks the next `_WINDOW` names first, since what many names contain is soon met, and half a part of it is
     enough; what few contain is then found in the index of name parts (`name_grams`). That index is every application's:
-    so many of others' names can hold the text that it is given up after `_INDEX_SECONDS`, and `_WALKED` names are
-    walked. A part can thus hold fewer rows than its limit, even none, while the list goes on
+    so many of others' names can hold the text that it is given up after `_INDEXED` names or `_INDEX_SECONDS`, and
+    `_WALKED` names are walked. A part can thus hold fewer rows than its limit, even none, while the list goes on
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -40,6 +42,8 @@ NEVER = datetime.max  # noqa: DTZ901 - as the driver reads it
 
 _WINDOW = 2_000
 _WALKED = 10_000
+_EVERYONES = 10
+_INDEXED = 1_000
 _INDEX_SECONDS = 0.05
 _FEWEST_CHARACTERS = 3
 """Of a text that the index finds."""
@@ -195,14 +199,31 @@ async def list_part(connection: Connection, wanted: Wanted) -> ListPart:
     return await _walk(connection, wanted, _WALKED)
 
 
+class _TooManyHeldError(Exception):
+    """The index of name parts has more of the text than a search reads."""
+
+
 async def _find(connection: Connection, wanted: Wanted) -> ListPart | None:
-    """What the index of name parts finds; None if that takes too long."""
+    """What the index of name parts finds; None if there is too much of it, or if that takes too long."""
+    query = _Query(wanted)
+    branches, order, limit = query.branches(wanted.limit, by_text=True), query.order, wanted.limit
+    if not branches:
+        return ListPart([], None)
+    statement = (
+        f"with {query.held()}, found as materialized (select * from ({branches}) each_one order by {order}"
+        f" limit {limit}) select most_held, shown.* from (select greatest({query.counts_held()}) as most_held) held"
+        f" left join ({_DETAILS}) shown on true order by {order}"
+    )
     try:
         async with connection.transaction():
             await connection.execute(f"set local statement_timeout = {_INDEX_SECONDS * 1000:.0f}")
-            return await _read(connection, wanted)
-    except QueryCanceledError:
+            found = await connection.fetch(statement, *query.values)
+            if found[0]["most_held"] > _INDEXED:
+                raise _TooManyHeldError  # so that the time-out does not go on in a transaction of the caller's
+    except (QueryCanceledError, _TooManyHeldError):
         return None
+    rows = [_row(each) for each in found if each["name"] is not None]
+    return ListPart(rows, rows[-1].key if len(rows) == limit else None)
 
 
 async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
@@ -228,7 +249,7 @@ async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
 
 async def _read(connection: Connection, wanted: Wanted) -> ListPart:
     query = _Query(wanted)
-    branches = query.branches(wanted.limit, by_text=bool(wanted.text))
+    branches = query.branches(wanted.limit, by_text=False)
     if not branches:
         return ListPart([], None)
     found = await connection.fetch(
@@ -254,12 +275,30 @@ class _Query:
 
     def branches(self, limit: int, *, by_text: bool) -> str:
         """Each source's next rows, found in its index; empty when the list has none after the key."""
-        parts = []
-        if self._wanted.product in (None, "power", "secure"):
-            parts += self._of_source(_ENROLLED, limit, by_text)
-        if self._wanted.product in (None, "monitor"):
-            parts += self._of_source(_MONITORED, limit, by_text)
+        parts = [part for source in self._sources() for part in self._of_source(source, limit, by_text)]
         return " union all ".join(f"({part})" for part in parts)
+
+    def held(self) -> str:
+        """What the index of name parts has of the text, of each table. As one statement with a limit, Postgres would
+        rather read the whole table, in the hope of meeting the text soon."""
+        grams = self._value(_grams(self._wanted.text))
+        return ", ".join(
+            f"all_of_{each.table} as materialized"
+            f" (select * from {each.table} where name_grams({each.name}) @> {grams}::int[]),"
+            f" held_of_{each.table} as materialized (select * from all_of_{each.table} limit {_INDEXED + 1})"
+            for each in self._sources()
+        )
+
+    def counts_held(self) -> str:
+        return ", ".join(f"(select count(*) from held_of_{each.table})" for each in self._sources())
+
+    def _sources(self) -> list[_Source]:
+        match self._wanted.product:
+            case None:
+                return [_ENROLLED, _MONITORED]
+            case "monitor":
+                return [_MONITORED]
+        return [_ENROLLED]
 
     def matches(self, name: str) -> str:
         text = self._wanted.text
@@ -322,35 +361,36 @@ class _Query:
         selects = []
         for product in products if source is _ENROLLED else [None]:
             own = [*conditions, *([f"product = {self._value(product)}"] if product else [])]
-            order = self._sorted(branch, product_is_fixed=source is _ENROLLED or ids is not None)
+            of_all = self._sorted(branch, product_is_fixed=source is _ENROLLED)
+            of_one = self._sorted(branch, product_is_fixed=True)
             if ids is None:
-                selects.append(_select(branch, columns, own, order, limit))
+                selects.append(_select(branch, columns, own, of_all, limit))
             elif len(ids) == 1:
                 own.append(f"application_id = {self._value(ids[0])}")
-                selects.append(_select(branch, columns, own, order, limit))
+                selects.append(_select(branch, columns, own, of_one, limit))
             else:
-                each = _select(branch, columns, [*own, "application_id = owner.id"], order, limit)
-                selects.append(
-                    f"select each_own.* from unnest({self._value(list(ids))}::text[]) owner (id)"
-                    f" cross join lateral ({each}) each_own"
+                each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, limit)
+                places = self._value(list(ids))
+                merged = (
+                    f"select each_own.* from unnest({places}::text[]) owner (id) cross join lateral ({each}) each_own"
                 )
+                if self._wanted.text:  # of which everyone's next names hold fewer
+                    selects.append(merged)
+                else:
+                    most = _EVERYONES * len(ids)
+                    everyone = _select(branch, columns, own, of_all, most)
+                    selects.append(_of_everyone(everyone, most, places, limit, merged))
         return selects
 
     def _of_text(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
-        """What holds the text is found first, whatever else is asked for (``offset 0``): a plan that does not know the
-        text would walk the list's own order, and look into each name."""
         source, ids = branch.source, self._wanted.applications
-        own = [*conditions]
+        own = [*conditions, self.matches(source.name)]
         if source is _ENROLLED and self._wanted.product:
             own.append(f"product = {self._value(self._wanted.product)}")
         if ids is not None:
             own.append(f"application_id = any({self._value(list(ids))}::text[])")
-        grams = self._value(_grams(self._wanted.text))
-        found = (
-            f"(select * from {source.table} where name_grams({source.name}) @> {grams}::int[]"
-            f" and {self.matches(source.name)} offset 0) {source.table}"
-        )
-        return _select(branch, columns, own, self._sorted(branch), limit, table=found)
+        table = f"held_of_{source.table} {source.table}"
+        return _select(branch, columns, own, self._sorted(branch), limit, table=table)
 
     def _sorted(self, branch: _Branch, *, product_is_fixed: bool = False) -> str:
         """The list's order in the table's own terms, so that an index gives it."""
@@ -413,6 +453,18 @@ def _select(
 ) -> str:
     where = " and ".join(conditions) or "true"
     return f"select {columns} from {table or branch.source.table} where {where} order by {order} limit {limit}"
+
+
+def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str) -> str:
+    """The owners' rows among everyone's next `most`; or, where these are too few and the list goes on, `merged`."""
+    return (
+        f"with everyone as materialized ({everyone}),"
+        f" ours as materialized (select * from everyone where owner_id = any({owners}::text[]) limit {limit}),"
+        f" answer as materialized (select case when (select count(*) from ours) = {limit} then true"
+        f" else (select count(*) from everyone) < {most} end as is_whole)"
+        f" select * from ours where (select is_whole from answer)"
+        f" union all select * from ({merged}) merged where not (select is_whole from answer)"
+    )
 
 
 def _grams(text: str) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.db.session import Connection
 from common.errors import OperatorError
 
-REVISION = "0064"
+REVISION = "0065"
 
 
 async def check_schema(connection: Connection) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.blocks import count_blocks
 from common.db import domain_list
-from common.db.domain_list import STATUSES, Wanted
+from common.db.domain_list import SORTS, STATUSES, Wanted
 from common.db.pool import Connection, Database
 
 ROWS = 8_000
@@ -19,14 +19,14 @@ LIMIT = 20
 _ROWS = """
     insert into domains (domain, product, application_id, application_url, created_at, departed_at, active_until,
         is_active)
-    select md5(n::text) || '.test', product, case n % 4 when 0 then 'b' else 'a' end, '', now() - n * interval '1 hour',
-        case when n % 50 = 1 then now() end,
+    select md5(n::text) || '.test', product, case n % 4 when 0 then 'p' || n / 4 % 256 else 'a' end, '',
+        now() - n * interval '1 hour', case when n % 50 = 1 then now() end,
         case when n % 50 = 1 then '-infinity' else now() + (1 + n / 2000) * interval '1 day' end, n % 50 <> 1
     from generate_series(1, $1) n, unnest(array['power', 'secure']) product
 """
 _MONITORED = """
     insert into monitored_domains (id, application_id, domain, dns_records, state, date_added)
-    select n, case n % 4 when 0 then 'b' else 'a' end, md5(n::text) || '.test', '[]',
+    select n, case n % 4 when 0 then 'p' || n / 4 % 256 else 'a' end, md5(n::text) || '.test', '[]',
         case n % 50 when 1 then 'missing' else 'present' end, now() - n * interval '1 hour'
     from generate_series(1, $1) n
 """
@@ -65,7 +65,8 @@ async def filled(database: Database) -> Database:
     async with database.connection() as connection:
         await connection.execute(
             "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-            " select id, id, id || '.p.test', '', '' from unnest(array['a', 'b']) id"
+            " select id, id, id || '.p.test', '', ''"
+            " from (select 'a' as id union all select 'p' || n from generate_series(0, 255) n) named"
         )
         await connection.execute("set session_replication_role = replica")  # the triggers are not what is measured
         await connection.execute(_ROWS, ROWS)
@@ -80,6 +81,7 @@ async def test_a_part_reads_no_more_than_it_shows(filled: Database) -> None:
     await expect_few_rows_of_each_list(filled)
     await expect_walks_of_the_index_alone(filled)
     await expect_one_walk_for_half_a_part(filled)
+    await expect_few_blocks_of_many_applications(filled)
     await expect_few_of_a_kind_to_be_found_among_many(filled)
 
 
@@ -115,7 +117,7 @@ async def expect_walks_of_the_index_alone(filled: Database) -> None:
             wanted = Wanted(applications, "absent", None, None, sort, limit=LIMIT)
             async with filled.transaction() as connection, count_blocks(connection, blocks):
                 assert (await domain_list.list_part(connection, wanted)).rows == []
-    assert max(blocks) <= 600
+    assert max(blocks) <= 600, blocks
 
 
 async def expect_one_walk_for_half_a_part(filled: Database) -> None:
@@ -127,6 +129,22 @@ async def expect_one_walk_for_half_a_part(filled: Database) -> None:
     assert len(explained.plans) == 1
     assert LIMIT / 2 <= len(part.rows) < LIMIT
     assert part.next is not None
+
+
+async def expect_few_blocks_of_many_applications(filled: Database) -> None:
+    """A partner's are found in everyone's list, rather than in one of each of its applications."""
+    partner = [f"p{number}" for number in range(128)]
+    blocks = {}
+    for sort in SORTS:
+        for status in (None, *STATUSES):
+            wanted, counts = Wanted(partner, "", None, status, sort, limit=LIMIT), list[int]()
+            for _ in range(2):  # parts
+                async with filled.transaction() as connection, count_blocks(connection, counts):
+                    part = await domain_list.list_part(connection, wanted)
+                assert {row.application_id for row in part.rows} <= {*partner}
+                wanted = replace(wanted, after=part.next)
+            blocks[sort, status] = max(counts)
+    assert max(blocks.values()) <= 500, blocks
 
 
 async def expect_few_rows(connection: Connection, wanted: Wanted) -> None:
