@@ -20,7 +20,7 @@ from edge.http.framing import CHUNKED
 from edge.http.request import RequestHead
 from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
-from edge.proxy.exchange import BUFFERING, SENT, WAITING, ClientSide, Exchange, ExchangeContext
+from edge.proxy.exchange import BUFFERING, SENT, WAITING, ClientSide, Ending, Exchange, ExchangeContext
 from edge.proxy.upload_store import MAX_MEMORY_BYTES, UploadBuffer
 from edge.routing.route import Route
 from edge.upstream.connection import UpstreamConnection
@@ -199,14 +199,14 @@ class BufferedExchange(Exchange):
         else:
             super().on_deadline()
 
-    def _let_go(self, *, reusable: bool) -> None:
+    def _end(self, ending: Ending, *, reusable: bool = False) -> None:
         is_sent = self._is_sent
         self._stop_sending()
         if self._moving is not None:
             self._moving.cancel()
             self._moving = None
         self._release()
-        super()._let_go(reusable=reusable and is_sent)
+        super()._end(ending, reusable=reusable and is_sent)
 
     def _stop_sending(self) -> None:
         if self._sending is not None:

@@ -47,7 +47,6 @@ MAX_PIPELINED_BYTES: Final = 16_384
 # with RST; the second discards an interim response (RFC 9110 §15.2.1). Most responses come sooner.
 PROBE_AFTER_SECONDS: Final = 2.0
 _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no response was written for
-LAST_REQUEST_SECONDS: Final = 1.0
 
 
 class ClientConnection(asyncio.Protocol):
@@ -216,7 +215,7 @@ class ClientConnection(asyncio.Protocol):
 
     def expect_last_request(self) -> None:
         if self.state is READING and not self._reader.buffer:
-            self.set_deadline(LAST_REQUEST_SECONDS)
+            self.set_deadline(self._worker.idle_seconds)
 
     def abort(self) -> None:
         """End the connection at once, with whatever is under way."""
@@ -272,7 +271,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Serve what came while requests could not be served."""
-        self._expect_request()
+        self.set_deadline(self._worker.idle_seconds)
         self._serve()
         if self.state is READING or len(self._reader.buffer) <= MAX_PIPELINED_BYTES:
             self._resume_input()
@@ -382,14 +381,17 @@ class ClientConnection(asyncio.Protocol):
     def on_exchange_end(self, ending: Ending) -> None:
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
-        self._record(exchange)
+        worker = self._worker
+        worker.counters.exchange(exchange, worker.loop.time())
+        if worker.access_log is not None and exchange.failure in _NOT_REFUSED:  # a refusal is logged when written
+            self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
         has_more = bool(self._reader.buffer)
         if ending is COMPLETE and (self._input is not ENDED or has_more):
             self.state = READING
             if has_more or self._input is PAUSED:
                 self._go_on()
             else:
-                self._expect_request()
+                self.deadline = worker.now + worker.idle_seconds
         elif ending <= LAST:
             # A keep-alive client may already have sent its next request.
             self._close(lingers=exchange.head.fields.keep_alive or has_more or not exchange.request_is_complete)
@@ -463,13 +465,9 @@ class ClientConnection(asyncio.Protocol):
             self._close(lingers=True)
         else:
             self._transport.write(response)
-            self._expect_request()
+            self.set_deadline(self._worker.idle_seconds)
 
     # Ends -------------------------------------------------------------------------------------------------
-
-    def _expect_request(self) -> None:
-        worker = self._worker
-        self.deadline = worker.now + (LAST_REQUEST_SECONDS if worker.exchanges.is_draining else worker.idle_seconds)
 
     def _resume_input(self) -> None:
         if self._input is PAUSED:
@@ -507,12 +505,6 @@ class ClientConnection(asyncio.Protocol):
                 self.exchange.on_client_disconnected()
             else:
                 self.exchange.cancel()
-
-    def _record(self, exchange: Exchange) -> None:
-        """Once for each exchange: counters, and the access log (a refusal is logged when it is written)."""
-        self._worker.counters.exchange(exchange, self._worker.loop.time())
-        if self._worker.access_log is not None and exchange.failure in _NOT_REFUSED:
-            self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
 
     def _log(
         self,

@@ -237,7 +237,8 @@ class Exchange:
     def _send(self, upstream: UpstreamConnection) -> None:
         self._upstream = upstream
         self.phase = SENT
-        self.client.set_deadline(self._patience())
+        timeouts = self._context.timeouts
+        self.client.set_deadline(timeouts.origin if self.request_is_complete else timeouts.body)
         if self._upstream_is_paused:  # the client was full before there was an upstream connection
             upstream.transport.pause_reading()
         if self._waiting:
@@ -549,11 +550,6 @@ class Exchange:
     def _end(self, ending: Ending, *, reusable: bool = False) -> None:
         """The end of every exchange. `reusable`: whether the upstream connection can serve another."""
         assert self.phase is not FINISHED, "an exchange ends once"
-        self._let_go(reusable=reusable)
-        self.phase = FINISHED
-        self.client.on_exchange_end(ending)
-
-    def _let_go(self, *, reusable: bool) -> None:
         upstream, self._upstream = self._upstream, None
         if upstream is None:
             if self.phase is WAITING:
@@ -564,3 +560,5 @@ class Exchange:
             self._context.dispatcher.give_back(upstream)
         else:
             self._context.dispatcher.drop(upstream)
+        self.phase = FINISHED
+        self.client.on_exchange_end(ending)

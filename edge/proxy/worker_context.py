@@ -28,7 +28,7 @@ from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange, ExchangeContext
 from edge.proxy.request_memory import RecentFields
 from edge.proxy.upload_store import UploadStore
-from edge.proxy.worker_limits import TICK_SECONDS, WorkerLimits
+from edge.proxy.worker_limits import LAST_REQUEST_SECONDS, TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
 from edge.replica.records import RecordReader
 from edge.replica.routes import RouteTable
@@ -191,6 +191,7 @@ class WorkerContext:
         A keep-alive client may already have sent its next request: closing at once would lose it.
         """
         self.exchanges.is_draining = True
+        self.idle_seconds = LAST_REQUEST_SECONDS
         for connection in self.connections:
             connection.expect_last_request()
 

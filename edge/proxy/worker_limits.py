@@ -13,6 +13,9 @@ from edge.transport.connection_limits import room_for_connections
 TICK_SECONDS: Final = 0.5
 """Deadlines are checked once a tick, so each is met up to a tick late."""
 
+LAST_REQUEST_SECONDS: Final = 1.0
+"""What an idle client has for one more request, once the worker ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:

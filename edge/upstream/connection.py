@@ -49,12 +49,15 @@ class UpstreamConnection(asyncio.Protocol):
         "has_ended",
         "holder",
         "idle_since",
+        "is_closing",
         "last_response",
         "origin",
         "sent_unasked",
         "served",
         "transport",
     )
+
+    is_closing: Callable[[], bool]  # the transport's
 
     def __init__(
         self, origin: Origin, on_lost: Callable[[UpstreamConnection], None], sock: socket.socket | None = None
@@ -70,10 +73,6 @@ class UpstreamConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
         self._on_lost = on_lost
-
-    @property
-    def is_usable(self) -> bool:
-        return not self.transport.is_closing()
 
     def is_silent(self) -> bool:
         """Whether the kernel, too, has nothing from the origin: what waits there the loop has yet to tell us."""
@@ -91,6 +90,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.is_closing = transport.is_closing  # asked for twice a request: a call of Python's own less
 
     def data_received(self, data: bytes) -> None:
         if self.holder is None:

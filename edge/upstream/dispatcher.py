@@ -101,7 +101,7 @@ class UpstreamDispatcher:
             return
         connection.holder = None
         connection.served += 1
-        if not connection.is_usable:
+        if connection.is_closing():
             return
         waiter = self._pool.give_back(connection.origin, connection, self.now)
         if waiter is not None:
@@ -154,7 +154,7 @@ class UpstreamDispatcher:
         else:
             self._breaker.succeeded(origin)
             self._tasks.pop(requester, None)
-            if not connection.is_usable:  # it came and went
+            if connection.is_closing():  # it came and went
                 self._forget(origin)
                 requester.on_lease_failed(ORIGIN_DOWN)
                 return

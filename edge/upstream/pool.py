@@ -10,6 +10,7 @@ Idle connections are used last in, first out, so that those not needed grow old 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
@@ -22,7 +23,7 @@ class Idle(Protocol):
     idle_since: float
 
     @property
-    def is_usable(self) -> bool: ...
+    def is_closing(self) -> Callable[[], bool]: ...
 
 
 C = TypeVar("C", bound=Idle)
@@ -70,7 +71,7 @@ class Pool(Generic[C, W]):
         idle = state.idle
         while idle:
             connection = idle.pop()
-            if connection.is_usable:
+            if not connection.is_closing():
                 return connection
         return None
 

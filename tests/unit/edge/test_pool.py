@@ -14,7 +14,10 @@ OTHER = Origin("http", "origin.example", 81, "origin.example")
 @dataclass(eq=False)
 class Connection:
     idle_since: float = 0.0
-    is_usable: bool = True
+    is_closed: bool = False
+
+    def is_closing(self) -> bool:
+        return self.is_closed
 
 
 def test_idle_connections_serve_again_last_in_first_out() -> None:
@@ -34,7 +37,7 @@ def test_closed_connections_are_passed_over() -> None:
     connection = Connection()
     pool.request(ORIGIN, "a")
     pool.give_back(ORIGIN, connection, 1.0)
-    connection.is_usable = False
+    connection.is_closed = True
     assert pool.take(ORIGIN) is None
 
 
