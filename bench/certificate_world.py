@@ -67,6 +67,10 @@ class RoleProcess:
         if answer != b"ready\n":
             raise OperatorError(f"the {self.role} does not serve: see {self.log}")
 
+    def with_variables(self, **variables: str) -> RoleProcess:
+        """Another process of this role, not started, with these variables of the environment beside the others."""
+        return RoleProcess(self.role, {**self._environ, **variables}, self.log)
+
     async def kill(self) -> None:
         """As kill -9 does."""
         if self._process is not None:
@@ -98,6 +102,7 @@ class CertificateWorld:
     pebble: Pebble
     ca: FaultyCa
     lab: Lab
+    api: RoleProcess
     partner: ApiClient
     ca_file: Path
     """Pebble's root, for visitors to trust."""
@@ -211,7 +216,7 @@ async def certificate_world(
         ca_file = directory / "pebble-root.pem"
         ca_file.write_text(await pebble.root())
         partner = ApiClient(session, application_id, secret, lab.origin.url)
-        world = CertificateWorld(directory, postgres, dsn, database, keyring, pebble, ca, lab, partner, ca_file)
+        world = CertificateWorld(directory, postgres, dsn, database, keyring, pebble, ca, lab, api, partner, ca_file)
         world.edges = [
             role("edge", number, **({} if number else {"EDGE_HTTP": f"127.0.0.1:{http_port}"}))
             for number in range(edges)

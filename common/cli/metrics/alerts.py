@@ -85,7 +85,7 @@ ALERTS: Final = (
     Alert(
         "FrontageWorkersDie",
         "warning",
-        "increase(frontage_edge_worker_failures_total[15m]) > 2",
+        "increase(frontage_edge_worker_failures_total[15m]) >= 3",
         "0m",
         "An edge's workers end unexpectedly and are started again; what they served was cut.",
         "See its log for the exit reports, and the machine's memory.",

@@ -1,0 +1,402 @@
+"""What goes wrong, and how it is put right again: for each cause, the alerts that it must raise.
+
+A cause is a context manager: it goes wrong at the block's beginning, and is put right at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bench.application import make_application
+from bench.certificate_world import ZONE, ApiClient, CertificateWorld
+from bench.lab.ports import free_ports
+from bench.lab.sink import WebhookSink
+from bench.lab.zone import Behaviour
+from bench.process_tree import descendants
+from common.db import monitored_domains
+from common.db.monitored_domains import Labels, MonitoredKey
+from common.errors import OperatorError
+from common.records import Record
+
+_ADDRESS = "192.0.2.1"
+_WATCHED = [f"watched-{number}.example" for number in range(60)]
+_SECURED = [f"shop-{number}.{ZONE}" for number in range(12)]
+_DOWN = f"down.customer.{ZONE}"
+_PARTNERS = 6
+_ISSUED_SECONDS = 120.0
+_FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    world: CertificateWorld
+    sink: WebhookSink
+    partners: list[ApiClient]
+    """Applications whose webhooks the sink takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    words: str
+    alerts: frozenset[str]
+    happening: Callable[[Stage], AbstractAsyncContextManager[None]]
+    missing: str = ""
+    """Why it cannot be provoked on this machine; empty if it can."""
+
+
+async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.ClientSession) -> Stage:
+    """Domains with certificates, monitored domains, and partners with webhooks. Raises: `OperatorError`."""
+    sink_partners = []
+    for number in range(_PARTNERS):
+        application_id, secret = await make_application(
+            world.database,
+            world.keyring,
+            name=f"Partner {number}",
+            cname_target=f"apps-{number}.partners.example",
+            webhook_url=f"{sink.url}/{number}",
+        )
+        sink_partners.append(ApiClient(session, application_id, secret, ""))
+    async with world.database.transaction() as connection:
+        for domain in _WATCHED:
+            world.zone.add(domain, "A", _ADDRESS)
+            key = MonitoredKey(world.partner.application_id, domain)
+            await monitored_domains.add(connection, key, (Record("A", "@", _ADDRESS, 60),), Labels())
+    await world.partner.change("POST", "/power", domain=_DOWN, applicationUrl=f"http://127.0.0.1:{free_ports(1)[0]}")
+    for domain in _SECURED:
+        await world.partner.secure(domain)
+    async with asyncio.timeout(_ISSUED_SECONDS):
+        for domain in _SECURED:
+            while await world.partner.status(domain) != "active":  # noqa: ASYNC110 - asked over HTTP
+                await asyncio.sleep(_POLL_SECONDS)
+    return Stage(world, sink, sink_partners)
+
+
+# Processes ------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _edges_killed(stage: Stage) -> AsyncIterator[None]:
+    await asyncio.gather(*(edge.kill() for edge in stage.world.edges))
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(edge.start() for edge in stage.world.edges))
+
+
+@asynccontextmanager
+async def _monitors_killed(stage: Stage) -> AsyncIterator[None]:
+    await asyncio.gather(*(monitor.kill() for monitor in stage.world.monitors))
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(monitor.start() for monitor in stage.world.monitors))
+
+
+@asynccontextmanager
+async def _workers_killed(stage: Stage) -> AsyncIterator[None]:
+    """Each worker that is started again is killed too; the edge serves on between two of them."""
+    first_process = stage.world.edges[1].pid
+
+    async def kill() -> None:
+        for _ in range(5):
+            while not (workers := [pid for pid in descendants(first_process) if _is_worker(pid)]):  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_SECONDS)
+            os.kill(workers[0], signal.SIGKILL)
+            await asyncio.sleep(2)
+
+    async with _beside(kill()):
+        yield
+
+
+def _is_worker(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"edge.process.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+@asynccontextmanager
+async def _upgrade_failed(stage: Stage) -> AsyncIterator[None]:
+    """The new version finds no master key; the old one has read it."""
+    key, away = stage.world.directory / "master.key", stage.world.directory / "away.key"
+    key.rename(away)
+    os.kill(stage.world.edges[0].pid, signal.SIGUSR2)
+    try:
+        yield
+    finally:
+        away.rename(key)
+        os.kill(stage.world.edges[0].pid, signal.SIGUSR2)
+
+
+@asynccontextmanager
+async def _api_frozen(stage: Stage) -> AsyncIterator[None]:
+    os.kill(stage.world.api.pid, signal.SIGSTOP)
+    await asyncio.sleep(3)
+    os.kill(stage.world.api.pid, signal.SIGCONT)
+    yield
+
+
+# Postgres -------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _postgres_stopped(stage: Stage) -> AsyncIterator[None]:
+    postgres = stage.world.postgres
+    postgres.process.kill()
+    await asyncio.to_thread(postgres.process.wait)
+    try:
+        async with _beside(_repeat(lambda: stage.world.partner.ask("GET", "/power"))):
+            yield
+    finally:
+        postgres.launch()
+
+
+@asynccontextmanager
+async def _table_locked(stage: Stage) -> AsyncIterator[None]:
+    async with stage.world.database.transaction() as connection:
+        await connection.execute("lock table domains in access exclusive mode")
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(60):
+                await stack.enter_async_context(_beside(_repeat(lambda: stage.world.partner.ask("GET", "/power"))))
+            yield
+
+
+@asynccontextmanager
+async def _routes_forgotten(stage: Stage) -> AsyncIterator[None]:
+    """The database is that of a while ago, as after the restore of a backup: a tenth of the routes lacks."""
+    async with stage.world.database.transaction() as connection:
+        await connection.execute("set local session_replication_role = replica")
+        forgotten = await connection.fetch(
+            "delete from changes where key = any(array(select key from changes where key like 'secure/%' limit 2))"
+            " returning shard"
+        )
+        await connection.execute(
+            "update feed_shards set version = version - (select count(*) from unnest($1::smallint[]) each"
+            " where each = shard), checksum ="
+            " (select coalesce(bit_xor(digest), 0) from changes where changes.shard = feed_shards.shard)",
+            [row["shard"] for row in forgotten],
+        )
+    try:
+        yield
+    finally:
+        async with aiohttp.ClientSession() as session:
+            for edge in stage.world.edges:
+                async with session.post(f"http://{edge.settings.edge_admin}/replica/accept"):
+                    pass
+
+
+@asynccontextmanager
+async def _checks_refused(stage: Stage) -> AsyncIterator[None]:
+    """Postgres refuses to claim checks, which have been due for ten minutes."""
+    async with stage.world.database.transaction() as connection:
+        await connection.execute("update checks set due_at = now() - interval '10 minutes'")
+        await connection.execute(
+            "create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$"
+        )
+        await connection.execute("create trigger refuse before update on checks for each row execute function refuse()")
+    try:
+        yield
+    finally:
+        async with stage.world.database.transaction() as connection:
+            await connection.execute("drop trigger refuse on checks")
+            await connection.execute("drop function refuse")
+
+
+# Certificates ---------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _ca_refuses(stage: Stage) -> AsyncIterator[None]:
+    """Certificates that end tomorrow are due for renewal, as after weeks in which the CA has refused."""
+    world = stage.world
+    world.ca.fail("new order", times=1_000_000, status=403, problem="unauthorized")
+    async with world.database.transaction() as connection:
+        await connection.execute(
+            "update certificates set not_before = now() - interval '89 days', not_after = now() + interval '1 day'"
+            " where domain = any($1::text[])",
+            _SECURED,
+        )
+    await _renew(stage)
+    try:
+        yield
+    finally:
+        world.ca.faults.clear()
+        await _renew(stage)
+
+
+async def _renew(stage: Stage) -> None:
+    async with stage.world.database.transaction() as connection:
+        for domain in _SECURED:
+            await connection.execute("update orders set due_at = now() where domain = $1", domain)
+
+
+@asynccontextmanager
+async def _orders_limited(stage: Stage) -> AsyncIterator[None]:
+    """The monitor restarts with a limit that the orders of today have used up."""
+    async with _another_monitor(stage, FRONTAGE_ACME_ORDERS_PER_ACCOUNT="12"):
+        yield
+
+
+# The world outside ----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _receivers_fail(stage: Stage) -> AsyncIterator[None]:
+    stage.sink.answer_with(500)
+    for partner in stage.partners:
+        await partner.ask("POST", "/webhooks/test")
+    try:
+        yield
+    finally:
+        stage.sink.answer_with(204)
+        async with stage.world.database.transaction() as connection:
+            await connection.execute("update webhook_endpoints set due_at = now() where failing_since is not null")
+
+
+@asynccontextmanager
+async def _name_servers_silent(stage: Stage) -> AsyncIterator[None]:
+    for domain in _WATCHED:
+        stage.world.zone.misbehave(domain, Behaviour.TIMEOUT)
+    try:
+        yield
+    finally:
+        for domain in _WATCHED:
+            stage.world.zone.misbehave(domain, None)
+
+
+@asynccontextmanager
+async def _records_lost(stage: Stage) -> AsyncIterator[None]:
+    for domain in _WATCHED:
+        stage.world.zone.remove(domain)
+    try:
+        yield
+    finally:
+        for domain in _WATCHED:
+            stage.world.zone.add(domain, "A", _ADDRESS)
+
+
+@asynccontextmanager
+async def _origin_down(stage: Stage) -> AsyncIterator[None]:
+    url = f"http://{stage.world.edges[1].settings.edge_http}/"
+
+    async def visit() -> None:
+        async with aiohttp.ClientSession() as session, session.get(url, headers={"Host": _DOWN}, allow_redirects=False):
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async with _beside(_repeat(visit)):
+        yield
+
+
+# Machines -------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _disk_full(stage: Stage) -> AsyncIterator[None]:
+    """The API's state directory lies on a small disk."""
+    directory = stage.world.api.settings.state_dir
+    await _run("mount", "-t", "tmpfs", "-o", "size=900M", "none", str(directory))
+    try:
+        yield
+    finally:
+        await _run("umount", str(directory))
+
+
+@asynccontextmanager
+async def _clock_wrong(stage: Stage) -> AsyncIterator[None]:
+    async with _another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s"):
+        yield
+
+
+async def _run(*argv: str) -> None:
+    """Raises: `OperatorError`."""
+    process = await asyncio.create_subprocess_exec(*argv, stderr=subprocess.PIPE)
+    _, error = await process.communicate()
+    if process.returncode:
+        raise OperatorError(f"{argv[0]} has failed: {error.decode().strip()}")
+
+
+# Parts ----------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _another_monitor(stage: Stage, **variables: str) -> AsyncIterator[None]:
+    """The monitor runs with these variables within the block, and without them after it."""
+    monitor = stage.world.monitors[0]
+    other = monitor.with_variables(**variables)
+    await monitor.stop()
+    await other.start()
+    try:
+        yield
+    finally:
+        await other.kill()
+        await monitor.start()
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _repeat(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    while True:
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
+            await work()
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def list_causes() -> list[Cause]:
+    """In the order in which they are provoked."""
+    return [
+        Cause("edges killed", frozenset({"FrontageNoEdgeServes", "FrontageEdgeLost"}), _edges_killed),
+        Cause("workers of an edge killed", frozenset({"FrontageWorkersDie"}), _workers_killed),
+        Cause("SIGUSR2 without a master key", frozenset({"FrontageUpgradeFailed"}), _upgrade_failed),
+        Cause("monitors killed", frozenset({"FrontageNoMonitor"}), _monitors_killed),
+        Cause("API stopped for 3 s (SIGSTOP)", frozenset({"FrontageLoopLags"}), _api_frozen),
+        Cause(
+            "Postgres killed",
+            frozenset({"FrontageDatabaseAway", "FrontageMonitorLeaseLost", "FrontageReplicaLags", "FrontageApiErrors"}),
+            _postgres_stopped,
+        ),
+        Cause("a table locked", frozenset({"FrontagePoolExhausted"}), _table_locked),
+        Cause(
+            "Postgres refuses claims of checks",
+            frozenset({"FrontageWorkStopped", "FrontageWorkOverdue", "FrontageChecksUnhealthy"}),
+            _checks_refused,
+        ),
+        Cause("the CA refuses renewals", frozenset({"FrontageOrdersFail", "FrontageCertificatesEnd"}), _ca_refuses),
+        Cause("the CA's limit is used up", frozenset({"FrontageCaLimitShort"}), _orders_limited),
+        Cause("receivers answer 500", frozenset({"FrontageDeliveriesFail"}), _receivers_fail),
+        Cause("records vanish", frozenset({"FrontageAlarmsHeld", "FrontageChecksUnhealthy"}), _records_lost),
+        Cause("name servers are silent", frozenset({"FrontageChecksUnhealthy"}), _name_servers_silent),
+        Cause("an origin is down", frozenset({"FrontageOriginErrors", "FrontageOriginsUnreachable"}), _origin_down),
+        Cause(
+            "a disk of 900 MB",
+            frozenset({"FrontageDiskFull"}),
+            _disk_full,
+            "" if os.geteuid() == 0 else "needs root, to mount a tmpfs",
+        ),
+        Cause(
+            "a clock 10 s fast",
+            frozenset({"FrontageClockWrong"}),
+            _clock_wrong,
+            "" if _FAKETIME.exists() else "needs Debian's faketime",
+        ),
+        Cause("the database forgets routes", frozenset({"FrontageHeldCopy"}), _routes_forgotten),
+    ]
