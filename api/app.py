@@ -75,11 +75,11 @@ def build_app(
     )
     app = web.Application(
         middlewares=[
-            answered(counters, clock),
+            answered(counters, clock, random),
             limited(limits, settings.api_trusted_proxies),
-            authenticated(authenticator, limits, admission, random),
+            authenticated(authenticator, limits, admission),
             understood(QUERIES),
-            admitted(admission, random),
+            admitted(admission),
             idempotent(database),
         ],
         client_max_size=LARGEST_BODY_BYTES,

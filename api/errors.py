@@ -121,6 +121,7 @@ def too_many_domains(most: int) -> Refusal:
 
 
 def too_many_requests(retry_after_seconds: float, hint: str) -> Refused:
+    """`retry_after_seconds`: the earliest time for another request; the response asks for a random later one."""
     return Refused(TOO_MANY_REQUESTS, hint=hint, retry_after_seconds=retry_after_seconds)
 
 

@@ -23,6 +23,7 @@ from api.counters import Counters
 from api.cross_origin import CONNECT_SCOPE, is_connect_route, is_preflight
 from api.errors import (
     FORBIDDEN,
+    TOO_MANY_REQUESTS,
     UNAUTHORIZED,
     Refused,
     invalid_parameter,
@@ -65,20 +66,21 @@ _ROUTES_OF_DELETION = frozenset({("GET", "/application"), ("DELETE", "/applicati
 _OUTAGE_SECONDS = 5.0
 _FULL_QUEUE_SECONDS = 1.0
 _SPREAD = 3
+_TOO_MANY_AT_ONCE = "too many requests of this application at once"
 _LONGEST_NAME = 100
 _FAILURES = frozenset({500, 503, 504})  # 502 also stands for a refusal of Power and Secure
 
 _log = get_logger("api")
 
 
-def answered(counters: Counters, clock: Clock) -> Middleware:
+def answered(counters: Counters, clock: Clock, random: Random) -> Middleware:
     """The root of every request: whatever happens beneath, it is answered in shape, counted and logged."""
 
     @web.middleware
     async def answer_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         began = clock.monotonic()
         request[REQUEST_ID] = secrets.token_hex(8)
-        response = await _answer(request, handler)
+        response = await _answer(request, handler, random)
         route = _route_of(request)
         method = request.method if request.method in hdrs.METH_ALL else "other"
         seconds = clock.monotonic() - began
@@ -114,10 +116,12 @@ def _operation_of(request: web.Request) -> Operation | None:
     return BY_ROUTE.get((request.method, _route_of(request)))
 
 
-async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _answer(request: web.Request, handler: Handler, random: Random) -> web.StreamResponse:
     try:
         return await handler(request)
     except Refused as error:
+        if error.refusal is TOO_MANY_REQUESTS and error.retry_after_seconds is not None:
+            error.retry_after_seconds = _spread_seconds(error.retry_after_seconds, random)
         return _render(request, error)
     except web.HTTPException as error:
         response = _render(request, Refused(refusal_of_http(error)))
@@ -128,11 +132,18 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         _log.warning("database unavailable", route=_route_of(request), request_id=request[REQUEST_ID], error=str(error))
         request[HAS_FAILED] = True
         refusal = refusal_of_failure(error, request.method, request.path)
-        return _render(request, Refused(refusal, retry_after_seconds=_OUTAGE_SECONDS))
+        return _render(request, Refused(refusal, retry_after_seconds=_spread_seconds(_OUTAGE_SECONDS, random)))
     except Exception as error:  # noqa: BLE001 - the root of a request
         _log.error("request failed", route=_route_of(request), request_id=request[REQUEST_ID], exc_info=True)
         request[HAS_FAILED] = True
         return _render(request, Refused(refusal_of_failure(error, request.method, request.path)))
+
+
+def _spread_seconds(earliest_seconds: float, random: Random) -> int:
+    """Clients that are refused together are asked back at different times: otherwise all come back in one burst, which
+    the requests of every other application wait behind."""
+    earliest = max(1, math.ceil(earliest_seconds))
+    return random.randint(earliest, earliest * _SPREAD)
 
 
 def _render(request: web.Request, error: Refused) -> web.Response:
@@ -159,7 +170,7 @@ def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
     return limit_request
 
 
-def authenticated(authenticator: Authenticator, limits: RateLimits, admission: Admission, random: Random) -> Middleware:
+def authenticated(authenticator: Authenticator, limits: RateLimits, admission: Admission) -> Middleware:
     @web.middleware
     async def authenticate_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
@@ -174,7 +185,7 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
                     else:
                         await _verify_token(request, authenticator)
             except TooManyWaiting as error:
-                raise _too_many_at_once(_FULL_QUEUE_SECONDS, random) from error
+                raise too_many_requests(_FULL_QUEUE_SECONDS, _TOO_MANY_AT_ONCE) from error
             payer = request[KEY_HOLDER].user.id if by_user else request[APPLICATION].id
             wait = limits.charge(payer)
             request[RATE_LIMIT] = limits.fields(payer, "user" if by_user else "application")
@@ -250,7 +261,7 @@ def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware
     return understand_request
 
 
-def admitted(admission: Admission, random: Random) -> Middleware:
+def admitted(admission: Admission) -> Middleware:
     @web.middleware
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         if TENANT not in request or _route_of(request) == _STREAM_ROUTE:
@@ -262,16 +273,9 @@ def admitted(admission: Admission, random: Random) -> Middleware:
             async with slot(request[TENANT]):
                 return await handler(request)
         except TooManyWaiting as error:
-            raise _too_many_at_once(free_after_seconds, random) from error
+            raise too_many_requests(free_after_seconds, _TOO_MANY_AT_ONCE) from error
 
     return admit_request
-
-
-def _too_many_at_once(wait_seconds: float, random: Random) -> Refused:
-    """`wait_seconds`: the earliest time for another request. Clients that are refused together are asked back at
-    different times, or all would come back in one burst, which every other application's requests wait behind."""
-    spread_seconds = wait_seconds * random.uniform(1, _SPREAD)
-    return too_many_requests(spread_seconds, "too many requests of this application at once")
 
 
 def _asks_dns(request: web.Request) -> bool:

@@ -35,6 +35,8 @@ async def transfer(
         raise NotTransferable(f"{name} is application {application.id}'s already")
     if application.deleting_at is not None:
         raise NotTransferable(f"application {application.id} is being deleted")
+    if (await ownership.find_standing(connection, name, application.id)).is_own_target:
+        raise NotTransferable(f"{name} is a cname target of application {application.id}")
     url = url or application.application_url
     if url is None:
         raise NoOrigin(f"application {application.id} has no origin of its own")

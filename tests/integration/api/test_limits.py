@@ -11,7 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from api.auth import Authenticator
 from bench.lab.zone import Behaviour
+from common.db.applications import Application
 from common.dns import Answer as DnsAnswer
 from common.dns import Pass
 from tests.integration.api.conftest import Service, open_service
@@ -28,8 +30,14 @@ def expect_too_many(answer: Answer, hint: str) -> None:
 async def refused_of_many(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Many at once: a slow machine that answers one after the other stays below the rate."""
     answers = await asyncio.gather(*(ask() for _ in range(200)))
+    refused = [answer for answer in answers if answer.status == 429]
     assert 10 <= [answer.status for answer in answers].count(200) < 200
-    return next(answer for answer in answers if answer.status == 429)
+    if len(refused) >= 50:  # of fewer, all may draw the same time
+        assert len({answer.headers["Retry-After"] for answer in refused}) > 1, "they would come back in one burst"
+    assert {answer.headers["RateLimit"].partition(";")[2] for answer in refused if "RateLimit" in answer.headers} <= {
+        "r=0"
+    }
+    return refused[0]
 
 
 async def take_token(partner: Partner, secret: str, address: str) -> Answer:
@@ -72,6 +80,28 @@ async def test_questions_beyond_those_on_dead_dns_are_refused_and_asked_back_at_
         assert len(waits) > 3, "clients that come back at the same moment keep other applications waiting"
         is_over.set()
         assert {(await answer).status for answer in ended} == {400}
+
+
+async def test_tokens_refused_beyond_the_queue_are_asked_back_at_different_times(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over, identify = asyncio.Event(), Authenticator.identify
+
+    async def identify_late(authenticator: Authenticator, application_id: str, secret: str) -> Application:
+        await is_over.wait()
+        return await identify(authenticator, application_id, secret)
+
+    monkeypatch.setattr(Authenticator, "identify", identify_late)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        partner = replace(await service.partner(), session=session)
+        asked = [asyncio.create_task(take_token(partner, partner.secret, "192.0.2.1")) for _ in range(300)]
+        ended = asyncio.as_completed(asked)
+        refused = [await next(ended) for _ in range(40)]
+        is_over.set()
+        for answer in refused:
+            expect_too_many(answer, "too many requests from this address at once")
+        assert {int(answer.headers["Retry-After"]) for answer in refused} == {1, 2, 3}
+        assert {(await answer).status for answer in ended} <= {200, 429}
 
 
 async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tmp_path: Path, probe_port: int) -> None:

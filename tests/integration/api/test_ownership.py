@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.db import applications, order_outcomes, order_queue
+from common import domain_transfer
+from common.db import applications, domain_import, domains, order_outcomes, order_queue
 from common.db.certificates import Certificate
+from common.domain_files import parse_row
 from common.errors import FenceLost
+from common.names import parse_domain
+from common.ownership import OwnNames
 from tests.integration.api.conftest import POWER_TARGET, SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, go_live, order_state, serve_origin
@@ -150,6 +154,50 @@ async def test_a_name_becomes_no_target_and_domain_at_once(service: Service) -> 
 
         is_target, answer = await asyncio.gather(set_target(), partner.post(name))
         assert (is_target, answer.status) in ((True, 502), (False, 200))
+
+
+WAYS_IN = ("POST /power", "POST /ssl", "PUT /power", "PUT /ssl", "import of power", "import of secure", "transfer")
+
+
+async def enter(service: Service, way: str, partner: Partner, origin: str, name: str) -> tuple[bool, str]:
+    """Whether the partner has the name afterwards, and the words of the refusal."""
+    verb, _, target = way.partition(" /")
+    if target:
+        product = partner if target == "power" else Ssl(partner, origin)
+        answer = await (product.post(name) if verb == "POST" else product.put(name, applicationUrl=origin))
+        return answer.status == 200, str(answer.body)
+    async with service.database.transaction() as connection:
+        application = await applications.get_application(connection, partner.id)
+        assert application is not None
+        if way == "transfer":
+            try:
+                await domain_transfer.transfer(connection, parse_domain(name), application, origin)
+            except domain_transfer.NotTransferable as error:
+                return False, str(error)
+            return True, ""
+    row = parse_row({"product": way.rpartition(" ")[2], "domain": name, "applicationUrl": origin})
+    own = OwnNames.of(service.settings)
+    [outcome] = await domain_import.write(service.database, application, [row], own, is_dry=False)
+    return outcome == "added", str(outcome)
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+async def test_no_way_in_gives_our_names_or_a_target_to_an_application(service: Service, origin: str, way: str) -> None:
+    """Another application's target has an A record here and no TXT record."""
+    partner, other = await two(service)
+    targets = {"own": "apps.partner.test", "another's": "apps.other.test"}
+    for name in (*targets.values(), POWER_TARGET, "api.frontage.test"):
+        service.zone.add(name, "A", SERVER)
+    async with service.database.transaction() as connection:
+        await applications.update_application(connection, partner.id, secure_cname_target=targets["own"])
+        await applications.update_application(connection, other.id, secure_cname_target=targets["another's"])
+        if way == "transfer":  # by its proof, the other may hold what the partner gave as its target
+            await domains.enrol_by_hand(connection, other.id, [domains.NewDomain(targets["own"], "power", origin)])
+    for name in (targets["own"], targets["another's"], POWER_TARGET, "api.frontage.test"):
+        before = await holder(service, name)
+        is_in, words = await enter(service, way, partner, origin, name)
+        assert (is_in, await holder(service, name)) == (False, before), (name, words)
+        assert words, name
 
 
 # Names of others as one's own cname target -----------------------------------------------------------------------
