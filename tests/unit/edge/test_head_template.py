@@ -28,6 +28,11 @@ def test_head_with_another_target_and_other_forwarded_values() -> None:
             assert compared(before, first, raw) == read(raw) == parse_any(raw, HeadLimits())
 
 
+def test_number_of_fields_that_are_cut_does_not_matter() -> None:
+    before, first, raw = (head(f"Cookie: {value}", *("X: 5%", "Via: 1.1 z") * 20) for value in ("a", "b", "100%b"))
+    assert compared(before, first, raw) == read(raw)
+
+
 @pytest.mark.parametrize(
     "start",
     [
@@ -90,7 +95,6 @@ def test_head_that_differs_in_more_must_be_parsed(raw: bytes) -> None:
         (head("Connection: close"), head("Connection: keep-alive")),
         (head("Connection: x-mine", "X-Mine: 1"), head("Connection: x-mine", "X-Mine: 2")),
         (head(*(f"X-{n}: a" for n in range(9))), head(*(f"X-{n}: b" for n in range(9)))),
-        (head("Cookie: a", *("X: y", "Via: 1.1 z") * 20), head("Cookie: b", *("X: y", "Via: 1.1 z") * 20)),
     ],
     ids=repr,
 )
