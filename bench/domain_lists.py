@@ -267,6 +267,8 @@ def _of_many_applications() -> Iterator[ListCase]:
         for sort in ("name", "-added", "expiry", "status"):
             wanted = Wanted([], sort=sort, limit=_LIMIT)
             yield ListCase(f"{partner}, by {sort}", _part_of_partner(wanted, most))
+        for status in STATUSES:
+            yield ListCase(f"{partner}, {status}", _part_of_partner(Wanted([], status=status, limit=_LIMIT), most))
         for text in ("shop", "rare", "absent"):
             wanted = Wanted([], text=text, limit=_LIMIT)
             yield ListCase(f"{partner}, search {text}", _part_of_partner(wanted, most), is_search=True)

@@ -161,6 +161,9 @@ _MONITORED = _Source(
     lapsed="state = 'missing'",
     unlapsed="state = 'present'",
 )
+_COLUMNS = "lead, name, product, owner_id, is_well, apex, subdomain"
+"""Of a branch."""
+
 _LEADS = {"added": "added_at", "expiry": "lapses_at", "status": "is_well"}
 
 # The row of a monitored name is read for its id, which no index of a list holds: Postgres takes an application for an
@@ -361,26 +364,36 @@ class _Query:
         selects = []
         for product in products if source is _ENROLLED else [None]:
             own = [*conditions, *([f"product = {self._value(product)}"] if product else [])]
-            of_all = self._sorted(branch, product_is_fixed=source is _ENROLLED)
-            of_one = self._sorted(branch, product_is_fixed=True)
             if ids is None:
-                selects.append(_select(branch, columns, own, of_all, limit))
+                order = self._sorted(branch, product_is_fixed=source is _ENROLLED)
+                selects.append(_select(branch, columns, own, order, limit))
             elif len(ids) == 1:
                 own.append(f"application_id = {self._value(ids[0])}")
-                selects.append(_select(branch, columns, own, of_one, limit))
+                selects.append(_select(branch, columns, own, self._sorted(branch, product_is_fixed=True), limit))
             else:
-                each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, limit)
-                places = self._value(list(ids))
-                merged = (
-                    f"select each_own.* from unnest({places}::text[]) owner (id) cross join lateral ({each}) each_own"
-                )
-                if self._wanted.text:  # of which everyone's next names hold fewer
-                    selects.append(merged)
-                else:
-                    most = _EVERYONES * len(ids)
-                    everyone = _select(branch, columns, own, of_all, most)
-                    selects.append(_of_everyone(everyone, most, places, limit, merged))
+                selects.append(self._of_many_applications(branch, columns, own, limit))
         return selects
+
+    def _of_many_applications(self, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
+        """Among everyone's next rows, if there are enough; a search always merges each application's, since of what
+        holds its text everyone's next rows have fewer."""
+        source, ids = branch.source, self._wanted.applications or ()
+        owners = self._value(list(ids))
+        of_one = self._sorted(branch, product_is_fixed=True)
+        each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, limit)
+        merged = f"select each_own.* from unnest({owners}::text[]) owner (id) cross join lateral ({each}) each_own"
+        if self._wanted.text:
+            return merged
+        # No index has the well ones of everyone apart: if they were few, a condition would walk far to find so many.
+        is_listed = source.well if source.well in own else "true"
+        everyone = _select(
+            branch,
+            f"{columns}, {is_listed} as is_listed",
+            [condition for condition in own if condition != is_listed],
+            self._sorted(branch, product_is_fixed=source is _ENROLLED),
+            _EVERYONES * len(ids),
+        )
+        return _of_everyone(everyone, _EVERYONES * len(ids), owners, limit, merged)
 
     def _of_text(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
         source, ids = branch.source, self._wanted.applications
@@ -459,11 +472,12 @@ def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str)
     """The owners' rows among everyone's next `most`; or, where these are too few and the list goes on, `merged`."""
     return (
         f"with everyone as materialized ({everyone}),"
-        f" ours as materialized (select * from everyone where owner_id = any({owners}::text[]) limit {limit}),"
+        f" ours as materialized (select * from everyone where is_listed and owner_id = any({owners}::text[])"
+        f" limit {limit}),"
         f" answer as materialized (select case when (select count(*) from ours) = {limit} then true"
         f" else (select count(*) from everyone) < {most} end as is_whole)"
-        f" select * from ours where (select is_whole from answer)"
-        f" union all select * from ({merged}) merged where not (select is_whole from answer)"
+        f" select {_COLUMNS} from ours where (select is_whole from answer)"
+        f" union all select {_COLUMNS} from ({merged}) merged where not (select is_whole from answer)"
     )
 
 
