@@ -20,7 +20,7 @@ import orjson
 from aiohttp import web
 
 from common.db.pool import Database
-from common.db.schema import check_schema
+from common.db.schema import find_newer_schema
 from common.errors import DatabaseUnavailable, OperatorError
 from common.exposition import CONTENT_TYPE, render
 from common.listen_errors import cannot_listen
@@ -102,13 +102,14 @@ def build_admin_app(check: CheckReadiness, measure: Measure) -> web.Application:
 
 
 async def check_database(database: Database) -> Readiness:
-    """Ready if Postgres answers and has this program's schema."""
+    """Ready if Postgres answers and has this program's schema, or a newer one: during an upgrade all processes of the
+    version before would be taken out of service at once."""
     try:
         async with database.connection() as connection:
-            await check_schema(connection)
+            newer = await find_newer_schema(connection)
     except (DatabaseUnavailable, OperatorError) as error:
         return Readiness(False, {"reason": str(error)})
-    return Readiness(True)
+    return Readiness(True, {} if newer is None else {"notice": newer})
 
 
 def _json(status: int, body: dict[str, Any]) -> web.Response:

@@ -270,7 +270,7 @@ async def _open_issuer(
 
 
 async def _check_readiness(database: Database, stopped: Collection[str]) -> Readiness:
-    """Ready if Postgres answers, has this program's schema, and all work runs."""
+    """Ready if Postgres answers with a schema that this program can work with, and all work runs."""
     readiness = await check_database(database)
     if not readiness.is_ready or not stopped:
         return readiness

@@ -8,7 +8,7 @@ from api.schemas import answers
 from api.services.notices import NO_EDGE, NO_MONITOR, combined
 from common.db import edge_nodes, monitor_nodes
 from common.db.pool import Database
-from common.db.schema import check_schema
+from common.db.schema import find_newer_schema
 
 
 class HealthHandlers:
@@ -20,9 +20,10 @@ class HealthHandlers:
 
     async def readyz(self, _: web.Request) -> web.Response:
         """200 while requests can be answered. What keeps accepted work from visitors is named beside it: every API
-        process reports the same, so leaving a balancer would not help."""
+        process reports the same, so leaving a balancer would not help. Nor would it with a schema newer than this
+        program's, as between ``frontage migrate`` and the restart of an upgrade."""
         async with self._database.connection() as connection:
-            await check_schema(connection)
+            await find_newer_schema(connection)
             is_issuing = await monitor_nodes.is_issuing(connection)
             edges = await edge_nodes.count_alive(connection)
         noted = [notice for notice, is_well in ((NO_MONITOR, is_issuing), (NO_EDGE, edges)) if not is_well]

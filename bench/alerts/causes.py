@@ -314,7 +314,7 @@ async def _disk_full(stage: Stage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _clock_wrong(stage: Stage) -> AsyncIterator[None]:
-    async with _another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s"):
+    async with _another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s", FAKETIME_DONT_FAKE_MONOTONIC="1"):
         yield
 
 

@@ -187,7 +187,8 @@ class Replicator:
     # Life ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow for ever.
+        """Follow for ever. At its end readers are cut off, until a later writer has caught up: an upgrade's workers
+        serve meanwhile, and hold handshakes of names that are enrolled between the two.
 
         Raises: `OperatorError` for what an operator must put right, but only while there is nothing to serve.
         """
@@ -202,6 +203,8 @@ class Replicator:
         finally:
             self._is_reached = False
             self._drop_session()
+            with suppress(lmdb.Error):
+                await self._in_thread(partial(self.store.set_flags, is_cut_off=True, is_unattended=False))
 
     async def _follow(self) -> None:
         """A commit beside another one may not notify (`common.db.feed.announce`): look once more after a change."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from bench.lab.ports import free_ports
+from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.cli.frontage import environment, run
 
@@ -40,7 +41,9 @@ def start(dsn: str, state_dir: Path, listen: str, *, admin: str = "off", public_
     )
 
 
-async def test_it_says_when_it_serves_and_leaves_when_told(dsn: str, tmp_path: Path, probe_port: int) -> None:
+async def test_it_says_when_it_serves_and_leaves_when_told(
+    database: Database, dsn: str, tmp_path: Path, probe_port: int
+) -> None:
     load_keyring(tmp_path / "master.key", create=True)
     admin = f"127.0.0.1:{free_ports(1)[0]}"
     process = start(dsn, tmp_path, f"127.0.0.1:{probe_port}", admin=admin)
@@ -58,6 +61,13 @@ async def test_it_says_when_it_serves_and_leaves_when_told(dsn: str, tmp_path: P
                 text = await response.text()
                 assert 'frontage_api_requests_total{method="GET",route="/readyz",status="200"} 1.0' in text
                 assert "process_resident_memory_bytes" in text
+            async with database.transaction() as connection:
+                await connection.execute("update alembic_version set version_num = '9999'")  # an upgrade has begun
+            async with session.get(url) as response:
+                assert response.status == 200
+            async with session.get(f"http://{admin}/readyz") as response:
+                assert response.status == 200
+                assert "newer than this program" in (await response.json())["notice"]
         process.send_signal(signal.SIGTERM)
         output, complaints = process.communicate(timeout=PATIENCE_SECONDS)
     finally:

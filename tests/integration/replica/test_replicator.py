@@ -213,6 +213,17 @@ async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
         assert reader.get("route", "power/new.example")
 
 
+async def test_readers_are_cut_off_between_one_writer_and_the_next(shop: Database, dsn: str, tmp_path: Path) -> None:
+    first = make_replicator(dsn, tmp_path)
+    async with running(first):
+        await until(lambda: first.version == 21, "the first copy")
+    second = make_replicator(dsn, tmp_path)
+    reader = second.store.reader()
+    assert reader.is_cut_off()
+    async with running(second):
+        await until(lambda: not reader.is_cut_off(), "the second writer has caught up")
+
+
 async def test_without_replica_and_database_the_operator_is_told(tmp_path: Path) -> None:
     replicator = make_replicator(_no_database, tmp_path)
     try:
