@@ -108,6 +108,16 @@ class Keyring:
         self._follow_file()
         return self._current
 
+    @property
+    def ids(self) -> frozenset[bytes]:
+        self._follow_file()
+        return self._ids
+
+    @property
+    def is_for_edges(self) -> bool:
+        """Whether it seals and opens the secrets of edges only."""
+        return (self.current, "control") not in self._ciphers
+
     def derive(self, purpose: str) -> bytes:
         """32 bytes for one purpose, the same in every process that has this key or its edges' part."""
         self._follow_file()

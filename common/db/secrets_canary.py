@@ -8,13 +8,20 @@ from common.secrets import CANARY_IDENTITY, CANARY_TEXT, Keyring
 
 _WRONG_KEY = "the master key file does not belong to this database: point FRONTAGE_MASTER_KEY_FILE at the right one"
 
+_EDGE_KEY = (
+    "the master key file is an edge's, which opens the secrets of edges only: point FRONTAGE_MASTER_KEY_FILE at the one"
+    " that the API and the monitors use"
+)
+
 
 async def ensure_canary(connection: Connection, keyring: Keyring) -> None:
     """Every canary must open: each key that ever sealed here is still needed, until it is retired. A database without
     one gets the first; a new current key beside old ones that still open gets its own.
 
-    Raises: `OperatorError`.
+    Raises: `OperatorError`, also for the key file of an edge.
     """
+    if keyring.is_for_edges:
+        raise OperatorError(_EDGE_KEY)
     async with connection.transaction():
         await connection.execute("lock table canary in exclusive mode")  # of several first starts, one is first
         rows = await connection.fetch("select key_id, envelope from canary where retired_at is null")

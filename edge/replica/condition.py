@@ -42,7 +42,8 @@ def condition_of(
         return Condition(
             "unusable",
             f"the master key file {key_file} does not open this database's certificates, so every TLS handshake fails:"
-            " copy the file that the monitors use, then restart this edge",
+            " where the API runs, write one with `frontage master-key export --role edge FILE`, copy it here,"
+            " then restart this edge",
         )
     if write_error is not None:
         return Condition(

@@ -65,24 +65,34 @@ async def check_space(database: Database) -> list[Finding]:
 async def check_keys(settings: Settings, database: Database) -> Finding:
     """The master key, with what the database knows of it."""
     from common.db.secrets_canary import ensure_canary, known_keys
-    from common.secrets import load_keyring, read_key_file
+    from common.secrets import load_keyring
 
     async with database.connection() as connection:
-        is_needed = bool(await known_keys(connection))
-        found = check_master_key(settings, is_needed=is_needed)
+        known = await known_keys(connection)
+        found = check_master_key(settings, is_needed=bool(known))
         if found.state is FindingState.BROKEN or not settings.key_file.exists():
             return found
-        if all(key.room == "edge" for key in read_key_file(settings.key_file)):
-            return ok("master key", f"{settings.key_file}, for edges only")
+        keyring = load_keyring(settings.key_file)
+        if keyring.is_for_edges:
+            needed = {key_id for key_id, is_needed in known.items() if is_needed}
+            return _judge_edge_key(settings.key_file, opens_all=needed <= keyring.ids)
         looking = connection.transaction()
         await looking.start()
         try:
-            await ensure_canary(connection, load_keyring(settings.key_file))
+            await ensure_canary(connection, keyring)
         except OperatorError as error:
             return from_error("master key", error)
         finally:
             await looking.rollback()  # a new database would be left with a canary
     return found
+
+
+def _judge_edge_key(path: Path, *, opens_all: bool) -> Finding:
+    if opens_all:
+        return ok("master key", f"{path}, for edges only")
+    seen = f"{path} is an edge's, and does not open all secrets of edges in this database"
+    remedy = "where the API runs, write a new one with `frontage master-key export --role edge FILE`, and copy it here"
+    return broken("master key", seen, remedy)
 
 
 async def check_webhooks(database: Database) -> list[Finding]:

@@ -25,7 +25,7 @@ from common.db.edge_nodes import Condition
 from common.db.pool import Database
 from common.db.secrets_canary import ensure_canary
 from common.probe import PROBE_PATH, probe_answer
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring, create_key_file, load_keyring, read_key_file
 from common.settings import Settings, load
 from tests.integration.cli.frontage import environment, run
 
@@ -78,6 +78,23 @@ async def test_a_lost_key_file_is_told_from_one_that_was_never_made(database: Da
     load_keyring(settings.key_file, create=True)
     other = await check_keys(settings, database)
     assert (other.state, "does not belong to this database" in other.text) == (FindingState.BROKEN, True)
+
+
+async def test_the_key_file_of_an_edge_is_judged_as_one(database: Database, tmp_path: Path) -> None:
+    whole, other = tmp_path / "whole.key", tmp_path / "other.key"
+    keyring = load_keyring(whole, create=True)
+    async with database.transaction() as connection:
+        await ensure_canary(connection, keyring)
+    load_keyring(other, create=True)
+    settings = settings_of(tmp_path)
+    for source, state in ((whole, FindingState.OK), (other, FindingState.BROKEN)):
+        settings.key_file.unlink(missing_ok=True)
+        create_key_file(settings.key_file, [key.of_edge() for key in read_key_file(source)])
+        finding = await check_keys(settings, database)
+        assert (finding.state, "`frontage master-key export --role edge FILE`" in finding.remedy) == (
+            state,
+            state is FindingState.BROKEN,
+        )
 
 
 @pytest.fixture

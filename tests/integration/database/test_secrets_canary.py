@@ -10,7 +10,7 @@ import pytest
 from common.db.pool import Database
 from common.db.secrets_canary import ensure_canary
 from common.errors import OperatorError
-from common.secrets import Keyring, load_keyring
+from common.secrets import Keyring, create_key_file, load_keyring, read_key_file
 
 
 def keyring(path: Path, *lines: str) -> Keyring:
@@ -27,6 +27,18 @@ async def test_right_key_opens_and_wrong_key_is_for_the_operator(database: Datab
         with pytest.raises(OperatorError, match="FRONTAGE_MASTER_KEY_FILE"):
             await ensure_canary(connection, wrong)
         await ensure_canary(connection, right)
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+async def test_an_edges_key_file_is_no_wrong_one(database: Database, tmp_path: Path, is_used: bool) -> None:
+    whole = keyring(tmp_path / "whole")
+    create_key_file(tmp_path / "edge", [key.of_edge() for key in read_key_file(tmp_path / "whole")])
+    async with database.connection() as connection:
+        if is_used:
+            await ensure_canary(connection, whole)
+        with pytest.raises(OperatorError, match=r"is an edge's.* the API and the monitors use"):
+            await ensure_canary(connection, load_keyring(tmp_path / "edge"))
+        await ensure_canary(connection, whole)
 
 
 async def test_rotation_keeps_old_keys_needed(database: Database, tmp_path: Path) -> None:

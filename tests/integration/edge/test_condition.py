@@ -73,7 +73,7 @@ async def test_an_edge_whose_key_opens_no_certificate_is_not_ready(edge: EdgePro
     others = load_keyring(edge.state_dir / "other.key", create=True)
     await issue(database, others)
     node = await lease_when(database, "unusable")
-    assert "copy the file that the monitors use" in (node.condition.reason or "")
+    assert "`frontage master-key export --role edge FILE`" in (node.condition.reason or "")
     status, ready = await readiness(edge)
     assert (status, ready["message"], ready["replica"]["state"]) == (503, "not ready", "unusable")
     assert "master.key" in ready["replica"]["reason"]
