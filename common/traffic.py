@@ -66,6 +66,10 @@ class TrafficReport:
             busiest = nlargest(MOST_REPORTED, self._counts.items(), key=lambda item: requests_of(item[1]))
             self._counts = dict(busiest)
 
+    def total(self) -> list[int]:
+        """Of all its applications."""
+        return add_up(counts for key, counts in self._counts.items() if not key.domain)
+
     def to_plain(self) -> list[list[Any]]:
         """JSON's types: application, domain and counts of each key, applications first; `from_plain` turns it back."""
         ordered = sorted(self._counts.items(), key=lambda item: (item[0].domain != "", item[0]))

@@ -90,6 +90,14 @@ class EdgeDescription(AnswerModel):
     failedUpgrade: FailedUpgrade | None
 
 
+class EdgeTraffic(AnswerModel):
+    """Of the last minute."""
+
+    requests: int
+    failed: int
+    """Of these, answered with a status from 500 on."""
+
+
 class EdgeNode(AnswerModel):
     nodeId: str
     host: str
@@ -98,6 +106,8 @@ class EdgeNode(AnswerModel):
     condition: EdgeCondition
     leaseUntil: datetime
     description: EdgeDescription
+    traffic: EdgeTraffic | None
+    """None for an edge of an earlier version."""
 
 
 class Edge(AnswerModel):

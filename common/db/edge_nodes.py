@@ -65,8 +65,18 @@ UNDESCRIBED = EdgeDescription()
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeTraffic:
+    """What an edge served in the last minute, of its 1,000 busiest applications. `failed`: requests of these that were
+    answered with a status from 500 on."""
+
+    requests: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeNode:
-    """An edge with its lease. `version` is the last one of the feed that it has applied."""
+    """An edge with its lease. `version` is the last one of the feed that it has applied; `traffic` is None for an edge
+    that does not report it."""
 
     node_id: str
     host: str
@@ -74,6 +84,7 @@ class EdgeNode:
     condition: Condition
     lease_until: datetime
     description: EdgeDescription = UNDESCRIBED
+    traffic: EdgeTraffic | None = None
 
     @property
     def label(self) -> str:
@@ -96,7 +107,7 @@ class UnreachedOrigin:
 
 _COLUMNS = (
     "node_id, host, version, state, reason, lease_until, software_version, held_copy_at, failed_upgrade_at,"
-    " failed_upgrade_reason"
+    " failed_upgrade_reason, requests_last_minute, failed_last_minute"
 )
 
 
@@ -136,6 +147,11 @@ async def describe(connection: Connection, node_id: str, description: EdgeDescri
         failed and failed.at,
         failed and failed.reason,
     )
+
+
+async def report_traffic(connection: Connection, node_id: str, traffic: EdgeTraffic) -> None:
+    """Replace what this node, which has a lease, reported of its traffic before."""
+    await connection.execute("select report_edge_traffic($1, $2, $3)", node_id, traffic.requests, traffic.failed)
 
 
 async def end_lease(connection: Connection, node_id: str) -> None:
@@ -188,7 +204,9 @@ def _node(row: Record) -> EdgeNode:
     condition = Condition(row["state"], row["reason"])
     failed = FailedUpgrade(row["failed_upgrade_at"], row["failed_upgrade_reason"]) if row["failed_upgrade_at"] else None
     description = EdgeDescription(row["software_version"] or "", row["held_copy_at"], failed)
-    return EdgeNode(row["node_id"], row["host"], row["version"], condition, row["lease_until"], description)
+    requests, failures = row["requests_last_minute"], row["failed_last_minute"]
+    traffic = None if requests is None else EdgeTraffic(requests, failures or 0)
+    return EdgeNode(row["node_id"], row["host"], row["version"], condition, row["lease_until"], description, traffic)
 
 
 async def flush_lazily(connection: Connection) -> None:

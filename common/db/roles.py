@@ -127,7 +127,11 @@ HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Columns that a role may not read although it may read the rest of the table."""
 
 FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
-    {"edge": ("report_lease", "describe_edge", "end_lease", "report_traffic"), "api": (), "monitor": ()}
+    {
+        "edge": ("report_lease", "describe_edge", "report_edge_traffic", "end_lease", "report_traffic"),
+        "api": (),
+        "monitor": (),
+    }
 )
 """Functions with their owner's rights that a role may call."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from typing import Any, Protocol
 
-from common.db.edge_nodes import Condition, FailedUpgrade
+from common.db.edge_nodes import Condition, EdgeTraffic, FailedUpgrade
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
@@ -49,6 +49,9 @@ class Replica(Protocol):
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
+
+    def report_traffic(self, traffic: EdgeTraffic) -> None:
+        """From the next renewal on, the lease shows this as the traffic of the last minute."""
 
     def accept_held_copy(self) -> bool: ...
 

@@ -28,6 +28,7 @@ from edge.process.active_role import ActiveRole, Replica
 from edge.process.generation_messages import Prepared, Report, Serving, StoodBack
 from edge.process.health import EdgeHealth, View
 from edge.process.listeners import Listeners
+from edge.process.recent_traffic import RecentTraffic
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
 from edge.process.worker_messages import Beat, Begin, Ready, Traffic, Wake
 from edge.process.worker_messages import Report as WorkerReport
@@ -80,6 +81,7 @@ class Supervisor:
         view = View(self.health, self.measurements, self.accept_held_copy)
         self._active_role = ActiveRole(lambda: replica(self._wake_workers), view, listeners.admin)
         self._traffic = traffic
+        self._recent_traffic = RecentTraffic()
         self._report = report
         self._is_begun = False
         self._aim: Report | None = None
@@ -178,6 +180,7 @@ class Supervisor:
             return
         self._active_role.replica.report_failing(merge_failing(self._failing.values()))
         self._active_role.replica.report_failed_upgrade(self._failed_upgrade)
+        self._active_role.replica.report_traffic(self._recent_traffic.read(time.monotonic()))
         if isinstance(self._aim, Serving):
             self._is_begun = True  # not before: only now there is a replica for sure
             self._roster.open()
@@ -256,7 +259,9 @@ class Supervisor:
                 self._measured.report(number, families)
                 self._failing[number] = failing
             case Traffic(entries):
-                self._traffic.add(TrafficReport.from_plain(entries))
+                counted = TrafficReport.from_plain(entries)
+                self._traffic.add(counted)
+                self._recent_traffic.add(counted, now)
 
     def _wake_workers(self, _version: int = 0) -> None:
         wake = Wake()

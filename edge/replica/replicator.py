@@ -19,7 +19,7 @@ import lmdb
 
 from common.clock import Clock
 from common.db import edge_nodes, monitor_nodes
-from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
+from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
 from common.db.feed import FeedEntry, Snapshot, open_snapshot
 from common.db.listener import Listener
 from common.db.pool import refuse_transaction_pooler
@@ -103,6 +103,7 @@ class Replicator:
         self._attended_at = clock.monotonic()
         self._looked_at = -_RENEWAL_SECONDS
         self._failing_origins: tuple[FailingOrigin, ...] = ()
+        self._traffic: EdgeTraffic | None = None
         self._software_version = software_version
         self._failed_upgrade: FailedUpgrade | None = None
 
@@ -148,6 +149,10 @@ class Replicator:
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
         self._failed_upgrade = failure
+
+    def report_traffic(self, traffic: EdgeTraffic) -> None:
+        """From the next renewal on, the lease shows this as the traffic of the last minute."""
+        self._traffic = traffic
 
     @property
     def _description(self) -> EdgeDescription:
@@ -367,6 +372,7 @@ class Replicator:
                 # In this session: another database may follow.
                 reported: tuple[FailingOrigin, ...] | None = None
                 described: EdgeDescription | None = None
+                counted: EdgeTraffic | None = None
                 while True:
                     self._moved.clear()
                     state, failing = self.store.state, self._failing_origins
@@ -383,6 +389,9 @@ class Replicator:
                     if (description := self._description) != described:
                         await edge_nodes.describe(session, self.store.node_id, description)
                         described = description
+                    if (traffic := self._traffic) is not None and traffic != counted:
+                        await edge_nodes.report_traffic(session, self.store.node_id, traffic)
+                        counted = traffic
                     self._heard_at = self._clock.monotonic()
                     await self._look_for_monitors(session)
                     await _wait(self._moved, _RENEWAL_SECONDS)

@@ -177,7 +177,14 @@ async def test_a_stolen_edge_gives_away_no_secret_of_others(installation: Instal
                 await edge.execute(statement)
         owners_rights = "select proname from pg_proc where prosecdef and has_function_privilege(oid, 'execute')"
         callable_ = {row["proname"] for row in await edge.fetch(owners_rights)}
-        assert callable_ == {"describe_edge", "end_lease", "feed_content", "report_lease", "report_traffic"}
+        assert callable_ == {
+            "describe_edge",
+            "end_lease",
+            "feed_content",
+            "report_edge_traffic",
+            "report_lease",
+            "report_traffic",
+        }
         seen = "".join(row[0] for row in await edge.fetch("select content::text from feed_entries"))
     finally:
         edge.terminate()

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from common.db.edge_nodes import SERVING, FailedUpgrade
+from common.db.edge_nodes import SERVING, EdgeTraffic, FailedUpgrade
 from common.errors import OperatorError
 from common.metrics import Family
 from common.origin_faults import FailingOrigin
@@ -59,6 +59,9 @@ class FileReplica:
         pass
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
+        pass
+
+    def report_traffic(self, traffic: EdgeTraffic) -> None:
         pass
 
     def accept_held_copy(self) -> bool:

@@ -76,6 +76,9 @@ def test_every_page_is_in_the_contents() -> None:
         ("backup", "backup"),
         ("add an edge", "running"),
         ("rate limit", "errors"),
+        ("CAA", "troubleshooting"),
+        ("wildcard", "troubleshooting"),
+        ("502", "errors"),
     ],
 )
 def test_a_search_shows_the_page_that_answers_it_first(query: str, page: str) -> None:

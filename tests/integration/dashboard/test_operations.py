@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from common.db import edge_nodes
-from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
+from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
 from tests.integration.cli.frontage import environment, run
 from tests.integration.dashboard.conftest import Dashboard
 
@@ -26,6 +26,7 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
         ):
             await edge_nodes.report(connection, name, "", 1, condition, host=f"{name}.example")
             await edge_nodes.describe(connection, name, description)
+        await edge_nodes.report_traffic(connection, "new00000", EdgeTraffic(1204, 3))
         # As long as the test takes, on a machine of any speed.
         await connection.execute("update edge_nodes set lease_until = now() + interval '1 day' where host <> ''")
     operator = await dashboard.signed_in("ops@example.com")
@@ -37,6 +38,7 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     assert "<b>edge</b>" not in page.text
     assert "1.2.0 (old00000); 1.3.0 (new00000); unknown (" in page.words
     assert "Upgrade failed" in page.words
+    assert "1,204 3 failed" in page.words
     assert "the copy removes 900 of 1,000 routes" in page.words
 
     env = environment(tmp_path, DATABASE_URL=dsn)
@@ -46,6 +48,8 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     assert "Frontage 1.2.0, holds a copy since 2026-03-04 05:06 UTC, upgrade failed at" in shown.stdout
     read = json.loads(run("status", "--json", env=env).stdout)
     (old,) = [each["node"] for each in read["edges"] if each["node"]["nodeId"] == "old00000"]
+    assert "1,204 requests in the last minute, 3 failed" in shown.stdout
+    assert old["traffic"] is None
     assert old["description"]["softwareVersion"] == "1.2.0"
     assert old["description"]["failedUpgrade"]["reason"] == failed.reason
     assert old["description"]["heldCopyAt"].startswith("2026-03-04")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from common.db import edge_nodes
-from common.db.edge_nodes import EdgeDescription, FailedUpgrade
+from common.db.edge_nodes import EdgeDescription, EdgeTraffic, FailedUpgrade
 from common.db.pool import Database
 from common.origin_faults import FailingOrigin, OriginIdentity
 from tests.integration.expiry import erase
@@ -69,6 +69,16 @@ async def test_an_edge_describes_itself_beside_its_lease(database: Database) -> 
         await edge_nodes.describe(connection, "one", EdgeDescription("1.2.4"))
         described = {node.node_id: node.description for node, _ in await edge_nodes.list_nodes(connection)}
         assert described["one"] == EdgeDescription("1.2.4")
+
+
+async def test_an_edge_reports_its_traffic_beside_its_lease(database: Database) -> None:
+    async with database.connection() as connection:
+        await edge_nodes.report_traffic(connection, "one", EdgeTraffic(1, 1))  # it has no lease
+        await edge_nodes.report(connection, "one", "feed", 1)
+        await edge_nodes.report(connection, "silent", "feed", 1)
+        await edge_nodes.report_traffic(connection, "one", EdgeTraffic(1200, 3))
+        found = {node.node_id: node.traffic for node, _ in await edge_nodes.list_nodes(connection)}
+        assert found == {"one": EdgeTraffic(1200, 3), "silent": None}
 
 
 async def test_nodes_that_fell_silent_are_forgotten_after_a_day(database: Database) -> None:
