@@ -35,6 +35,8 @@ OPEN_ROUTES = frozenset(
     }
 )
 _FORM_SECONDS = 10.0
+_AGAIN_SECONDS = {429: 10, 503: 5}
+"""After which a client may ask again (RFC 9110 §10.2.3)."""
 _ANSWER = "credential"  # of an authenticator: never stored as it is, and refused in words of its own
 _STATUSES = {
     400: ("That did not work", "The request could not be understood. Go back, reload the page, and try again."),
@@ -86,7 +88,10 @@ def _failed(
         title, words = _NO_RIGHT
     elif error is not None and error.refusal not in (NOT_FOUND, NOT_A_MEMBER):
         title, words = error.refusal.message, error.hint or words
-    return context.renderer.page(request, "error.html", status=status, title=title, words=words)
+    response = context.renderer.page(request, "error.html", status=status, title=title, words=words)
+    if status in _AGAIN_SECONDS:
+        response.headers["Retry-After"] = str(_AGAIN_SECONDS[status])
+    return response
 
 
 def signed_in(context: DashboardContext) -> Middleware:

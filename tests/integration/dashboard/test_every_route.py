@@ -6,7 +6,11 @@ from __future__ import annotations
 import re
 from unittest.mock import MagicMock
 
+import pytest
+
+from api.dashboard import live, middlewares
 from api.dashboard.app import build_dashboard
+from common.errors import DatabaseUnavailable
 from common.settings import load
 from tests.integration.dashboard.conftest import Browser, Dashboard
 from tests.integration.dashboard.test_tenants import SHOP, power
@@ -58,6 +62,25 @@ async def test_another_organisations_ids_are_not_there(dashboard: Dashboard) -> 
         url = filled(path, application=partner.id, organisation=theirs.id)
         form = {"csrf": csrf, "typed": SHOP, "action": "remove_power", "email": "a@x.test", "role": "owner"}
         assert await sent(owner, method, url, **form) == 404, (method, path)
+
+
+async def test_without_the_database_each_page_says_so_and_when_to_ask_again(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partner = await dashboard.partner(organisation := await dashboard.organisation())
+    browser = await dashboard.signed_in("ops@x.test")
+
+    async def away(*_: object) -> None:
+        raise DatabaseUnavailable("connection refused at 10.0.0.5")
+
+    monkeypatch.setattr(middlewares, "find_visitor", away)
+    monkeypatch.setattr(live, "find_visitor", away)
+    for method, path in ROUTES:
+        if method == "GET":
+            page = await browser.get(filled(path, application=partner.id, organisation=organisation.id))
+            assert (page.status, page.headers["Retry-After"]) == (503, "5"), path
+            assert "The database cannot be reached" in page.words
+            assert "10.0.0.5" not in page.text
 
 
 async def test_text_with_a_nul_is_no_internal_error(dashboard: Dashboard) -> None:
