@@ -3,6 +3,7 @@
 Unlike CPU time, the count hardly depends on the machine or on what else runs there. One worker (`bench.counted_worker`)
 runs under callgrind. This process is its only client and its only origin: it sends one request at a time on one
 connection and answers with a fixed head and body. What the kernel does is not counted.
+With ``--parts`` it prints what the instructions are spent on, too (`bench.instruction_parts`).
 Needs Debian's `valgrind`. The table is also written as JSON (``instructions.json`` in ``bench/output``).
 """
 
@@ -13,12 +14,12 @@ import base64
 import contextlib
 import json
 import os
-import re
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Final
 
 from bench import heads, output
 from bench.cases import KB
+from bench.instruction_parts import PARTS, read_parts
 from bench.peers.certificates import make_certificate
 from common.errors import OperatorError
 from common.secrets import load_keyring, new_master_key
@@ -35,7 +37,6 @@ HOST: Final = "shop.customer.localhost"
 BODY_BYTES: Final = 1024
 _PATIENCE_SECONDS: Final = 120.0
 _READ_BYTES: Final = 1 << 18
-_TOTALS: Final = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +70,23 @@ def main() -> None:
     )
     parser.add_argument("--requests", type=int, default=1025, help="counted in each case (1025: 25 page loads)")
     parser.add_argument("--cases", help="only these, comma-separated")
+    parser.add_argument("--parts", action="store_true", help="print what they are spent on")
     arguments = parser.parse_args()
     chosen = [case for case in cases() if not arguments.cases or case.key in arguments.cases.split(",")]
     try:
-        counts = measure(chosen, arguments.requests)
+        parts = measure(chosen, arguments.requests)
     except (OperatorError, OSError) as error:
         sys.exit(f"bench.instructions: {error}")
+    counts = {key: sum(of_case.values()) for key, of_case in parts.items()}
     for case in chosen:
         print(f"{case.key:18} {counts[case.key]:9,.0f}   {case.title}")
+        for part in PARTS if arguments.parts else ():
+            print(f"{'':18} {parts[case.key][part]:9,.0f}     {part}")
     print(f"written to {output.write('instructions', {'instructions_per_request': counts})}")
 
 
-def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, float]:
-    """Instructions a request, by case.
+def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, dict[str, float]]:
+    """Instructions a request, by case and by part.
 
     Raises: `OperatorError`.
     """
@@ -98,7 +103,8 @@ def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, float
                     conversation.run(len(case.requests) if case.key == "page" else requests // 4)
                     worker.start_counting()
                     conversation.run(requests)
-                    counts[case.key] = worker.stop_counting() / requests
+                    spent = worker.stop_counting()
+                    counts[case.key] = {part: spent[part] / requests for part in PARTS}
     return counts
 
 
@@ -178,15 +184,13 @@ class _Worker:
         self._control("--zero")
         self._control("--instr=on")
 
-    def stop_counting(self) -> int:
+    def stop_counting(self) -> Counter[str]:
+        """Instructions by part."""
         self._control("--instr=off")
         self._control("--dump")
         self._dumps += 1
-        dump = self._directory / f"callgrind.out.{self._dumps}"
-        found = _TOTALS.search(dump.read_text("utf-8", "replace"))
-        if found is None:
-            raise OperatorError(f"no total in {dump.name}")
-        return int(found[1])
+        with (self._directory / f"callgrind.out.{self._dumps}").open(encoding="utf-8", errors="replace") as profile:
+            return read_parts(profile)
 
     def _control(self, command: str) -> None:
         done = subprocess.run(

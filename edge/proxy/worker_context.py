@@ -14,7 +14,7 @@ from typing import Protocol
 
 from common.addresses import own_policy
 from common.api_domain import api_domain, dialled_api
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from common.metrics import Family
 from common.origin_faults import FailingOrigin
 from common.probe import probe_answer
@@ -38,8 +38,9 @@ from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
 from edge.transport.connection_limits import ConnectionLimits
 from edge.upstream.breaker import Breaker
+from edge.upstream.connection import UpstreamConnection
 from edge.upstream.connector import Connector
-from edge.upstream.dispatcher import UpstreamDispatcher
+from edge.upstream.dispatcher import LeaseRequester, UpstreamDispatcher
 from edge.upstream.pool import Pool
 from edge.upstream.resolution import OriginResolver
 
@@ -101,38 +102,13 @@ class WorkerContext:
         self.paused: set[Connection] = set()  # those not read from
         self.now = self._settled_at = loop.time()
         self._reader = reader
-        self._clock = clock = SystemClock()
-        policy = own_policy(settings)
-        self._dispatcher = UpstreamDispatcher(
-            Connector(
-                OriginResolver(settings.dns_servers, clock),
-                policy,
-                timeout_seconds=bounds.connect_seconds,
-                api=dialled_api(settings),
-            ),
-            Pool(max_open=bounds.origin_connections, max_waiters=bounds.origin_waiters),
-            Breaker(
-                failures=bounds.breaker_failures,
-                max_pause_seconds=bounds.breaker_pause_seconds,
-                random=random,
-            ),
-            loop,
-        )
+        self._clock = SystemClock()
+        self._dispatcher = _dispatcher(settings, bounds, self._clock, loop)
         self._uploads = UploadStore(settings.state_dir, bounds.upload_buffer_bytes, loop)
         self.exchanges = ExchangeContext(
             self._dispatcher, self._uploads, bounds.exchange, bounds.max_body_bytes, loop.time, self.date_field
         )
-        self.access_log = (
-            AccessLog(
-                settings.edge_access_log,
-                node=socket.gethostname(),
-                sample=settings.edge_access_log_sample,
-                user_agent=settings.edge_access_log_user_agent,
-                random=random,
-            )
-            if settings.edge_access_log != OFF
-            else None
-        )
+        self.access_log = _access_log(settings)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()
 
@@ -239,6 +215,34 @@ class WorkerContext:
                 route = self.routes.find(exchange.route.domain)
                 if route is None or route.application_id != exchange.route.application_id:
                     connection.abort()
+
+
+def _dispatcher(
+    settings: Settings, bounds: WorkerLimits, clock: Clock, loop: asyncio.AbstractEventLoop
+) -> UpstreamDispatcher:
+    connector = Connector(
+        OriginResolver(settings.dns_servers, clock),
+        own_policy(settings),
+        timeout_seconds=bounds.connect_seconds,
+        api=dialled_api(settings),
+    )
+    pool: Pool[UpstreamConnection, LeaseRequester] = Pool(
+        max_open=bounds.origin_connections, max_waiters=bounds.origin_waiters
+    )
+    breaker = Breaker(failures=bounds.breaker_failures, max_pause_seconds=bounds.breaker_pause_seconds, random=random)
+    return UpstreamDispatcher(connector, pool, breaker, loop)
+
+
+def _access_log(settings: Settings) -> AccessLog | None:
+    if settings.edge_access_log == OFF:
+        return None
+    return AccessLog(
+        settings.edge_access_log,
+        node=socket.gethostname(),
+        sample=settings.edge_access_log_sample,
+        user_agent=settings.edge_access_log_user_agent,
+        random=random,
+    )
 
 
 def _listening(settings: Settings, bounds: WorkerLimits, *, secure: bool) -> Listening:
