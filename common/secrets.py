@@ -212,8 +212,9 @@ def read_key_file(path: Path) -> tuple[MasterKey, ...]:
         lines = path.read_text("ascii").split("\n")
     except FileNotFoundError as error:
         raise OperatorError(
-            f"no master key at {path}: restore it, or point FRONTAGE_MASTER_KEY_FILE at it, if the database has been "
-            "used before; otherwise `frontage up` or `frontage migrate` makes it"
+            f"no master key at {path}: if Frontage runs already, set the FRONTAGE_ variables that it was started with, "
+            "FRONTAGE_STATE_DIR or FRONTAGE_MASTER_KEY_FILE; if the database has been used before, restore the file; "
+            "otherwise `frontage up` or `frontage migrate` makes it"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise OperatorError(f"cannot read the master key file {path}: {error}") from error

@@ -71,8 +71,11 @@ class CnameTargetTaken(FrontageError):
 
     def __init__(self, contests: Sequence[TargetContest]) -> None:
         first = contests[0]
-        release = f": `frontage domain release {first.target}` frees it" if first.kind == "former" else ""
-        super().__init__(f"{first}{release}")
+        remedies = {
+            "target": ": `frontage app list` prints all of them",
+            "former": f": `frontage domain release {first.target}` frees it",
+        }
+        super().__init__(f"{first}{remedies.get(first.kind, '')}")
         self.contests = contests
 
 
