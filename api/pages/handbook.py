@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
@@ -58,6 +59,7 @@ _FILLERS = frozenset({"a", "an", "and", "another", "from", "how", "is", "not", "
 _MOST_IN_TEXT = 4
 """Occurrences of a word beyond this number do not count, so that long sections do not win by length."""
 _LONGEST_QUERY = 100
+_MOST_WORDS = 8  # anyone may search, and a word costs a reading of the handbook
 _MOST_HITS = 20
 _SNIPPET_CHARS = 200
 
@@ -184,20 +186,21 @@ def _plain(token: Token) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words to search for, in lower case, without fillers unless there is nothing else."""
-    words = [word.casefold() for word in _WORD.findall(text)]
-    return [word for word in words if word not in _FILLERS] or words
+    """The words to search for, each once, in lower case, without fillers unless there is nothing else."""
+    words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(text)))
+    return ([word for word in words if word not in _FILLERS] or words)[:_MOST_WORDS]
 
 
 def _score(page_title: str, section: Section, words: Sequence[str]) -> int:
     """Rank a section: 0 unless each word of the query starts one of its words; its heading counts most."""
-    counts = []
+    score = 0
     for word in words:
         begins = re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE)
-        if count := 20 * bool(begins.search(section.title)) + min(_MOST_IN_TEXT, len(begins.findall(section.text))):
-            count += 5 * bool(begins.search(page_title))
-        counts.append(count)
-    return sum(counts) if counts and all(counts) else 0
+        in_text = sum(1 for _ in islice(begins.finditer(section.text), _MOST_IN_TEXT))
+        if not (count := 20 * bool(begins.search(section.title)) + in_text):
+            return 0
+        score += count + 5 * bool(begins.search(page_title))
+    return score
 
 
 def _snippet(text: str, words: Sequence[str]) -> str:

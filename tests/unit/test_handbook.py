@@ -83,3 +83,18 @@ def test_every_page_is_in_the_contents() -> None:
 )
 def test_a_search_shows_the_page_that_answers_it_first(query: str, page: str) -> None:
     assert handbook.Handbook.load().search(query)[0].page == page
+
+
+def test_a_search_reads_the_handbook_for_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anyone may search, on the loop that serves every partner."""
+    asked: set[str] = set()
+    compile_ = re.compile
+
+    def noted(pattern: str, *flags: int) -> re.Pattern[str]:
+        asked.add(pattern)
+        return compile_(pattern, *flags)
+
+    pages = handbook.Handbook.load()
+    monkeypatch.setattr(re, "compile", noted)
+    pages.search(" ".join("abcdefghijklmnopqrstuvwxyz" * 2))
+    assert 1 <= len(asked) <= 8
