@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from api.auth import Authenticator
+from api.admission import Admission, TooManyWaiting
 from bench.lab.zone import Behaviour
-from common.db.applications import Application
 from common.dns import Answer as DnsAnswer
 from common.dns import Pass
 from tests.integration.api.conftest import Service, open_service
@@ -85,23 +85,17 @@ async def test_questions_beyond_those_on_dead_dns_are_refused_and_asked_back_at_
 async def test_tokens_refused_beyond_the_queue_are_asked_back_at_different_times(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_over, identify = asyncio.Event(), Authenticator.identify
+    @contextlib.asynccontextmanager
+    async def full_queue(*_: object) -> AsyncIterator[None]:
+        raise TooManyWaiting
+        yield
 
-    async def identify_late(authenticator: Authenticator, application_id: str, secret: str) -> Application:
-        await is_over.wait()
-        return await identify(authenticator, application_id, secret)
-
-    monkeypatch.setattr(Authenticator, "identify", identify_late)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        partner = replace(await service.partner(), session=session)
-        asked = [asyncio.create_task(take_token(partner, partner.secret, "192.0.2.1")) for _ in range(300)]
-        ended = asyncio.as_completed(asked)
-        refused = [await next(ended) for _ in range(40)]
-        is_over.set()
-        for answer in refused:
-            expect_too_many(answer, "too many requests from this address at once")
-        assert {int(answer.headers["Retry-After"]) for answer in refused} == {1, 2, 3}
-        assert {(await answer).status for answer in ended} <= {200, 429}
+    partner = await service.partner()
+    monkeypatch.setattr(Admission, "verification_slot", full_queue)
+    refused = [await take_token(partner, partner.secret, "192.0.2.1") for _ in range(40)]
+    for answer in refused:
+        expect_too_many(answer, "too many requests from this address at once")
+    assert {int(answer.headers["Retry-After"]) for answer in refused} == {1, 2, 3}
 
 
 async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tmp_path: Path, probe_port: int) -> None:
