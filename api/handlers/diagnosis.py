@@ -6,8 +6,8 @@ from aiohttp import web
 
 from api.requests import application_of
 from api.schemas import answers, queries
-from api.schemas.diagnosis import rendered
 from api.services.diagnosis import DiagnosisService
+from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
 from common.clock import Clock
 

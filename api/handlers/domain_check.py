@@ -6,9 +6,9 @@ from aiohttp import web
 
 from api.errors import Refused, invalid_parameter
 from api.requests import application_of, read_body, refuse_other_domain
-from api.schemas import domain_check as schema
 from api.schemas.answers import respond
 from api.schemas.domain_check import DomainCheckBody, RecordCheckBody
+from api.services import domain_check_answers as answers
 from api.services.domain_check import DomainCheckService, refuse_tier
 from api.services.record_check import RecordCheckService
 
@@ -29,11 +29,11 @@ class DomainCheckHandlers:
         found = await self._service.check(
             application, body.domain, body.records, body.certificate_hosts, wants_conflicts=wants_conflicts
         )
-        return respond(schema.domain_check(found))
+        return respond(answers.domain_check(found))
 
     async def post_records(self, request: web.Request) -> web.Response:
         application = application_of(request)
         body = await read_body(request, RecordCheckBody, context=self._service.placeholder_values(application))
         refuse_other_domain(request, body.domain)
         checked = await self._records.check(application.id, body.domain, body.records)
-        return respond(schema.record_check(body.domain, checked))
+        return respond(answers.record_check(body.domain, checked))

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from api.schemas import connect
 from api.services.flow_watch import Watcher
-from common.connect.states import ENDED
 from common.db.connect_flows import Flow
+from common.flow_states import ENDED
 
 LONGEST_SECONDS = 30 * 60.0
 """A browser connects again by itself, with a token that is good."""

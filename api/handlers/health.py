@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from api.notices import NO_EDGE, NO_MONITOR, combined
 from api.schemas import answers
-from api.services.notices import NO_EDGE, NO_MONITOR, combined
 from common.db import edge_nodes, monitor_nodes
 from common.db.pool import Database
 from common.db.schema import find_newer_schema

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from api.reference.answers import AnswerModel
-from common.connect.states import State
+from common.flow_states import State
 from common.records import RecordType
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from api.notices import Notice, combined
 from api.schemas.queries import ListQuery, PartQuery
-from api.services.notices import Notice, combined
 from common.db.domain_pages import DomainPage
 
 

@@ -9,10 +9,10 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.bodies import Strict
 from common.connect import flow_events
-from common.connect.states import State
 from common.db.connect_flows import Flow
 from common.db.domains import CertificateState
 from common.db.shares import Share
+from common.flow_states import State
 
 Way = Literal["domain_connect", "provider_api", "dynamic_update", "manual"]
 MOST_CREDENTIALS = 12

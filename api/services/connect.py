@@ -50,7 +50,6 @@ from common.connect.plan import (
 )
 from common.connect.resolution import ChosenDomain, choose_domain, resolve
 from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
-from common.connect.states import Move, NotPossible, State, after
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_api import ProviderApis
@@ -60,6 +59,7 @@ from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
 from common.db.pool import Database
 from common.errors import FenceLost
+from common.flow_states import Move, NotPossible, State, after
 from common.secrets import Keyring
 from common.settings import Settings
 

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from api import notices
 from api.errors import (
     ALREADY_POWERED,
     DOMAIN_NOT_VALID,
@@ -20,11 +21,10 @@ from api.errors import (
     Refused,
     invalid_parameter,
 )
+from api.notices import Notice
 from api.schemas.queries import ListQuery, PartQuery
-from api.services import notices
 from api.services import ownership_hints as hints
 from api.services.name_locks import NameLocks
-from api.services.notices import Notice
 from common.addresses import AddressPolicy
 from common.clock import Clock
 from common.db import domain_list, domain_pages, domains, monitor_nodes, orders

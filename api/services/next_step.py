@@ -12,9 +12,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_unreached, of_edges
 from api.services import ownership_hints as hints
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
-from api.services.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_unreached, of_edges
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.origin_faults import OriginFault

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from api.services.notices import Notice
+from api.notices import Notice
 from common.clock import Clock
 from common.db.applications import Application
 from common.fair_queue import FairQueue, TooManyWaiting

@@ -10,12 +10,12 @@ import asyncio
 from dataclasses import dataclass
 
 from api.errors import ALREADY_POWERED, DOMAIN_NOT_VALID, POWERED_TOO_OFTEN, REVIEW_POWER, Refused
+from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.queries import ListQuery, PartQuery
 from api.services import ownership_hints as hints
 from api.services.enrolment import EnrolmentService, ListedPart, refuse_unresolved
-from api.services.notices import Notice
 from api.services.origin_state import OriginStates
 from common.db import domains
 from common.db.applications import Application

@@ -21,12 +21,12 @@ from api.errors import (
     invalid_parameter,
     renewal_failed,
 )
+from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import ownership_hints as hints
 from api.services.enrolment import EnrolmentService, ListedPart, is_foreign, refuse_unresolved
-from api.services.notices import Notice
 from common.db import domains, orders
 from common.db.applications import Application
 from common.db.domain_pages import DomainPage

@@ -10,11 +10,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from common.connect.states import State
 from common.db import connect_flows, events
 from common.db.connect_flows import Flow
 from common.db.events import NewEvent
 from common.db.pool import Connection
+from common.flow_states import State
 
 FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
 _AUTOMATIC = ("domain_connect", "provider_api", "dynamic_update")

@@ -15,13 +15,13 @@ from common.clock import Clock
 from common.connect import flow_events
 from common.connect.plan import JournalEntry, Values, settle_journal, settle_undo
 from common.connect.root import accept_fewer_addresses
-from common.connect.states import Move, State, after
 from common.connect.ways.problems import WayFailed
 from common.db import connect_flows, monitored_domains
 from common.db.connect_flows import Changes, Flow
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
+from common.flow_states import Move, State, after
 
 LEASE_SECONDS = 15.0
 

@@ -1,6 +1,6 @@
 """Flows of the connect modal as rows.
 
-Owns the SQL of ``connect_flows``. Which move a flow may make is `common.connect.states`'; this module writes it.
+Owns the SQL of ``connect_flows``. Which move a flow may make is `common.flow_states`'; this module writes it.
 
 Rules
     a person's move is written only if the flow is as it was when the person's request read it (`version`), and takes
@@ -23,11 +23,11 @@ from typing import Any, TypedDict, Unpack
 
 from asyncpg import Record
 
-from common.connect.states import State
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.errors import FrontageError
+from common.flow_states import State
 
 KEPT_DAYS = 30
 """How long a flow is kept after its last change."""

@@ -29,11 +29,11 @@ from common.connect.plan import IN_ZONE, JournalEntry
 from common.connect.requested import Requested
 from common.connect.root import find_spare
 from common.connect.settlement import Settlement
-from common.connect.states import Move, State, after
 from common.connect.ways.problems import WayFailed
 from common.db import connect_flows, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
+from common.flow_states import Move, State, after
 from common.record_checks.record_checker import RecordChecker
 from monitor.connect.enrolment import FlowEnrolment, enrolments_of
 from monitor.connect.schedule import is_over, next_look

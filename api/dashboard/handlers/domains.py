@@ -20,13 +20,13 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, NOT_FOUND, Refused
+from api.notices import Notice
 from api.schemas.bodies import parse_product_domain
-from api.schemas.diagnosis import rendered
 from api.schemas.monitor_bodies import WatchBody
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
+from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
-from api.services.notices import Notice
 from common.accounts import Permission
 from common.db import applications, audit, certificates, domains, events, orders
 from common.db.applications import Application

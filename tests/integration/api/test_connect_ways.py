@@ -22,12 +22,12 @@ from bench.lab.serving import serving
 from common.addresses import own_policy
 from common.connect.looking import read_back
 from common.connect.plan import Plan, SetKey, journal_of
-from common.connect.states import State
 from common.db import connect_flows
 from common.db.applications import update_application
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
 from common.dns import Resolver
+from common.flow_states import State
 from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 from tests.integration.api.secured import go_live, serve_origin

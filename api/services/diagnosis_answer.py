@@ -7,9 +7,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from api.notices import describe_edge, describe_unreached
 from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, SeenRecord
 from api.services.next_step import NextStep
-from api.services.notices import describe_edge, describe_unreached
 from common.dns import Outcome
 from common.edge_probe import Reached
 from common.ownership import OwnershipVerdict, txt_record
