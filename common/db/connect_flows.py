@@ -7,6 +7,7 @@ Rules
         the row from the worker that may hold it
     a worker's move is written only under its own fence and lease (`common.claims`)
     a move and its effects (an enrolment, an event) are one transaction of the caller's
+    ``request_id`` is the person's latest move: what a worker does next, it does for that request (`common.actors`)
     no credentials, ever: a plan that needs them is written by the request that brought them
 """
 
@@ -23,6 +24,7 @@ from typing import Any, TypedDict, Unpack
 
 from asyncpg import Record
 
+from common.actors import current_request_id
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -42,7 +44,7 @@ _TABLE = ClaimTable("connect_flows", key="id")
 
 _COLUMNS = """id, application_id, job_id, user_id, state, version, config, warnings, domain, subdomain, requested,
     looked, plan, way, journal, statuses, enrolments, handover, error, created_at, updated_at, since, looks,
-    completed_at, added_at, erase_at, due_at, fence, attempts"""
+    completed_at, added_at, erase_at, due_at, fence, attempts, request_id"""
 
 
 class TooManyOpen(FrontageError):
@@ -86,6 +88,7 @@ class Flow:
     due_at: datetime | None
     fence: int
     attempts: int
+    request_id: str | None
 
     @property
     def key(self) -> str:
@@ -129,6 +132,7 @@ class Changes(TypedDict, total=False):
     completed_at: datetime | None
     added_at: datetime | None
     due_at: datetime | None
+    request_id: str | None
 
 
 async def create(
@@ -151,9 +155,10 @@ async def create(
         raise TooManyOpen(application_id)
     row = await connection.fetchrow(
         f"""
-        insert into connect_flows (id, application_id, job_id, user_id, state, config, warnings, due_at, erase_at)
+        insert into connect_flows (id, application_id, job_id, user_id, state, config, warnings, due_at, erase_at,
+            request_id)
         values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8),
-            clock_timestamp() + make_interval(days => $9))
+            clock_timestamp() + make_interval(days => $9), $10)
         returning {_COLUMNS}
         """,
         f"flw_{secrets.token_hex(16)}",
@@ -165,6 +170,7 @@ async def create(
         list(warnings),
         ABANDONED_SECONDS,
         KEPT_DAYS,
+        current_request_id(),
     )
     assert row is not None, "an insert returns its row"
     return _flow(row)
@@ -195,6 +201,7 @@ async def find_versions(connection: Connection, flow_ids: Collection[str]) -> di
 
 async def move(connection: Connection, flow: Flow, **changes: Unpack[Changes]) -> Flow:
     """Write a person's move; whatever worker held the row no longer does. Raises: `FlowChanged`."""
+    changes["request_id"] = current_request_id() or flow.request_id
     moved = await _write(
         connection,
         flow,
@@ -217,6 +224,7 @@ async def wake(connection: Connection) -> None:
 async def begin(connection: Connection, flow: Flow, *, lease_seconds: float, **changes: Unpack[Changes]) -> Flow:
     """As `move`, and hold the row under a lease: what follows is written by `settle`. If the holder dies, the row is
     due when the lease lapses. Raises: `FlowChanged`."""
+    changes["request_id"] = current_request_id() or flow.request_id
     begun = await _write(
         connection,
         flow,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from common.actors import Actor, acting
 from common.addresses import AddressPolicy
 from common.connect.requested import Requested
 from common.db import connect_flows, domains, monitored_domains
@@ -97,12 +98,13 @@ class FlowEnrolment:
     """Where a browser opens an enrolled name."""
 
     async def enrol(self, flow: Flow) -> Flow:
-        """Do all that is pending. Raises: `FenceLost`, `DatabaseUnavailable`."""
+        """Do all that is pending, as changes of the application's. Raises: `FenceLost`, `DatabaseUnavailable`."""
         async with self.database.connection() as connection:
             application = await get_application(connection, flow.application_id)
-        for number, each in enumerate(flow.enrolments):
-            if each["status"] == "pending" and application is not None:
-                flow = await self._enrol_one(flow, application, number)
+        with acting(Actor("api", flow.application_id, flow.request_id or flow.id)):
+            for number, each in enumerate(flow.enrolments):
+                if each["status"] == "pending" and application is not None:
+                    flow = await self._enrol_one(flow, application, number)
         return flow
 
     async def _enrol_one(self, flow: Flow, application: Application, number: int) -> Flow:

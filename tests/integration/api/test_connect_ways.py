@@ -83,6 +83,13 @@ async def test_a_plan_is_written_by_rfc_2136_enrolled_and_taken_back(world: Worl
     assert [each["domain"] for each in powered.body["items"]] == [SHOP]
     monitored = (await world.partner.call("GET", f"/monitor/domains/{APEX}", params={"subdomain": "shop"})).body
     assert (monitored["source"], monitored["job_id"]) == ("connect", finished["job_id"])
+    query = {"request_id": applied.headers["X-Request-Id"]}
+    audit = (await world.partner.call("GET", "/audit", params=query)).body
+    assert {(each["action"], each["subject"], each["way"]) for each in audit["entries"]} == {
+        ("power.enrol", SHOP, "api"),
+        ("monitor.add", SHOP, "api"),
+    }
+    assert {"change", "order", "event"} <= {each["kind"] for each in audit["caused"]}, "what a monitor did of it"
 
     undone = await flow.act("undo", credentials=world.key)
 
