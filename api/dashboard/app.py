@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TypeAlias
 
 from aiohttp import web
@@ -24,7 +23,7 @@ from api.dashboard.handlers.organisations import OrganisationPages
 from api.dashboard.handlers.passkeys import PasskeyPages
 from api.dashboard.handlers.signing_in import SigningInPages
 from api.dashboard.handlers.webhooks import WebhookPages
-from api.dashboard.live import STREAMS
+from api.dashboard.live import SLOTS, stream_slots
 from api.dashboard.middlewares import framed, protected, signed_in
 
 Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
@@ -34,7 +33,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     app = web.Application(middlewares=[framed(context), signed_in(context), protected(context)])
     signing_in = SigningInPages(context)
     organisations = OrganisationPages(context)
-    app[STREAMS] = Counter()
+    app[SLOTS] = stream_slots()
     home = HomePage(context)
     routes = (
         ("GET", "", home.get),

@@ -3,15 +3,15 @@
 A page opens one stream for all of its parts: a browser opens six connections to a host. An event's data are elements
 ``<template data-into="ID">``, and the script puts the content of each into the element of that id.
 
-The number of streams is bounded in all and by user. Each ends after `_LONGEST_SECONDS` (a browser reconnects), and as
-soon as its session has ended or its user may no longer see what it sends. A database that is away ends none.
+The number of streams is bounded in all and by user (`api.stream_slots`). Each ends after `_LONGEST_SECONDS` (a browser
+reconnects), and as soon as its session has ended or its user may no longer see what it sends. A database that is away
+ends none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from api.dashboard.rendering import HEADERS
 from api.dashboard.visitors import VISITOR, visitor_of
 from api.draining import is_draining, pause
 from api.errors import Refused
+from api.stream_slots import NoSlotFree, StreamSlots
 from common.errors import DatabaseUnavailable
 
 _LONGEST_SECONDS = 600.0
@@ -31,7 +32,7 @@ _SILENT_SECONDS = 15.0
 _MOST = 200
 _MOST_OF_USER = 8
 
-STREAMS: web.AppKey[Counter[str]] = web.AppKey("streams", Counter)
+SLOTS: web.AppKey[StreamSlots] = web.AppKey("stream slots", StreamSlots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +55,40 @@ async def stream(context: DashboardContext, request: web.Request, *parts: Part) 
 
     Raises: HTTPTooManyRequests.
     """
-    streams, user_id = request.config_dict[STREAMS], visitor_of(request).user.id
-    if streams[user_id] >= _MOST_OF_USER or streams.total() >= _MOST:
-        raise web.HTTPTooManyRequests
-    streams[user_id] += 1
+    ended = asyncio.Event()
     try:
-        return await _send(context, request, parts)
-    finally:
-        streams[user_id] -= 1
-        if not streams[user_id]:
-            del streams[user_id]
+        with request.config_dict[SLOTS].taken(visitor_of(request).user.id, ended.set):
+            return await _send(context, request, ended, parts)
+    except NoSlotFree as error:
+        raise web.HTTPTooManyRequests from error
 
 
-async def _send(context: DashboardContext, request: web.Request, parts: tuple[Part, ...]) -> web.StreamResponse:
-    """Until the first part ends, and all with it."""
+def stream_slots() -> StreamSlots:
+    return StreamSlots(most=_MOST, most_of_tenant=_MOST_OF_USER)
+
+
+async def _send(
+    context: DashboardContext, request: web.Request, ended: asyncio.Event, parts: tuple[Part, ...]
+) -> web.StreamResponse:
+    """Until `ended`, or until the first part ends, and all with it."""
     response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
     await response.prepare(request)
     tasks = [asyncio.create_task(_send_part(context, request, response, part), name="live part") for part in parts]
+    tasks.append(asyncio.create_task(_until(ended), name="live parts: end"))
     try:
         await asyncio.wait(tasks, timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for error in ended:
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in results:
         if isinstance(error, Exception):
             raise error
     return response
+
+
+async def _until(ended: asyncio.Event) -> None:
+    await ended.wait()
 
 
 async def _send_part(context: DashboardContext, request: web.Request, response: web.StreamResponse, part: Part) -> None:

@@ -7,11 +7,11 @@ socket and a dictionary entry, and no database session.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from api.errors import too_many_requests
+from api.stream_slots import NoSlotFree, StreamSlots
 from common.db import connect_flows
 from common.db.connect_flows import Flow
 from common.db.pool import Database
@@ -31,11 +31,17 @@ class Watcher:
         self._watch = watch
         self.flow = flow
         self.changed = asyncio.Event()
+        self._is_ended = False
+
+    def end(self) -> None:
+        self._is_ended = True
+        self.changed.set()
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream is to end, since this process does; its client connects again."""
-        return self._watch.is_over
+        """Whether the stream is to end, since this process does or another tenant has its slot; its client connects
+        again."""
+        return self._is_ended or self._watch.is_over
 
     async def next_change(self, *, within_seconds: float) -> Flow | None:
         """The flow once it has changed; None if it has not."""
@@ -55,7 +61,7 @@ class Watcher:
 class FlowWatch:
     """One a process; `build_app` creates and closes it.
 
-    Mutable state: the watchers, how many each application has, and the task that polls while there are any.
+    Mutable state: the watchers, their slots, and the task that polls while there are any.
     """
 
     def __init__(self, database: Database, draining: asyncio.Event) -> None:
@@ -63,26 +69,24 @@ class FlowWatch:
         self._database = database
         self._draining = draining
         self._watchers: set[Watcher] = set()
-        self._streams: Counter[str] = Counter()
+        self._slots = StreamSlots(most=MOST_STREAMS_IN_ALL, most_of_tenant=MOST_STREAMS)
         self._polling: asyncio.Task[None] | None = None
 
     @contextmanager
     def watching(self, flow: Flow) -> Iterator[Watcher]:
         """Raises: `Refused` when the application has too many streams open."""
-        if self._streams[flow.application_id] >= MOST_STREAMS or len(self._watchers) >= MOST_STREAMS_IN_ALL:
-            raise too_many_requests(_RETRY_SECONDS, "too many event streams of this application")
         watcher = Watcher(self, flow)
-        self._watchers.add(watcher)
-        self._streams[flow.application_id] += 1
-        if self._polling is None or self._polling.done():
-            self._polling = asyncio.create_task(self._poll(), name="flow watch: poll")
         try:
-            yield watcher
-        finally:
-            self._watchers.discard(watcher)
-            self._streams[flow.application_id] -= 1
-            if not self._streams[flow.application_id]:
-                del self._streams[flow.application_id]
+            with self._slots.taken(flow.application_id, watcher.end):
+                self._watchers.add(watcher)
+                if self._polling is None or self._polling.done():
+                    self._polling = asyncio.create_task(self._poll(), name="flow watch: poll")
+                try:
+                    yield watcher
+                finally:
+                    self._watchers.discard(watcher)
+        except NoSlotFree as error:
+            raise too_many_requests(_RETRY_SECONDS, "too many event streams of this application") from error
 
     @property
     def is_over(self) -> bool:

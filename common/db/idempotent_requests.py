@@ -2,7 +2,8 @@
 
 Rules
     the first request under a key runs; one that comes while it runs is refused, one that comes later gets its answer
-    a key holds for `KEPT_HOURS`, and a request whose process died stops running after `LONGEST_SECONDS`
+    a key holds for `KEPT_HOURS`, and a request whose process died stops running after `LONGEST_SECONDS`: another one
+        may run then, and what the first one still writes is written nowhere
     a request that failed for a reason of ours leaves no answer: it may be sent again
     ``application_id`` holds the id of the application that the request is about; of a request that is about none, the
         id of the user whose API key opened it
@@ -11,6 +12,7 @@ Rules
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from common.db.session import Connection
@@ -20,9 +22,17 @@ LONGEST_SECONDS = 120
 
 
 class Begun(Enum):
-    FIRST = "first"  # it is to run
     RUNNING = "running"  # another request under this key runs
     OTHER = "other"  # the key was used for another body
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The request is to run, and holds its key from `started_at`."""
+
+    tenant: str
+    key: bytes
+    started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +41,22 @@ class KeptAnswer:
     body: bytes
 
 
-async def begin(connection: Connection, application_id: str, key: bytes, request: bytes) -> Begun | KeptAnswer:
+async def begin(connection: Connection, application_id: str, key: bytes, request: bytes) -> Run | Begun | KeptAnswer:
     """Start a request under `key`, or say why it is not to run. `request` is a digest of its body."""
-    is_first = await connection.fetchval(
+    started_at = await connection.fetchval(
         "insert into idempotent_requests as kept (application_id, key, request) values ($1, $2, $5)"
         " on conflict (application_id, key) do update set started_at = now(), request = $5, status = null, body = null"
         " where kept.started_at < now() - make_interval(hours => $3)"
         " or kept.status is null and kept.started_at < now() - make_interval(secs => $4)"
-        " returning true",
+        " returning started_at",
         application_id,
         key,
         KEPT_HOURS,
         LONGEST_SECONDS,
         request,
     )
-    if is_first:
-        return Begun.FIRST
+    if started_at is not None:
+        return Run(application_id, key, started_at)
     row = await connection.fetchrow(
         "select request, status, body from idempotent_requests where application_id = $1 and key = $2",
         application_id,
@@ -59,19 +69,24 @@ async def begin(connection: Connection, application_id: str, key: bytes, request
     return KeptAnswer(row["status"], row["body"])
 
 
-async def finish(connection: Connection, application_id: str, key: bytes, answer: KeptAnswer) -> None:
+async def finish(connection: Connection, run: Run, answer: KeptAnswer) -> None:
     """Keep the answer for those who send the request again."""
     await connection.execute(
-        "update idempotent_requests set status = $3, body = $4 where application_id = $1 and key = $2",
-        application_id,
-        key,
+        "update idempotent_requests set status = $4, body = $5"
+        " where application_id = $1 and key = $2 and started_at = $3",
+        run.tenant,
+        run.key,
+        run.started_at,
         answer.status,
         answer.body,
     )
 
 
-async def forget(connection: Connection, application_id: str, key: bytes) -> None:
+async def forget(connection: Connection, run: Run) -> None:
     """The request may run again."""
     await connection.execute(
-        "delete from idempotent_requests where application_id = $1 and key = $2 and status is null", application_id, key
+        "delete from idempotent_requests where application_id = $1 and key = $2 and started_at = $3",
+        run.tenant,
+        run.key,
+        run.started_at,
     )

@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 from api.reference.operations import OPERATIONS
+from common.db import idempotent_requests as kept
+from common.db.idempotent_requests import Begun, KeptAnswer, Run
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.people import person
@@ -102,3 +104,21 @@ async def test_a_request_whose_process_died_runs_again_later(service: Service) -
     async with service.database.transaction() as connection:
         await connection.execute("update idempotent_requests set started_at = now() - interval '3 minutes'")
     assert (await post(partner, "one")).status == 201
+
+
+async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it(service: Service) -> None:
+    partner = await service.partner()
+    request = (partner.id, b"key", b"digest of the body")
+    async with service.database.transaction() as connection:
+        slow = await kept.begin(connection, *request)
+        assert isinstance(slow, Run)
+        await connection.execute("update idempotent_requests set started_at = now() - interval '3 minutes'")
+    async with service.database.transaction() as connection:
+        second = await kept.begin(connection, *request)
+        assert isinstance(second, Run)
+        await kept.forget(connection, slow)
+        await kept.finish(connection, slow, KeptAnswer(201, b"slow"))
+        assert await kept.begin(connection, *request) is Begun.RUNNING
+        await kept.finish(connection, second, KeptAnswer(201, b"second"))
+        await kept.finish(connection, slow, KeptAnswer(201, b"slow"))
+        assert await kept.begin(connection, *request) == KeptAnswer(201, b"second")
