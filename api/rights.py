@@ -7,11 +7,40 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from api.errors import FORBIDDEN, NOT_FOUND, Refused
-from common.accounts import KEY_PERMISSIONS, PERMISSIONS, Permission
+from common.accounts import KEY_PERMISSIONS, PERMISSIONS, Permission, Role
 from common.db.user_keys import UserKey
 from common.db.users import Membership, User
 
 _FORBIDDEN_HINT = "your role in this organisation, or your key, does not permit this"
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What a user may see and do, without who the user is: equal for users with the same roles in the same
+    organisations. `members`: ids of organisations, each with the role."""
+
+    is_operator: bool
+    members: frozenset[tuple[str, Role]]
+
+    @property
+    def visible_organisation_ids(self) -> list[str] | None:
+        """None: all."""
+        return None if self.is_operator else sorted(organisation_id for organisation_id, _ in self.members)
+
+    @property
+    def tenant(self) -> str:
+        """That work for those who have these roles is charged to: one organisation, or the operators."""
+        return "" if self.is_operator else min((organisation_id for organisation_id, _ in self.members), default="")
+
+    @property
+    def owns_any(self) -> bool:
+        """Whether there is an organisation that applications may be added to."""
+        return self.is_operator or any(role == "owner" for _, role in self.members)
+
+    def may(self, permission: Permission, organisation_id: str | None) -> bool:
+        return self.is_operator or any(
+            member == organisation_id and permission in PERMISSIONS[role] for member, role in self.members
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,21 +56,17 @@ class Rights:
         return self.user.is_operator
 
     @property
-    def organisation_ids(self) -> list[str]:
-        return [each.organisation.id for each in self.memberships]
+    def roles(self) -> Roles:
+        return Roles(self.is_operator, frozenset((each.organisation.id, each.role) for each in self.memberships))
 
     @property
     def visible_organisation_ids(self) -> list[str] | None:
         """None: all."""
-        return None if self.is_operator else self.organisation_ids
+        return self.roles.visible_organisation_ids
 
     def may(self, permission: Permission | str, organisation_id: str | None) -> bool:
         wanted = Permission(permission)
-        if wanted not in KEY_PERMISSIONS[self.at_most]:
-            return False
-        return self.is_operator or any(
-            each.organisation.id == organisation_id and wanted in PERMISSIONS[each.role] for each in self.memberships
-        )
+        return wanted in KEY_PERMISSIONS[self.at_most] and self.roles.may(wanted, organisation_id)
 
     def require(self, permission: Permission, organisation_id: str | None) -> None:
         """Raises: `Refused`: not found, for what the user may not see, so that a guess learns nothing; forbidden, for

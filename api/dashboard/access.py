@@ -20,11 +20,17 @@ async def find_application(
     application_id = request.match_info["application"]
     if not is_id(application_id):
         raise web.HTTPNotFound
+    application = await load_application(context, application_id)
+    visitor_of(request).require(permission, application.organisation_id)
+    return application
+
+
+async def load_application(context: DashboardContext, application_id: str) -> Application:
+    """Whoever asks: the rights are checked elsewhere. Raises: HTTPNotFound, `DatabaseUnavailable`."""
     async with context.database.connection() as connection:
         application = await get_application(connection, application_id)
     if application is None:
         raise web.HTTPNotFound
-    visitor_of(request).require(permission, application.organisation_id)
     return application
 
 

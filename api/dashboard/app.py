@@ -23,8 +23,9 @@ from api.dashboard.handlers.organisations import OrganisationPages
 from api.dashboard.handlers.passkeys import PasskeyPages
 from api.dashboard.handlers.signing_in import SigningInPages
 from api.dashboard.handlers.webhooks import WebhookPages
-from api.dashboard.live import SLOTS, stream_slots
+from api.dashboard.live import RENDERINGS, SLOTS, stream_slots
 from api.dashboard.middlewares import framed, protected, signed_in
+from api.dashboard.renderings import Renderings
 
 Routes: TypeAlias = tuple[tuple[str, str, Handler], ...]
 
@@ -34,6 +35,7 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     signing_in = SigningInPages(context)
     organisations = OrganisationPages(context)
     app[SLOTS] = stream_slots()
+    app[RENDERINGS] = Renderings(context.clock)
     home = HomePage(context)
     routes = (
         ("GET", "", home.get),

@@ -1,7 +1,9 @@
 """Parts of pages that stay up to date, by server-sent events (HTML Living Standard §9.2).
 
 A page opens one stream for all of its parts: a browser opens six connections to a host. An event's data are elements
-``<template data-into="ID">``, and the script puts the content of each into the element of that id.
+``<template data-into="ID">``, and the script puts the content of each into the element of that id. Each part is
+rendered once for all who see the same (`api.dashboard.renderings`). The rights of a stream's own user are read anew
+before anything is sent to it, and every `_CHECK_SECONDS`.
 
 The number of streams is bounded in all and by user (`api.stream_slots`). Each ends after `_LONGEST_SECONDS` (a browser
 reconnects), and as soon as its session has ended or its user may no longer see what it sends. A database that is away
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from aiohttp import web
 from markupsafe import Markup
@@ -21,6 +23,7 @@ from markupsafe import Markup
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import find_visitor
 from api.dashboard.rendering import HEADERS
+from api.dashboard.renderings import Part, Renderings, Viewer
 from api.dashboard.visitors import VISITOR, visitor_of
 from api.draining import is_draining, pause
 from api.errors import Refused
@@ -28,21 +31,22 @@ from api.stream_slots import NoSlotFree, StreamSlots
 from common.errors import DatabaseUnavailable
 
 _LONGEST_SECONDS = 600.0
-_SILENT_SECONDS = 15.0
+_CHECK_SECONDS = 15.0
+_CLOSED_SECONDS = 1.0
+"""How often a stream looks whether its connection is closed."""
+_AGAIN_SECONDS = 2.0
+_STILL_HERE = b": still here\n\n"
 _MOST = 200
 _MOST_OF_USER = 8
 
 SLOTS: web.AppKey[StreamSlots] = web.AppKey("stream slots", StreamSlots)
+RENDERINGS: web.AppKey[Renderings] = web.AppKey("renderings", Renderings)
 
+Parts: TypeAlias = Callable[[], Awaitable[tuple[Part, ...]]]
+"""Checks the rights of `visitor_of(request)`, which is read anew each time, and returns what the visitor may see.
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """`render` returns what `into` returns, one or more, and checks the rights of `visitor_of(request)`, which is read
-    anew each time. It is called `after` seconds from the beginning, and then every `every` seconds."""
-
-    render: Callable[[], Awaitable[str]]
-    every: float
-    after: float = 0.0
+Raises: HTTPNotFound, `Refused`, which end the stream.
+"""
 
 
 def into(element_id: str, html: str) -> str:
@@ -50,15 +54,20 @@ def into(element_id: str, html: str) -> str:
     return Markup('<template data-into="{}">{}</template>').format(element_id, Markup(html))  # noqa: S704 - rendered
 
 
-async def stream(context: DashboardContext, request: web.Request, *parts: Part) -> web.StreamResponse:
-    """Send what each part renders, whenever it differs from what was sent of it last.
+async def stream(context: DashboardContext, request: web.Request, parts: Parts) -> web.StreamResponse:
+    """Send each part whenever it differs from what was sent of it last.
 
-    Raises: HTTPTooManyRequests.
+    Raises: HTTPTooManyRequests; what `parts` raises at first.
     """
+    first = await parts()
     ended = asyncio.Event()
     try:
-        with request.config_dict[SLOTS].taken(visitor_of(request).user.id, ended.set):
-            return await _send(context, request, ended, parts)
+        with (
+            request.config_dict[SLOTS].taken(visitor_of(request).user.id, ended.set),
+            request.config_dict[RENDERINGS].viewer() as viewer,
+        ):
+            viewer.follow(first)
+            return await _send(context, request, ended, viewer, parts)
     except NoSlotFree as error:
         raise web.HTTPTooManyRequests from error
 
@@ -68,13 +77,16 @@ def stream_slots() -> StreamSlots:
 
 
 async def _send(
-    context: DashboardContext, request: web.Request, ended: asyncio.Event, parts: tuple[Part, ...]
+    context: DashboardContext, request: web.Request, ended: asyncio.Event, viewer: Viewer, parts: Parts
 ) -> web.StreamResponse:
-    """Until `ended`, or until the first part ends, and all with it."""
+    """Until `ended`, the connection closes, or the visitor may not see the parts any more."""
     response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
     await response.prepare(request)
-    tasks = [asyncio.create_task(_send_part(context, request, response, part), name="live part") for part in parts]
-    tasks.append(asyncio.create_task(_until(ended), name="live parts: end"))
+    tasks = [
+        asyncio.create_task(_send_parts(context, request, response, viewer, parts), name="live parts"),
+        asyncio.create_task(_until(ended), name="live parts: end"),
+        asyncio.create_task(_until_closed(request), name="live parts: connection"),
+    ]
     try:
         await asyncio.wait(tasks, timeout=_LONGEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -91,30 +103,32 @@ async def _until(ended: asyncio.Event) -> None:
     await ended.wait()
 
 
-async def _send_part(context: DashboardContext, request: web.Request, response: web.StreamResponse, part: Part) -> None:
-    """Ends with the connection, the session, the user's rights or this process."""
-    loop = asyncio.get_running_loop()
-    sent, sent_at = "", loop.time()
+async def _until_closed(request: web.Request) -> None:
+    """Until the connection or this process ends."""
+    while not (request.transport is None or request.transport.is_closing() or is_draining(request)):
+        await pause(request, _CLOSED_SECONDS)
+
+
+async def _send_parts(
+    context: DashboardContext, request: web.Request, response: web.StreamResponse, viewer: Viewer, parts: Parts
+) -> None:
     with contextlib.suppress(ConnectionError, web.HTTPNotFound, Refused):
-        await pause(request, part.after)
-        while not _is_over(request):
-            with contextlib.suppress(DatabaseUnavailable):
+        while True:
+            await viewer.wait(_CHECK_SECONDS)
+            try:
                 visitor = await find_visitor(context, request)
                 if visitor is None:
                     return
                 request[VISITOR] = visitor
-                text = await part.render()
-                if text != sent:
-                    await response.write(_event(text))
-                    sent, sent_at = text, loop.time()
-            if loop.time() - sent_at > _SILENT_SECONDS:
-                await response.write(b": still here\n\n")
-                sent_at = loop.time()
-            await pause(request, part.every)
-
-
-def _is_over(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing() or is_draining(request)
+                viewer.follow(await parts())
+            except DatabaseUnavailable:
+                await response.write(_STILL_HERE)
+                await asyncio.sleep(_AGAIN_SECONDS)
+                continue
+            if viewer.has_ended:
+                return
+            text = viewer.take()
+            await response.write(_event(text) if text else _STILL_HERE)
 
 
 def _event(text: str) -> bytes:

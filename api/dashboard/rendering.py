@@ -126,15 +126,9 @@ class Renderer:
             self.cookies.remove(response, "flash")
         return response
 
-    def fragment(self, request: web.Request, template: str, **values: Any) -> str:
-        visitor = request.get(VISITOR)
-        return self._templates.get_template(template).render(
-            visitor=visitor,
-            csrf=visitor.csrf_token if visitor is not None else "",
-            now=self.clock.now(),
-            path=request.path,
-            **values,
-        )
+    def fragment(self, template: str, **values: Any) -> str:
+        """A part of a page, from `values` alone: it may be shown to several visitors."""
+        return self._templates.get_template(template).render(now=self.clock.now(), **values)
 
     def redirect(self, location: str, flash: Flash | None = None) -> web.Response:
         """See another page of ours next (303)."""

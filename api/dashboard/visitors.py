@@ -21,7 +21,7 @@ class SignedInVisitor(Rights):
     @property
     def owns_any(self) -> bool:
         """Whether there is an organisation that the visitor may add applications to."""
-        return self.is_operator or any(each.role == "owner" for each in self.memberships)
+        return self.roles.owns_any
 
     def may_change(self, application: Application) -> bool:
         return self.may(Permission.CHANGE, application.organisation_id)

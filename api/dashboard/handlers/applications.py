@@ -8,13 +8,14 @@ from typing import Any
 from aiohttp import web
 
 from api.dashboard import traffic
-from api.dashboard.access import find_application
+from api.dashboard.access import find_application, load_application
 from api.dashboard.application_view import ApplicationView, optional, texts
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
+from api.dashboard.renderings import Part
 from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, Refused
 from api.services import ownership_hints as hints
@@ -141,38 +142,38 @@ class ApplicationPages:
 
     async def get_checks(self, request: web.Request) -> web.StreamResponse:
         """A fragment: where the cname targets lead now, and whether the origin answers."""
-        text = await self._checks_html(request, await find_application(self._context, request))
+        text = await self._checks_html(await find_application(self._context, request))
         return web.Response(text=text, content_type="text/html")
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """How many domains there are, and the checks, which the page asks for at first."""
-        application_id = (await find_application(self._context, request)).id
 
-        async def totals() -> str:
-            await find_application(self._context, request)
-            async with self._context.database.connection() as connection:
-                found = await domain_list.count_domains(connection, [application_id])
-            of = f"application={application_id}&"
-            return into("totals", self._context.renderer.fragment(request, "_totals.html", totals=found, of=of))
+        async def parts() -> tuple[Part, ...]:
+            application = await find_application(self._context, request)
+            given, tenant = (application.id,), application.organisation_id or ""
+            return (
+                Part(self._totals, given, tenant, _TOTALS_SECONDS),
+                Part(self._checks, given, tenant, _CHECKS_SECONDS, after=_CHECKS_SECONDS),
+            )
 
-        async def checks() -> str:
-            return into("checks", await self._checks_html(request, await find_application(self._context, request)))
+        return await stream(self._context, request, parts)
 
-        return await stream(
-            self._context,
-            request,
-            Part(totals, _TOTALS_SECONDS),
-            Part(checks, _CHECKS_SECONDS, after=_CHECKS_SECONDS),
-        )
+    async def _totals(self, application_id: str) -> str:
+        async with self._context.database.connection() as connection:
+            found = await domain_list.count_domains(connection, [application_id])
+        of = f"application={application_id}&"
+        return into("totals", self._context.renderer.fragment("_totals.html", totals=found, of=of))
 
-    async def _checks_html(self, request: web.Request, application: Application) -> str:
+    async def _checks(self, application_id: str) -> str:
+        return into("checks", await self._checks_html(await load_application(self._context, application_id)))
+
+    async def _checks_html(self, application: Application) -> str:
         wanted = [("Cname target", application.cname_target)]
         if application.secure_cname_target:
             wanted.append(("Cname target of Secure", application.secure_cname_target))
         checks = [self._check_target(label, target) for label, target in wanted]
         *targets, origin = await asyncio.gather(*checks, self._check_origin(application))
         return self._context.renderer.fragment(
-            request,
             "_checks.html",
             targets=targets,
             origin=origin,

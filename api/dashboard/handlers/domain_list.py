@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from aiohttp import web
-from multidict import MultiMapping
 
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
+from api.dashboard.renderings import Part
 from api.dashboard.visitors import visitor_of
+from api.rights import Roles
 from api.schemas.list_cursor import from_text, to_text
 from common.accounts import Permission
 from common.db import applications, domain_list
@@ -26,6 +27,10 @@ _LISTED_APPLICATIONS = 200
 _LIVE_SECONDS = 5.0
 _LIVE_SEARCH_SECONDS = 15.0
 """A search reads more than a part of the list."""
+_FILTERS = ("text", "product", "status", "application")
+_PARAMETERS = (*_FILTERS, "sort", "after")
+
+_Query: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +51,38 @@ class DomainListPage:
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         return self._context.renderer.page(
-            request, "domains.html", live_url=f"{ROOT}/domains/live?{request.query_string}", **await self._read(request)
+            request,
+            "domains.html",
+            live_url=f"{ROOT}/domains/live?{request.query_string}",
+            **await self._read(visitor_of(request).roles, _query(request)),
         )
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """The same part of the list."""
 
-        async def render() -> str:
-            values = await self._read(request)
-            return into("domains", self._context.renderer.fragment(request, "_domain_list.html", **values))
-
+        query = _query(request)
         every = _LIVE_SEARCH_SECONDS if request.query.get("text") else _LIVE_SECONDS
-        return await stream(self._context, request, Part(render, every))
 
-    async def _read(self, request: web.Request) -> dict[str, Any]:
+        async def parts() -> tuple[Part, ...]:
+            roles = visitor_of(request).roles
+            return (Part(self._list, (roles, query), roles.tenant, every),)
+
+        return await stream(self._context, request, parts)
+
+    async def _list(self, roles: Roles, query: _Query) -> str:
+        values = await self._read(roles, query)
+        return into("domains", self._context.renderer.fragment("_domain_list.html", **values))
+
+    async def _read(self, roles: Roles, given: _Query) -> dict[str, Any]:
         """What the templates show. Raises: HTTPNotFound."""
-        visitor, query = visitor_of(request), request.query
+        query = dict(given)
         async with self._context.database.connection() as connection:
-            scope = await self._scope(connection, request)
+            scope = await self._scope(connection, roles, query.get("application"))
             wanted = _wanted(query, scope.ids)
             await domain_list.settle_lapsed(connection)
             part = await domain_list.list_part(connection, wanted)
         following = to_text(part.next, wanted.sort)
-        filters = {name: query.get(name, "") for name in ("text", "product", "status", "application")}
+        filters = {name: query.get(name, "") for name in _FILTERS}
         return {
             "rows": part.rows,
             "wanted": wanted,
@@ -80,27 +94,32 @@ class DomainListPage:
             "next_url": _page_url(filters, wanted, {"after": following}) if following else "",
             "first_url": _page_url(filters, wanted, {}) if wanted.after else "",
             "sort_url": lambda sort: _page_url(filters, wanted, {"sort": sort}),
-            "addable": next((each for each in scope.choices if visitor.may_change(each)), None),
+            "addable": next(
+                (each for each in scope.choices if roles.may(Permission.CHANGE, each.organisation_id)), None
+            ),
+            "owns_any": roles.owns_any,
         }
 
-    async def _scope(self, connection: Connection, request: web.Request) -> _Scope:
-        visitor = visitor_of(request)
-        organisations = visitor.visible_organisation_ids
+    async def _scope(self, connection: Connection, roles: Roles, chosen: str | None) -> _Scope:
+        organisations = roles.visible_organisation_ids
         choices = await applications.list_visible(connection, organisations, most=_LISTED_APPLICATIONS)
-        chosen = request.query.get("application") or None
-        if chosen is None:
+        if not chosen:
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
             return _Scope(choices, None, ids)
         application = await applications.get_application(connection, chosen)
-        if application is None:
+        if application is None or not roles.may(Permission.VIEW, application.organisation_id):
             raise web.HTTPNotFound
-        visitor.require(Permission.VIEW, application.organisation_id)
         if application.id not in {each.id for each in choices}:
             choices = [application, *choices]
         return _Scope(choices, chosen, [application.id])
 
 
-def _wanted(query: MultiMapping[str], ids: list[str] | None) -> Wanted:
+def _query(request: web.Request) -> _Query:
+    """What the list depends on, so that an unknown parameter makes no rendering of its own."""
+    return tuple((name, request.query[name]) for name in _PARAMETERS if name in request.query)
+
+
+def _wanted(query: Mapping[str, str], ids: list[str] | None) -> Wanted:
     """Unknown values are as good as none: the addresses of lists are kept and passed on."""
     product, status = query.get("product"), query.get("status")
     sort: Sort = next((each for each in SORTS if each == query.get("sort")), "name")
@@ -115,7 +134,7 @@ def _wanted(query: MultiMapping[str], ids: list[str] | None) -> Wanted:
     )
 
 
-def _key(query: MultiMapping[str], sort: Sort) -> ListKey | None:
+def _key(query: Mapping[str, str], sort: Sort) -> ListKey | None:
     try:
         return from_text(query["after"], sort) if "after" in query else None
     except ValueError:

@@ -11,13 +11,14 @@ from aiohttp import web
 from cryptography import x509
 
 from api.dashboard import timeline, traffic
-from api.dashboard.access import find_application, name_of
+from api.dashboard.access import find_application, load_application, name_of
 from api.dashboard.application_view import ApplicationView, parse_body
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
+from api.dashboard.renderings import Part
 from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, NOT_FOUND, Refused
 from api.notices import Notice
@@ -31,6 +32,7 @@ from common.accounts import Permission
 from common.db import applications, audit, certificates, domains, events, orders
 from common.db.applications import Application
 from common.db.certificates import InService
+from common.db.session import Connection
 from common.names import DomainName
 
 _LISTED_APPLICATIONS = 200
@@ -107,7 +109,7 @@ class DomainPages:
         application = await find_application(self._context, request)
         name = name_of(request)
         async with self._context.database.connection() as connection:
-            held = await self._held(connection, application, name)
+            held = await self._held(connection, application.id, name)
             others = [application.organisation_id] if application.organisation_id else None  # operators: any
             targets = await applications.list_visible(connection, others, most=_LISTED_APPLICATIONS)
             shown = await traffic.show(
@@ -121,45 +123,45 @@ class DomainPages:
             held=held,
             traffic=shown,
             targets=[each for each in targets if each.id != application.id and not each.deleting_at],
-            activity_html=await self._activity_html(request, application, name),
-            certificate_html=await self._certificate_html(request, application, name),
+            activity_html=await self._activity_html(application, name),
+            certificate_html=await self._certificate_html(held, name),
         )
 
     async def get_diagnosis(self, request: web.Request) -> web.StreamResponse:
         """A fragment: the diagnosis that ``GET /domains/:domain/diagnosis`` answers with."""
         application = await find_application(self._context, request)
-        text = await self._diagnosis_html(request, application, name_of(request))
+        text = await self._diagnosis_html(application, name_of(request))
         return web.Response(text=text, content_type="text/html")
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """The certificate with the status of each product, the diagnosis, which the page asks for at first, and what
         happened."""
-        await find_application(self._context, request)
         name = name_of(request)
 
-        async def certificate() -> str:
+        async def parts() -> tuple[Part, ...]:
             application = await find_application(self._context, request)
-            async with self._context.database.connection() as connection:
-                held = await self._held(connection, application, name)
-            statuses = self._context.renderer.fragment(request, "_statuses.html", held=held)
-            shown = await self._certificate_html(request, application, name)
-            return into("statuses", statuses) + into("certificate-body", shown)
+            given, tenant = (application.id, name), application.organisation_id or ""
+            return (
+                Part(self._certificate, given, tenant, _LIVE_SECONDS),
+                Part(self._diagnosis, given, tenant, _DIAGNOSIS_SECONDS, after=_DIAGNOSIS_SECONDS),
+                Part(self._activity, given, tenant, _ACTIVITY_SECONDS),
+            )
 
-        async def diagnosis() -> str:
-            application = await find_application(self._context, request)
-            return into("diagnosis-body", await self._diagnosis_html(request, application, name))
+        return await stream(self._context, request, parts)
 
-        async def activity() -> str:
-            application = await find_application(self._context, request)
-            return into("activity", await self._activity_html(request, application, name))
+    async def _certificate(self, application_id: str, name: DomainName) -> str:
+        async with self._context.database.connection() as connection:
+            held = await self._held(connection, application_id, name)
+        statuses = self._context.renderer.fragment("_statuses.html", held=held)
+        return into("statuses", statuses) + into("certificate-body", await self._certificate_html(held, name))
 
-        return await stream(
-            self._context,
-            request,
-            Part(certificate, _LIVE_SECONDS),
-            Part(diagnosis, _DIAGNOSIS_SECONDS, after=_DIAGNOSIS_SECONDS),
-            Part(activity, _ACTIVITY_SECONDS),
-        )
+    async def _diagnosis(self, application_id: str, name: DomainName) -> str:
+        application = await load_application(self._context, application_id)
+        return into("diagnosis-body", await self._diagnosis_html(application, name))
+
+    async def _activity(self, application_id: str, name: DomainName) -> str:
+        application = await load_application(self._context, application_id)
+        return into("activity", await self._activity_html(application, name))
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)
@@ -233,23 +235,21 @@ class DomainPages:
         )
         return Flash(f"{name} is {target.name}'s now. Its certificate is being ordered.")
 
-    async def _held(self, connection: Any, application: Application, name: DomainName) -> list[domains.Domain]:
+    async def _held(self, connection: Connection, application_id: str, name: DomainName) -> list[domains.Domain]:
         """The application's own enrolments of the name. Raises: HTTPNotFound."""
-        held = [each for each in await domains.find(connection, name.text) if each.application_id == application.id]
+        held = [each for each in await domains.find(connection, name.text) if each.application_id == application_id]
         if not held:
             raise web.HTTPNotFound
         return sorted(held, key=lambda each: each.product)
 
-    async def _diagnosis_html(self, request: web.Request, application: Application, name: DomainName) -> str:
+    async def _diagnosis_html(self, application: Application, name: DomainName) -> str:
         found = await self._context.diagnosis.diagnose(application, name)
         now = self._context.clock.now()
         step = next_step(found, now)
         facts = rendered(found, step, now)
-        return self._context.renderer.fragment(
-            request, "_diagnosis.html", step=step, facts=facts, application=application
-        )
+        return self._context.renderer.fragment("_diagnosis.html", step=step, facts=facts, application=application)
 
-    async def _activity_html(self, request: web.Request, application: Application, name: DomainName) -> str:
+    async def _activity_html(self, application: Application, name: DomainName) -> str:
         async with self._context.database.connection() as connection:
             # Events carry the registrable name.
             found = await events.list_events(connection, application.id, before=None, limit=50, domain=name.registrable)
@@ -257,19 +257,15 @@ class DomainPages:
                 connection, before=None, limit=_ENTRIES, application_id=application.id, subject=name.text
             )
         own = [each for each in found if (each.subdomain or "") == (name.subdomain or "")][:_ENTRIES]
-        return self._context.renderer.fragment(
-            request, "_activity.html", application=application, events=own, entries=entries
-        )
+        return self._context.renderer.fragment("_activity.html", application=application, events=own, entries=entries)
 
-    async def _certificate_html(self, request: web.Request, application: Application, name: DomainName) -> str:
+    async def _certificate_html(self, held: list[domains.Domain], name: DomainName) -> str:
         async with self._context.database.connection() as connection:
-            held = await self._held(connection, application, name)
             certificate = await certificates.describe(connection, name.text)
             order = await orders.describe(connection, name.text)
             chain = await certificates.chain_in_service(connection, name.text)
         now = self._context.clock.now()
         return self._context.renderer.fragment(
-            request,
             "_certificate.html",
             held=held,
             certificate=certificate,

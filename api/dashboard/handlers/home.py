@@ -7,8 +7,10 @@ from typing import Any
 from aiohttp import web
 
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
+from api.dashboard.renderings import Part
 from api.dashboard.visitors import visitor_of
+from api.rights import Roles
 from common.db import applications, audit, domain_list
 from common.db.domain_list import Wanted
 from common.db.session import Connection
@@ -29,23 +31,27 @@ class HomePage:
         async with self._context.database.connection() as connection:
             some = await applications.list_visible(connection, organisations, most=6)
             latest = await audit.list_entries(connection, before=None, limit=_LATEST, organisation_ids=organisations)
-            standing = await self._read(connection, request)
+            standing = await self._read(connection, visitor_of(request).roles)
         return self._context.renderer.page(request, "home.html", applications=some, latest=latest, **standing)
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """How many domains there are, and which need attention."""
 
-        async def render() -> str:
-            async with self._context.database.connection() as connection:
-                values = await self._read(connection, request)
-            fragment = self._context.renderer.fragment
-            totals = fragment(request, "_totals.html", of="", **values)
-            return into("totals", totals) + into("attention-card", fragment(request, "_attention.html", **values))
+        async def parts() -> tuple[Part, ...]:
+            roles = visitor_of(request).roles
+            return (Part(self._standing, (roles,), roles.tenant, _LIVE_SECONDS),)
 
-        return await stream(self._context, request, Part(render, _LIVE_SECONDS))
+        return await stream(self._context, request, parts)
 
-    async def _read(self, connection: Connection, request: web.Request) -> dict[str, Any]:
-        organisations = visitor_of(request).visible_organisation_ids
+    async def _standing(self, roles: Roles) -> str:
+        async with self._context.database.connection() as connection:
+            values = await self._read(connection, roles)
+        fragment = self._context.renderer.fragment
+        totals = fragment("_totals.html", of="", **values)
+        return into("totals", totals) + into("attention-card", fragment("_attention.html", **values))
+
+    async def _read(self, connection: Connection, roles: Roles) -> dict[str, Any]:
+        organisations = roles.visible_organisation_ids
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
         totals = await domain_list.count_domains(connection, ids)
         part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))

@@ -6,13 +6,14 @@ from typing import Any
 
 from aiohttp import web
 
-from api.dashboard.access import find_application, name_of
+from api.dashboard.access import find_application, load_application, name_of
 from api.dashboard.application_view import ApplicationView, parse_body
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
+from api.dashboard.renderings import Part
 from api.errors import Refused
 from api.schemas.evidence import last_check
 from api.schemas.monitor_answers import dns_records
@@ -21,6 +22,7 @@ from common.accounts import Permission
 from common.db import events
 from common.db.applications import Application
 from common.db.monitored_domains import MonitoredKey
+from common.names import DomainName
 
 _LIVE_SECONDS = 5.0
 _EVENTS = 20
@@ -36,21 +38,25 @@ class MonitoredPages:
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request)
-        return self._view.page(request, "monitored.html", application, **await self._read(request, application))
+        return self._view.page(
+            request, "monitored.html", application, **await self._read(application, name_of(request))
+        )
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """All that a check changes."""
-        await find_application(self._context, request)
+        name = name_of(request)
 
-        async def render() -> str:
+        async def parts() -> tuple[Part, ...]:
             application = await find_application(self._context, request)
-            values = await self._read(request, application) | {"application": application}
-            fragment = self._context.renderer.fragment
-            return "".join(
-                into(f"monitored-{part}", fragment(request, f"_monitored_{part}.html", **values)) for part in _PARTS
-            )
+            return (Part(self._checked, (application.id, name), application.organisation_id or "", _LIVE_SECONDS),)
 
-        return await stream(self._context, request, Part(render, _LIVE_SECONDS))
+        return await stream(self._context, request, parts)
+
+    async def _checked(self, application_id: str, name: DomainName) -> str:
+        application = await load_application(self._context, application_id)
+        values = await self._read(application, name) | {"application": application}
+        fragment = self._context.renderer.fragment
+        return "".join(into(f"monitored-{part}", fragment(f"_monitored_{part}.html", **values)) for part in _PARTS)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)
@@ -63,9 +69,8 @@ class MonitoredPages:
         flash = Flash(f"{name} is checked no more.")
         return self._context.renderer.redirect(f"{ROOT}/domains?application={application.id}", flash)
 
-    async def _read(self, request: web.Request, application: Application) -> dict[str, Any]:
+    async def _read(self, application: Application, name: DomainName) -> dict[str, Any]:
         """What the templates show. Raises: HTTPNotFound."""
-        name = name_of(request)
         key = MonitoredKey(application.id, name.registrable, name.subdomain or None)
         try:
             monitored = await self._context.monitor.find(key)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
+from api.dashboard.renderings import Part
 from api.dashboard.visitors import visitor_of
 from api.services.installation import FRESH_SECONDS
 
@@ -17,17 +18,19 @@ class OperationsPages:
         self._context = context
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        return self._context.renderer.page(request, "operations.html", content=await self._html(request))
+        visitor_of(request).require_operator()
+        return self._context.renderer.page(request, "operations.html", content=await self._html())
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        visitor_of(request).require_operator()
+        async def parts() -> tuple[Part, ...]:
+            visitor_of(request).require_operator()
+            return (Part(self._installation, (), visitor_of(request).roles.tenant, FRESH_SECONDS),)
 
-        async def render() -> str:
-            return into("operations", await self._html(request))
+        return await stream(self._context, request, parts)
 
-        return await stream(self._context, request, Part(render, every=FRESH_SECONDS))
+    async def _installation(self) -> str:
+        return into("operations", await self._html())
 
-    async def _html(self, request: web.Request) -> str:
-        visitor_of(request).require_operator()
+    async def _html(self) -> str:
         status = await self._context.installation.read()
-        return self._context.renderer.fragment(request, "_operations.html", status=status)
+        return self._context.renderer.fragment("_operations.html", status=status)

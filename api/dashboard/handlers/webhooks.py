@@ -11,9 +11,10 @@ from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
-from api.dashboard.live import Part, into, stream
+from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
+from api.dashboard.renderings import Part
 from api.errors import Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
 from api.services.webhooks import MOST_REPLAYED
@@ -41,7 +42,7 @@ class WebhookPages:
         application = await find_application(self._context, request)
         async with self._context.database.connection() as connection:
             endpoint = await webhook_endpoints.get_endpoint(connection, application.id)
-            values = await self._read(connection, request, application)
+            values = await self._read(connection, application.id, *_wanted(request))
         return self._view.page(
             request,
             "webhooks.html",
@@ -55,33 +56,34 @@ class WebhookPages:
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """The same part of the deliveries."""
-        await find_application(self._context, request)
+        wanted = _wanted(request)
 
-        async def render() -> str:
+        async def parts() -> tuple[Part, ...]:
             application = await find_application(self._context, request)
-            async with self._context.database.connection() as connection:
-                values = await self._read(connection, request, application)
-            fragment = self._context.renderer.fragment
-            shown = fragment(request, "_deliveries.html", application=application, **values)
-            return into("deliveries-list", shown)
+            return (
+                Part(self._deliveries, (application.id, *wanted), application.organisation_id or "", _LIVE_SECONDS),
+            )
 
-        return await stream(self._context, request, Part(render, _LIVE_SECONDS))
+        return await stream(self._context, request, parts)
 
-    async def _read(self, connection: Connection, request: web.Request, application: Application) -> dict[str, Any]:
-        """What the list shows. Raises: HTTPNotFound."""
-        status = next((each for each in _STATUSES if each == request.query.get("status")), None)
-        before = request.query.get("before") or None
-        if before is not None and not is_event_id(before):
-            raise web.HTTPNotFound
+    async def _deliveries(self, application_id: str, status: Status | None, before: str | None) -> str:
+        async with self._context.database.connection() as connection:
+            values = await self._read(connection, application_id, status, before)
+        return into("deliveries-list", self._context.renderer.fragment("_deliveries.html", **values))
+
+    async def _read(
+        self, connection: Connection, application_id: str, status: Status | None, before: str | None
+    ) -> dict[str, Any]:
+        """What the list shows."""
         found = await deliveries.list_deliveries(
-            connection, application.id, before=before, limit=_LISTED, status=status
+            connection, application_id, before=before, limit=_LISTED, status=status
         )
         return {
             "deliveries": found,
             "wanted_status": status,
             "last": found[-1].event_id if len(found) == _LISTED else None,
             "is_first": before is None,
-            "url": f"{ROOT}/applications/{application.id}/webhooks",
+            "url": f"{ROOT}/applications/{application_id}/webhooks",
         }
 
     async def get(self, request: web.Request) -> web.StreamResponse:
@@ -131,3 +133,12 @@ class WebhookPages:
                 return base, Flash(f"{count} failed deliveries are sent again.{more}", "warn" if more else "good")
             case _:
                 raise web.HTTPBadRequest
+
+
+def _wanted(request: web.Request) -> tuple[Status | None, str | None]:
+    """The status of the deliveries to list, and the one they come before. Raises: HTTPNotFound."""
+    status = next((each for each in _STATUSES if each == request.query.get("status")), None)
+    before = request.query.get("before") or None
+    if before is not None and not is_event_id(before):
+        raise web.HTTPNotFound
+    return status, before

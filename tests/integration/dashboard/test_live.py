@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
+
 import aiohttp
 import pytest
 
 from api.dashboard import live
 from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
+from api.rights import Roles
 from common.db import events, monitored_domains, sessions, users
 from common.db.applications import update_application
 from common.db.events import NewEvent
@@ -22,6 +26,8 @@ from tests.waiting import until
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (domains, domain_list, home, monitored, webhooks):
         monkeypatch.setattr(module, "_LIVE_SECONDS", 0.02)
+    monkeypatch.setattr(live, "_CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(live, "_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(domains, "_DIAGNOSIS_SECONDS", 0.02)
     monkeypatch.setattr(domains, "_ACTIVITY_SECONDS", 0.02)
     monkeypatch.setattr(applications, "_TOTALS_SECONDS", 0.02)
@@ -35,7 +41,7 @@ async def followed(browser: Browser, application_id: str, path: str = DOMAIN) ->
     """A stream, by default of a domain, of which the first part has come."""
     response = await browser.session.get(f"{browser.url}/dashboard{path.format(application_id)}")
     assert response.content_type == "text/event-stream"
-    await response.content.readuntil(b"\n\n")
+    await read_until(response, "event: content")
     return response
 
 
@@ -94,11 +100,11 @@ UNCHECKED = "update monitored_domains set state = 'present', last_checked_at = n
 MISSING = "update monitored_domains set state = 'missing', records_present = '[]', records_missing = dns_records"
 
 
-async def monitor(dashboard: Dashboard, application_id: str) -> None:
+async def monitor(dashboard: Dashboard, application_id: str, state: str = UNCHECKED) -> None:
     records = (parse_record({"type": "A", "host": "www", "value": "192.0.2.1", "ttl": 300}),)
     async with dashboard.service.database.transaction() as connection:
         await monitored_domains.add(connection, MonitoredKey(application_id, "watched.test", "www"), records, Labels())
-        await connection.execute(UNCHECKED)
+        await connection.execute(state)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +147,68 @@ async def test_deliveries_and_the_diagnosis_are_sent_anew(dashboard: Dashboard) 
             await events.record(connection, event)
         await read_until(domain, 'data-into="diagnosis-body"', "renewed")
         await read_until(deliveries, "Pending")
+
+
+@pytest.fixture
+def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The organisations of each rendering of the overview, as they are begun."""
+    begun: list[str] = []
+    standing = home.HomePage._standing
+
+    async def counted(self: home.HomePage, roles: Roles) -> str:
+        begun.append(",".join(roles.visible_organisation_ids or ["all"]))
+        return await standing(self, roles)
+
+    monkeypatch.setattr(home.HomePage, "_standing", counted)
+    monkeypatch.setattr(home, "_LIVE_SECONDS", 3600.0)
+    return begun
+
+
+async def test_members_of_an_organisation_share_a_rendering_and_others_do_not(
+    dashboard: Dashboard, rendered: list[str]
+) -> None:
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    await monitor(dashboard, (await dashboard.partner(ours)).id, MISSING)
+    async with AsyncExitStack() as stack:
+        for name, organisation, role in (
+            ("vic", ours, "viewer"),
+            ("val", ours, "viewer"),
+            ("dev", ours, "developer"),
+            ("eve", theirs, "viewer"),
+            ("ops", None, "developer"),
+        ):
+            browser = await dashboard.signed_in(f"{name}@x.test", organisation, role)
+            stream = await stack.enter_async_context(await browser.session.get(f"{browser.url}/dashboard/live"))
+            if name != "val":  # who came later waits for the next rendering
+                await read_until(stream, "All is well" if name == "eve" else WATCHED)
+    assert rendered == [ours.id, ours.id, theirs.id, "all"]
+
+
+async def test_a_stream_shows_no_more_of_an_organisation_that_its_user_has_left(dashboard: Dashboard) -> None:
+    ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
+    await monitor(dashboard, (await dashboard.partner(theirs)).id, MISSING)
+    browser = await dashboard.signed_in("vic@x.test", ours, "viewer")
+    async with dashboard.service.database.transaction() as connection:
+        user = await users.find_user(connection, "vic@x.test")
+        assert user is not None
+        await users.put_membership(connection, user.id, theirs.id, "viewer")
+    stream = await browser.session.get(f"{browser.url}/dashboard/live")
+    async with stream:
+        await read_until(stream, WATCHED)
+        async with dashboard.service.database.transaction() as connection:
+            await users.remove_membership(connection, user.id, theirs.id)
+        await read_until(stream, "All is well")
+
+
+async def test_nothing_is_rendered_once_all_pages_are_closed(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    await power(dashboard, partner)
+    browser = await dashboard.signed_in("ops@x.test")
+    stream = await followed(browser, partner.id)
+    assert live_parts() != set()
+    stream.close()
+    await until(lambda: live_parts() == set(), "the end of the parts")
+
+
+def live_parts() -> set[asyncio.Task[object]]:
+    return {task for task in asyncio.all_tasks() if task.get_name().startswith("live part")}
