@@ -42,6 +42,21 @@ def create_file(path: Path, content: bytes, *, mode: int = _OWNER_ONLY) -> bool:
     return True
 
 
+@contextmanager
+def file_replaced(path: Path) -> Iterator[Path]:
+    """Yield an empty file beside `path` for another program to write; once the block is left, it takes the name `path`,
+    in place of the file that is there, if any. If the block raises, it is removed.
+
+    Raises: `OSError`, as `replace_file`.
+    """
+    with _draft(path, b"", _OWNER_ONLY) as draft:
+        yield draft
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.rename(path)
+    sync_directory(path.parent)
+
+
 def write_new_file(path: Path, content: bytes, *, mode: int = _OWNER_ONLY) -> None:
     """Write and sync a file under its own name, for a directory that is itself a draft or that no reader waits for.
 

@@ -25,21 +25,18 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Write the database to a file, while everything runs. Keep a copy of the master key file apart from it."""
+    from common.atomic_files import file_replaced
     from common.db.address import resolve_dsn
     from common.settings import load
 
     settings = load(os.environ)
     if file.exists():
         raise OperatorError(f"{file} exists: choose another name, so that no backup is overwritten")
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        _run("pg_dump", resolve_dsn(settings), "--format=custom", f"--file={partial}")
-        partial.rename(file)
+        with file_replaced(file) as draft:
+            _run("pg_dump", resolve_dsn(settings), "--format=custom", f"--file={draft}")
     except OSError as error:
         raise OperatorError(f"{file} cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
     size = file.stat().st_size
     shown = {"file": file, "bytes": size, "masterKeyFile": settings.key_file}
     print_result(shown, f"{file}: {size / 1_000_000:.1f} MB", as_json=as_json)

@@ -32,6 +32,36 @@ def test_a_failed_write_keeps_the_file_and_leaves_no_draft(tmp_path: Path, monke
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["secret"])
 
 
+def test_what_another_program_wrote_is_synced_before_it_has_its_name_and_the_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "dump"
+    synced: list[tuple[str, list[str]]] = []
+    sync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        kind = "directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else os.pread(descriptor, 9, 0).decode()
+        synced.append((kind, [name for name in os.listdir(tmp_path) if name == "dump"]))
+        sync(descriptor)
+
+    with atomic_files.file_replaced(path) as draft:
+        monkeypatch.setattr(os, "fsync", recorded)
+        draft.write_bytes(b"pg_dump's")
+    assert synced == [("pg_dump's", []), ("directory", ["dump"])]
+    assert (path.read_bytes(), mode(path), os.listdir(tmp_path)) == (b"pg_dump's", 0o600, ["dump"])
+
+
+def test_what_another_program_failed_to_write_is_removed(tmp_path: Path) -> None:
+    def fail() -> None:
+        with atomic_files.file_replaced(tmp_path / "dump") as draft:
+            draft.write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert os.listdir(tmp_path) == []
+
+
 def test_the_first_of_two_creates_the_file(tmp_path: Path) -> None:
     path = tmp_path / "key"
     assert atomic_files.create_file(path, b"first")
