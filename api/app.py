@@ -33,7 +33,7 @@ from api.reference.operations import QUERIES
 from api.requests import LARGEST_BODY_BYTES, RATE_LIMIT, REQUEST_ID
 from api.routes import Routes, docs_routes, health_routes, sdk_routes, service_routes
 from api.serving import SOFTWARE
-from api.wiring import Services
+from api.wiring import Wiring
 from common.clock import Clock
 from common.db.pool import Database
 from common.dns import Resolver
@@ -63,16 +63,7 @@ def build_app(
     admission = Admission()
     random = Random()  # noqa: S311 - it spreads the times at which clients come back
     draining = asyncio.Event()
-    services = Services.of(
-        settings,
-        database,
-        keyring,
-        resolver,
-        clock,
-        draining,
-        probe_port=probe_port,
-        authority_port=authority_port,
-    )
+    services = Wiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
     app = web.Application(
         middlewares=[
             answered(counters, clock, random),
@@ -89,21 +80,26 @@ def build_app(
     app.on_startup.append(lambda _: services.removals.resume())
     app.on_shutdown.append(lambda _: services.flow_watch.close())
     app.on_cleanup.append(lambda _: services.close())
-    _add_routes(
-        app,
-        (
-            *service_routes(services, database, clock),
-            *sdk_routes(SdkHandler()),
-            ("GET", "/audit", AuditHandler(database).get),
-            ("GET", "/share/{id}", ShareHandler(database, authenticator).get),
-            ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
-            *docs_routes(DocsHandlers()),
-            ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),
-            *health_routes(HealthHandlers(database)),
-        ),
+    own_routes: Routes = (
+        *_public_routes(settings, database),
+        *service_routes(services, database, clock),
+        ("GET", "/audit", AuditHandler(database).get),
+        ("GET", "/share/{id}", ShareHandler(database, authenticator).get),
+        ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
     )
+    _add_routes(app, own_routes)
     app.add_subapp(ROOT, build_dashboard(DashboardContext.of(settings, database, keyring, clock, services)))
     return app
+
+
+def _public_routes(settings: Settings, database: Database) -> Routes:
+    """What is served to anyone, without a token."""
+    return (
+        *sdk_routes(SdkHandler()),
+        *docs_routes(DocsHandlers()),
+        ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),
+        *health_routes(HealthHandlers(database)),
+    )
 
 
 def _add_routes(app: web.Application, routes: Routes) -> None:

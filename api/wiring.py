@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from api.services.applications import ApplicationService
 from api.services.batches import BatchService
@@ -25,7 +25,7 @@ from api.services.removals import Removals
 from api.services.secure import SecureService
 from api.services.sharing import SharingService
 from api.services.webhooks import WebhookService
-from common.addresses import own_policy
+from common.addresses import AddressPolicy, own_policy
 from common.api_domain import api_domain, dialled_api
 from common.clock import Clock
 from common.connect.domain_connect.recent import RecentAnswers
@@ -72,36 +72,42 @@ class Services:
     connect: ConnectService
     flow_watch: FlowWatch
 
-    @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        database: Database,
-        keyring: Keyring,
-        resolver: Resolver,
-        clock: Clock,
-        draining: asyncio.Event,
-        *,
-        probe_port: int,
-        authority_port: int,
-    ) -> Services:
-        """`draining` is set when the process is about to end; the ports are those of `build_app`.
+    async def close(self) -> None:
+        """End deletions under way, and close the connections to origins, registries and name servers."""
+        await self.removals.close()
+        await self.origins.close()
+        await self.rdap.close()
+        await self.record_checks.close()
 
-        Raises: `OperatorError` for a setting that makes no sense."""
-        policy = own_policy(settings)
-        probe = HttpEdgeProbe(keyring, probing_policy(settings), port=probe_port)
-        enrolment = EnrolmentService(
-            database, resolver, policy, ServiceTargets.of(settings), OwnNames.of(settings), probe, clock
-        )
+
+@dataclass(frozen=True)
+class Wiring:
+    """What the services are made from. `draining` is set when the process is about to end; the ports are those of
+    `build_app`."""
+
+    settings: Settings
+    database: Database
+    keyring: Keyring
+    resolver: Resolver
+    clock: Clock
+    draining: asyncio.Event
+    probe_port: int
+    authority_port: int
+
+    def services(self) -> Services:
+        """Raises: `OperatorError` for a setting that makes no sense."""
+        database, settings, clock = self.database, self.settings, self.clock
+        probe = HttpEdgeProbe(self.keyring, probing_policy(settings), port=self.probe_port)
+        enrolment = self._enrolment(probe)
         probe_origin = OriginProbe(
-            policy, settings.dns_servers, api_domain=api_domain(settings), api=dialled_api(settings)
+            self._policy, settings.dns_servers, api_domain=api_domain(settings), api=dialled_api(settings)
         )
         origins = OriginStates(probe_origin, clock)
-        rdap_servers = RdapServers(database, settings.rdap_bootstrap, clock)
-        rdap = RdapClient(resolver, policy, clock, rdap_servers.find)
+        rdap = RdapClient(
+            self.resolver, self._policy, clock, RdapServers(database, settings.rdap_bootstrap, clock).find
+        )
         sharing = SharingService(database, settings)
-        looker = Looker(resolver, database, settings)
-        return cls(
+        return Services(
             enrolment=enrolment,
             probe_origin=probe_origin,
             origins=origins,
@@ -109,48 +115,55 @@ class Services:
             secure=SecureService(enrolment, probe_origin),
             diagnosis=DiagnosisService(enrolment, probe, origins, settings),
             rdap=rdap,
-            domain_checks=DomainCheckService(
-                database,
-                settings,
-                resolver,
-                rdap,
-                enrolment.service_targets,
-                clock,
-                partial(looker.find_discover, longest_seconds=DISCOVERY_SECONDS, recent=RecentAnswers()),
-            ),
-            record_checks=RecordCheckService(settings, policy, clock, authority_port=authority_port),
+            domain_checks=self._domain_checks(rdap, enrolment.service_targets),
+            record_checks=RecordCheckService(settings, self._policy, clock, authority_port=self.authority_port),
             monitor=MonitorService(database),
             batches=BatchService(database),
             webhooks=WebhookService(database),
-            applications=ApplicationService(
-                database,
-                keyring,
-                policy,
-                OwnNames.of(settings),
-                TargetClaims(database, resolver, enrolment.service_targets.targets),
-            ),
-            domain_actions=DomainActions(database, policy),
+            applications=self._applications(enrolment.service_targets),
+            domain_actions=DomainActions(database, self._policy),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),
             sharing=sharing,
-            connect=ConnectService(
-                database,
-                keyring,
-                settings,
-                sharing,
-                clock,
-                looker,
-                Settlement(database, clock, tuple(map(str, settings.service_servers))),
-                DynamicUpdate(resolver, policy),
-                ProviderApis(settings),
-            ),
-            flow_watch=FlowWatch(database, draining),
+            connect=self._connect(sharing),
+            flow_watch=FlowWatch(database, self.draining),
         )
 
-    async def close(self) -> None:
-        """End deletions under way, and close the connections to origins, registries and name servers."""
-        await self.removals.close()
-        await self.origins.close()
-        await self.rdap.close()
-        await self.record_checks.close()
+    @cached_property
+    def _policy(self) -> AddressPolicy:
+        return own_policy(self.settings)
+
+    @cached_property
+    def _own_names(self) -> OwnNames:
+        return OwnNames.of(self.settings)
+
+    @cached_property
+    def _looker(self) -> Looker:
+        return Looker(self.resolver, self.database, self.settings)
+
+    def _enrolment(self, probe: HttpEdgeProbe) -> EnrolmentService:
+        targets = ServiceTargets.of(self.settings)
+        return EnrolmentService(self.database, self.resolver, self._policy, targets, self._own_names, probe, self.clock)
+
+    def _domain_checks(self, rdap: RdapClient, targets: ServiceTargets) -> DomainCheckService:
+        discover = partial(self._looker.find_discover, longest_seconds=DISCOVERY_SECONDS, recent=RecentAnswers())
+        return DomainCheckService(self.database, self.settings, self.resolver, rdap, targets, self.clock, discover)
+
+    def _applications(self, targets: ServiceTargets) -> ApplicationService:
+        claims = TargetClaims(self.database, self.resolver, targets.targets)
+        return ApplicationService(self.database, self.keyring, self._policy, self._own_names, claims)
+
+    def _connect(self, sharing: SharingService) -> ConnectService:
+        settings = self.settings
+        return ConnectService(
+            self.database,
+            self.keyring,
+            settings,
+            sharing,
+            self.clock,
+            self._looker,
+            Settlement(self.database, self.clock, tuple(map(str, settings.service_servers))),
+            DynamicUpdate(self.resolver, self._policy),
+            ProviderApis(settings),
+        )

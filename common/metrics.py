@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 Kind = Literal["counter", "gauge", "histogram"]
 Labels = tuple[str, ...]
+Samples = dict[Labels, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Family:
     kind: Kind
     label_names: Labels = ()
     bounds: tuple[float, ...] = ()
-    samples: dict[Labels, list[float]] = field(default_factory=dict)
+    samples: Samples = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, help_text: str, kind: Literal["counter", "gauge"], value: float) -> Family:

@@ -1,65 +1,35 @@
-"""The monitor's process put together: everything that is due, claimed and done. Any number of them may run."""
+"""The monitor's process: everything that is due, claimed and done. Any number of them may run."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any, Protocol
 
-from common.addresses import own_policy
 from common.admin_listener import Readiness, check_database, serving_admin
 from common.claims import Runner
-from common.clock import Clock, SystemClock
-from common.concurrency_shares import ConcurrencyShares
-from common.connect.looker import Looker
-from common.connect.settlement import Settlement
-from common.db import batches, monitor_nodes, monitored_domains, order_queue, revocations
+from common.clock import SystemClock
+from common.db import monitor_nodes, monitored_domains
 from common.db.address import resolve_dsn
-from common.db.ca_ledger import Limits
 from common.db.listener import Listener
 from common.db.pool import Database, open_pool
 from common.db.start import check_start
-from common.dns import Resolver
-from common.domain_check.registration import fewest_domains
-from common.domain_claims import DomainClaims
-from common.edge_probe import HttpEdgeProbe, probing_policy
-from common.eligibility import ServiceTargets
-from common.logs import get_logger
 from common.names import load_public_suffixes
-from common.origin_probe import OriginProbe
-from common.ownership import OwnNames
 from common.processes import announce_ready, raise_descriptor_limit, run_role, settle_garbage_collector
-from common.secrets import Keyring, load_keyring
+from common.secrets import load_keyring
 from common.settings import Settings
-from monitor.batches.processing import Processing
-from monitor.certificates.dns_moved_away import DomainDnsCheck
-from monitor.certificates.internal import open_internal, root_path
-from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
-from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE
-from monitor.certificates.queue import make_runner as make_order_runner
-from monitor.certificates.revoking import Revoking
-from monitor.checks.checking import Checking
-from monitor.connect.enrolment import FlowEnrolment
-from monitor.connect.steps import Steps
-from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.lease import Lease
 from monitor.measurements import Measurements
-from monitor.rdap_bootstrap import BootstrapRefresh
 from monitor.restarts import restart_on_failure
 from monitor.retention import Retention
-from monitor.webhooks.deliveries import make_runner as make_delivery_runner
-from monitor.webhooks.sender import Sender
+from monitor.wiring import RECHECKS, Wiring
 
-_log = get_logger("monitor")
-
-_REVOCATIONS_AT_ONCE = 2
-_RECHECKS = "rechecks"
 _LISTENER = "frontage monitor listener"
-_BATCHES_AT_ONCE = 4
 _CONNECTIONS = 16
 
 
@@ -68,6 +38,34 @@ class Work(Protocol):
 
     async def run(self) -> None: ...
     def wake(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DueWork:
+    """By name: the work that changes of enrolments wake, the work that changes of monitoring wake, and the runners
+    among both. Rechecks are woken by either."""
+
+    certificates: Mapping[str, Runner[Any]]
+    monitoring: Mapping[str, Work]
+    runners: Mapping[str, Runner[Any]]
+
+    @classmethod
+    def of(cls, wiring: Wiring, issuer: Issuer) -> DueWork:
+        """Raises: `OperatorError`."""
+        deliveries = wiring.deliveries()
+        certificates = wiring.certificates(issuer, on_event=deliveries.wake)
+        checks = wiring.checks(on_events=deliveries.wake)
+        runners = {"batches": wiring.batches(), "deliveries": deliveries, "flows": wiring.flows(checks)}
+        return cls(certificates, {**runners, monitor_nodes.CHECKING: checks}, certificates | runners)
+
+    def listeners(self, dsn: str) -> dict[str, Listener]:
+        awaited = [*self.monitoring.values(), self.certificates[RECHECKS]]
+        return {
+            "listener of changes": Listener(dsn, _wake([*self.certificates.values()]), application_name=_LISTENER),
+            "listener of monitoring": Listener(
+                dsn, _wake(awaited), channel=monitored_domains.CHANNEL, application_name=_LISTENER
+            ),
+        }
 
 
 async def serve(settings: Settings, stop: asyncio.Event) -> None:
@@ -81,192 +79,47 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         AsyncExitStack() as opened,
     ):
         await check_start(database, keyring)
-        issuer, authority = await opened.enter_async_context(_open_issuer(settings, database, keyring, clock))
-        deliveries = _deliveries(settings, database, keyring, clock, random)
-        certificates = _certificates(settings, database, issuer, keyring, clock, random, on_event=deliveries.wake)
-        batch_runners = _batches(database, random)
-        checks = _checks(settings, database, clock, random, on_events=deliveries.wake)
-        flows = _flows(settings, database, keyring, clock, random, checks)
-        runners = certificates | batch_runners | {"deliveries": deliveries, "flows": flows}
-        monitoring: dict[str, Work] = {
-            **batch_runners,
-            "deliveries": deliveries,
-            monitor_nodes.CHECKING: checks,
-            "flows": flows,
-        }
-        awaited = monitoring | {_RECHECKS: certificates[_RECHECKS]}
-        listeners = {
-            "listener of changes": Listener(dsn, _wake(certificates), application_name=_LISTENER),
-            "listener of monitoring": Listener(
-                dsn, _wake(awaited), channel=monitored_domains.CHANNEL, application_name=_LISTENER
-            ),
-        }
-        work = {name: each.run for name, each in (certificates | monitoring | listeners).items()}
+        wiring = Wiring(settings, database, keyring, clock, random)
+        issuer, authority = await opened.enter_async_context(wiring.open_issuer())
+        due = DueWork.of(wiring, issuer)
         retention = Retention(database, clock, random)
-        work["retention"] = retention.run
-        if settings.rdap_bootstrap is not None:
-            policy = own_policy(settings)
-            work["RDAP servers"] = BootstrapRefresh(
-                database,
-                Resolver(settings.dns_servers, policy),
-                policy,
-                settings.rdap_bootstrap,
-                fewest=fewest_domains(settings.rdap_bootstrap),
-            ).run
         stopped: set[str] = set()
         lease = Lease(dsn, authority, lambda: stopped)
-        work["lease"] = lease.run
+        every: dict[str, Work | Listener] = {**due.certificates, **due.monitoring, **due.listeners(dsn)}
+        work: dict[str, Callable[[], Awaitable[None]]] = {name: each.run for name, each in every.items()}
+        work |= {"retention": retention.run, "lease": lease.run}
+        if (registries := wiring.registries()) is not None:
+            work["RDAP servers"] = registries.run
         await lease.report(database)  # a monitor that is ready is known to run
-        measurements = Measurements(settings, database, runners, retention, lease, stopped)
+        measurements = Measurements(settings, database, due.runners, retention, lease, stopped)
         check_readiness = partial(_check_readiness, database, stopped)
         await opened.enter_async_context(
             serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", check_readiness, measurements.measure)
         )
-        async with asyncio.TaskGroup() as tasks:
-            roots = [
-                tasks.create_task(restart_on_failure(name, run, database, clock, stopped), name=name)
-                for name, run in work.items()
-            ]
-            load_public_suffixes()  # the first event is written while its domain is locked
-            settle_garbage_collector()
-            announce_ready()
-            await stop.wait()
-            for root in roots:
-                root.cancel()
+        run_each = {
+            name: partial(restart_on_failure, name, run, database, clock, stopped) for name, run in work.items()
+        }
+        await _run_until(stop, run_each)
 
 
-def _certificates(
-    settings: Settings,
-    database: Database,
-    issuer: Issuer,
-    keyring: Keyring,
-    clock: Clock,
-    random: Random,
-    *,
-    on_event: Callable[[], None],
-) -> dict[str, Runner[Any]]:
-    """By name: awaited orders, routine orders, rechecks, and revocations.
-
-    Raises: `OperatorError`.
-    """
-    policy = own_policy(settings)
-    issuance = Issuance(
-        database,
-        issuer,
-        keyring,
-        clock,
-        random,
-        leads_to_us=DomainDnsCheck(
-            database,
-            Resolver(settings.dns_servers, policy),
-            ServiceTargets.of(settings),
-            HttpEdgeProbe(keyring, probing_policy(settings)),
-        ),
-        limits=Limits.of(settings),
-        on_event=on_event,
-    )
-    return {
-        monitor_nodes.ISSUING: make_order_runner(
-            database, order_queue.AWAITED, issuance.perform, random, concurrency=AWAITED_AT_ONCE
-        ),
-        "routine orders": make_order_runner(
-            database, order_queue.ROUTINE, issuance.perform, random, concurrency=ROUTINE_AT_ONCE
-        ),
-        _RECHECKS: make_order_runner(
-            database, order_queue.RECHECKS, issuance.perform, random, concurrency=RECHECKS_AT_ONCE
-        ),
-        "revocations": Runner[Any](
-            database,
-            revocations,
-            Revoking(database, issuer).perform,
-            concurrency=_REVOCATIONS_AT_ONCE,
-            random=random,
-        ),
-    }
+async def _run_until(stop: asyncio.Event, work: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    """Run all work; announce that this process is ready; cancel the work once `stop` is set."""
+    async with asyncio.TaskGroup() as tasks:
+        roots = [tasks.create_task(run(), name=name) for name, run in work.items()]
+        load_public_suffixes()  # the first event is written while its domain is locked
+        settle_garbage_collector()
+        announce_ready()
+        await stop.wait()
+        for root in roots:
+            root.cancel()
 
 
-def _batches(database: Database, random: Random) -> dict[str, Runner[Any]]:
-    """By name: what monitored domains ask for when they are added or changed, one by one or in bulk."""
-    work: dict[str, tuple[Any, Any, int]] = {
-        "batches": (batches, Processing(database).perform, _BATCHES_AT_ONCE),
-    }
-    return {
-        name: Runner[Any](database, queue, perform, concurrency=concurrency, random=random)
-        for name, (queue, perform, concurrency) in work.items()
-    }
-
-
-def _deliveries(settings: Settings, database: Database, keyring: Keyring, clock: Clock, random: Random) -> Runner[Any]:
-    policy = own_policy(settings)
-    sender = Sender(Resolver(settings.dns_servers, policy), policy)
-    return make_delivery_runner(database, sender, keyring, clock, random)
-
-
-def _checks(
-    settings: Settings, database: Database, clock: Clock, random: Random, *, on_events: Callable[[], None]
-) -> Checking:
-    """Raises: `OperatorError`."""
-    return Checking(
-        database,
-        clock,
-        random,
-        servers=settings.dns_servers,
-        policy=own_policy(settings),
-        interval_seconds=settings.check_interval_seconds,
-        base_url=settings.base_url,
-        on_events=on_events,
-    )
-
-
-def _flows(
-    settings: Settings, database: Database, keyring: Keyring, clock: Clock, random: Random, checks: Checking
-) -> Runner[Any]:
-    """Raises: `OperatorError`."""
-    policy = own_policy(settings)
-    resolver = Resolver(settings.dns_servers, policy)
-    claims = DomainClaims(
-        database,
-        resolver,
-        ServiceTargets.of(settings),
-        OwnNames.of(settings),
-        HttpEdgeProbe(keyring, probing_policy(settings)),
-    )
-    steps = Steps(
-        database,
-        clock,
-        Looker(resolver, database, settings),
-        Settlement(database, clock, tuple(map(str, settings.service_servers))),
-        checks.record_checker,
-        FlowEnrolment(database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),
-        ConcurrencyShares(),
-        settings.base_url,
-    )
-    return make_flow_runner(database, steps, random)
-
-
-def _wake(runners: Mapping[str, Work]) -> Callable[[], None]:
+def _wake(work: Collection[Work]) -> Callable[[], None]:
     def wake() -> None:
-        for runner in runners.values():
-            runner.wake()
+        for each in work:
+            each.wake()
 
     return wake
-
-
-@asynccontextmanager
-async def _open_issuer(
-    settings: Settings, database: Database, keyring: Keyring, clock: Clock
-) -> AsyncIterator[tuple[Issuer, str]]:
-    """The issuer, and its authority as `common.db.monitor_nodes.MonitorNode.issuer`."""
-    if settings.issuer == "acme":
-        # Its libraries take 0.2 s to load, which others' starts need not wait for.
-        from monitor.certificates.acme.opening import open_acme  # noqa: PLC0415
-
-        async with open_acme(settings, database, keyring, clock) as issuers:
-            yield issuers, f"acme {', '.join(settings.acme_directory)}"
-        return
-    issuer = open_internal(settings.state_dir, keyring, clock)
-    _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
-    yield issuer, f"internal {issuer.root_fingerprint}"
 
 
 async def _check_readiness(database: Database, stopped: Collection[str]) -> Readiness:

@@ -17,7 +17,7 @@ from common.db.pool import Database
 from common.db.status import InstallationStatus, Unrenewed, read_status
 from common.errors import DatabaseUnavailable
 from common.machine_metrics import measure_machine
-from common.metrics import Family, Labels
+from common.metrics import Family, Samples
 from common.settings import Settings
 from monitor.lease import Lease
 from monitor.retention import Retention
@@ -49,7 +49,7 @@ class Measurements:
         self._stopped = stopped
 
     async def measure(self) -> list[Family]:
-        held: dict[Labels, list[float]] = {(name,): [runner.held] for name, runner in self._runners.items()}
+        held: Samples = {(name,): [runner.held] for name, runner in self._runners.items()}
         return [
             Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held),
             Family.of("frontage_monitor_work_stopped", "Kinds of work that do not run.", "gauge", len(self._stopped)),
@@ -79,7 +79,7 @@ def _reachable(*, is_reachable: bool) -> Family:
 
 
 def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
-    samples: dict[Labels, list[float]] = {(str(each.within_days),): [each.count] for each in counts}
+    samples: Samples = {(str(each.within_days),): [each.count] for each in counts}
     return Family(
         "frontage_certificates_unrenewed",
         "Certificates of domains led here that end within so many days, and within a sixth of their lifetime.",
@@ -90,43 +90,53 @@ def _unrenewed(counts: Iterable[Unrenewed]) -> Family:
 
 
 def _of_status(status: InstallationStatus) -> list[Family]:
+    endpoints = {"failing": status.endpoints_failing, "disabled": status.endpoints_disabled}
+    return [
+        *_of_processes(status),
+        Family.of("frontage_feed_version", "Version of the change feed.", "gauge", status.feed_version),
+        Family.of("frontage_checks_healthy", "Whether DNS checks work.", "gauge", status.checks.is_healthy),
+        Family.of("frontage_alarms_held", "Domains whose alarms are held back.", "gauge", status.alarms_held),
+        *_of_queues(status),
+        *_of_certificates(status),
+        _states("frontage_webhook_endpoints", "Webhook endpoints that do not take deliveries.", endpoints, endpoints),
+    ]
+
+
+def _of_processes(status: InstallationStatus) -> list[Family]:
     edges = Counter(each.node.condition.state if each.is_alive else "gone" for each in status.edges)
     monitors = Counter("running" if each.is_alive else "ended" for each in status.monitors)
     behind = max((each.behind for each in status.edges if each.is_alive), default=0)
-    endpoints = {"failing": status.endpoints_failing, "disabled": status.endpoints_disabled}
     return [
-        Family("frontage_edges", "Edges of the last day.", "gauge", ("state",), samples=_samples(edges, _EDGE_STATES)),
+        _states("frontage_edges", "Edges of the last day.", edges, _EDGE_STATES),
         Family.of("frontage_edges_behind_changes", "Changes the slowest edge has to apply.", "gauge", behind),
-        Family.of("frontage_feed_version", "Version of the change feed.", "gauge", status.feed_version),
-        Family(
-            "frontage_monitors",
-            "Monitors of the last day.",
-            "gauge",
-            ("state",),
-            samples=_samples(monitors, ("running", "ended")),
-        ),
-        Family.of("frontage_checks_healthy", "Whether DNS checks work.", "gauge", status.checks.is_healthy),
-        Family.of("frontage_alarms_held", "Domains whose alarms are held back.", "gauge", status.alarms_held),
-        Family(
-            "frontage_due",
-            "Work that is due.",
-            "gauge",
-            ("work",),
-            samples={(q.name,): [q.count] for q in status.queues},
-        ),
+        _states("frontage_monitors", "Monitors of the last day.", monitors, ("running", "ended")),
+    ]
+
+
+def _of_queues(status: InstallationStatus) -> list[Family]:
+    counts: Samples = {(queue.name,): [queue.count] for queue in status.queues}
+    oldest: Samples = {(queue.name,): [max(0.0, queue.oldest_seconds or 0.0)] for queue in status.queues}
+    return [
+        Family("frontage_due", "Work that is due.", "gauge", ("work",), samples=counts),
         Family(
             "frontage_due_oldest_seconds",
             "How long the first of it has been due.",
             "gauge",
             ("work",),
-            samples={(queue.name,): [max(0.0, queue.oldest_seconds or 0.0)] for queue in status.queues},
+            samples=oldest,
         ),
+    ]
+
+
+def _of_certificates(status: InstallationStatus) -> list[Family]:
+    by_days_left: Samples = {(each.label.replace("–", "-"),): [each.count] for each in status.certificates}
+    return [
         Family(
             "frontage_certificates",
             "Certificates in service, by days left.",
             "gauge",
             ("days_left",),
-            samples={(each.label.replace("–", "-"),): [each.count] for each in status.certificates},
+            samples=by_days_left,
         ),
         Family(
             "frontage_ca_limit_used_ratio",
@@ -142,30 +152,24 @@ def _of_status(status: InstallationStatus) -> list[Family]:
             ("reason",),
             samples=_reasons(status),
         ),
-        Family(
-            "frontage_webhook_endpoints",
-            "Webhook endpoints that do not take deliveries.",
-            "gauge",
-            ("state",),
-            samples=_samples(endpoints, endpoints),
-        ),
     ]
 
 
-def _samples(counts: Mapping[str, int], states: Collection[str]) -> dict[Labels, list[float]]:
+def _states(name: str, help_text: str, counts: Mapping[str, int], states: Collection[str]) -> Family:
     """Of every state, also without any: a rule must find the zero."""
-    return {(state,): [counts.get(state, 0)] for state in states}
+    samples: Samples = {(state,): [counts.get(state, 0)] for state in states}
+    return Family(name, help_text, "gauge", ("state",), samples=samples)
 
 
-def _used(status: InstallationStatus) -> dict[Labels, list[float]]:
-    used: dict[Labels, list[float]] = {}
+def _used(status: InstallationStatus) -> Samples:
+    used: Samples = {}
     for each in status.ledger:
         ratio = each.used / each.most
         used[each.issuer, each.limit] = [max(ratio, *used.get((each.issuer, each.limit), [0.0]))]
     return used
 
 
-def _reasons(status: InstallationStatus) -> dict[Labels, list[float]]:
+def _reasons(status: InstallationStatus) -> Samples:
     """Without what is particular to a domain, so that the number of label values stays small."""
     reasons: Counter[str] = Counter()
     for each in status.failing_orders:

@@ -54,15 +54,22 @@ def audit(
         print_json(shown if request is None else shown | {"caused": [asdict(each) for each in effects]})
         return
     for each in found:
-        typer.echo(
-            f"{each.at:%Y-%m-%d %H:%M:%S}  {each.way}  {each.actor}  {each.action}  {each.subject}{_change(each)}"
-        )
+        typer.echo(_entry_line(each))
     for effect in effects:
-        at = f"{effect.at:%Y-%m-%d %H:%M:%S}" if effect.at else "pending".ljust(19)
-        error = f"  ({effect.error})" if effect.error else ""
-        typer.echo(f"{at}  {effect.kind}  {effect.subject}  {effect.state}{error}")
+        typer.echo(_effect_line(effect))
     if len(found) == limit:
         typer.echo(f"there may be more: --before {found[-1].id}", err=True)
+
+
+def _entry_line(entry: AuditEntry) -> str:
+    at = f"{entry.at:%Y-%m-%d %H:%M:%S}"
+    return f"{at}  {entry.way}  {entry.actor}  {entry.action}  {entry.subject}{_change(entry)}"
+
+
+def _effect_line(effect: Effect) -> str:
+    at = f"{effect.at:%Y-%m-%d %H:%M:%S}" if effect.at else "pending".ljust(19)
+    error = f"  ({effect.error})" if effect.error else ""
+    return f"{at}  {effect.kind}  {effect.subject}  {effect.state}{error}"
 
 
 def _change(entry: AuditEntry) -> str:

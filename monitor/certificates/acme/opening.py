@@ -59,21 +59,8 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         issuers = []
         for directory in settings.acme_directory:
             transport = Transport(session, directory, key, clock)
-            external = next((each for each in settings.acme_eab if each.authority == urlsplit(directory).netloc), None)
-            issuers.append(
-                AcmeIssuer(
-                    transport,
-                    AcmeAccount(
-                        database,
-                        transport,
-                        email=settings.acme_email,
-                        external=external,
-                        caa_identities=settings.acme_caa_identities,
-                    ),
-                    clock,
-                    before_validation=before_validation,
-                )
-            )
+            account = _account(settings, database, transport, directory)
+            issuers.append(AcmeIssuer(transport, account, clock, before_validation=before_validation))
         _log.info("certificates come from", directories=list(settings.acme_directory), thumbprint=thumbprint(key))
         introducing = asyncio.create_task(_introduce(issuers), name="acme: introduce")
         try:
@@ -81,6 +68,17 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         finally:
             introducing.cancel()
             await asyncio.gather(introducing, return_exceptions=True)
+
+
+def _account(settings: Settings, database: Database, transport: Transport, directory: str) -> AcmeAccount:
+    authority = urlsplit(directory).netloc
+    return AcmeAccount(
+        database,
+        transport,
+        email=settings.acme_email,
+        external=next((each for each in settings.acme_eab if each.authority == authority), None),
+        caa_identities=settings.acme_caa_identities,
+    )
 
 
 async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:

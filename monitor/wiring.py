@@ -1,0 +1,164 @@
+"""Wiring: makes the work of a monitor's process, one runner for each kind, from its settings and connections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any
+
+from common.addresses import AddressPolicy, own_policy
+from common.claims import Runner
+from common.clock import Clock
+from common.concurrency_shares import ConcurrencyShares
+from common.connect.looker import Looker
+from common.connect.settlement import Settlement
+from common.db import batches, monitor_nodes, order_queue, revocations
+from common.db.ca_ledger import Limits
+from common.db.pool import Database
+from common.dns import Resolver
+from common.domain_check.registration import fewest_domains
+from common.domain_claims import DomainClaims
+from common.edge_probe import HttpEdgeProbe, probing_policy
+from common.eligibility import ServiceTargets
+from common.logs import get_logger
+from common.origin_probe import OriginProbe
+from common.ownership import OwnNames
+from common.secrets import Keyring
+from common.settings import Settings
+from monitor.batches.processing import Processing
+from monitor.certificates.dns_moved_away import DomainDnsCheck
+from monitor.certificates.internal import open_internal, root_path
+from monitor.certificates.issuance import Issuance
+from monitor.certificates.issuer import Issuer
+from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE
+from monitor.certificates.queue import make_runner as make_order_runner
+from monitor.certificates.revoking import Revoking
+from monitor.checks.checking import Checking
+from monitor.connect.enrolment import FlowEnrolment
+from monitor.connect.steps import Steps
+from monitor.connect.steps import make_runner as make_flow_runner
+from monitor.rdap_bootstrap import BootstrapRefresh
+from monitor.webhooks.deliveries import make_runner as make_delivery_runner
+from monitor.webhooks.sender import Sender
+
+RECHECKS = "rechecks"
+
+_log = get_logger("monitor")
+
+_REVOCATIONS_AT_ONCE = 2
+_BATCHES_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What all of a process's work is made from; nothing here runs until its `run` is called.
+
+    The methods that make work raise `OperatorError` for a setting that makes no sense."""
+
+    settings: Settings
+    database: Database
+    keyring: Keyring
+    clock: Clock
+    random: Random
+
+    @cached_property
+    def _policy(self) -> AddressPolicy:
+        return own_policy(self.settings)
+
+    def _resolver(self) -> Resolver:
+        """One for each kind of work, so that none waits for another's questions."""
+        return Resolver(self.settings.dns_servers, self._policy)
+
+    def _edge_probe(self) -> HttpEdgeProbe:
+        return HttpEdgeProbe(self.keyring, probing_policy(self.settings))
+
+    @asynccontextmanager
+    async def open_issuer(self) -> AsyncIterator[tuple[Issuer, str]]:
+        """The issuer, and its authority as `common.db.monitor_nodes.MonitorNode.issuer`."""
+        settings = self.settings
+        if settings.issuer == "acme":
+            # Its libraries take 0.2 s to load, which others' starts need not wait for.
+            from monitor.certificates.acme.opening import open_acme  # noqa: PLC0415
+
+            async with open_acme(settings, self.database, self.keyring, self.clock) as issuers:
+                yield issuers, f"acme {', '.join(settings.acme_directory)}"
+            return
+        issuer = open_internal(settings.state_dir, self.keyring, self.clock)
+        _log.info("clients that trust this root accept our certificates", root=str(root_path(settings.state_dir)))
+        yield issuer, f"internal {issuer.root_fingerprint}"
+
+    def certificates(self, issuer: Issuer, *, on_event: Callable[[], None]) -> dict[str, Runner[Any]]:
+        """By name: awaited orders, routine orders, rechecks, and revocations."""
+        issuance = Issuance(
+            self.database,
+            issuer,
+            self.keyring,
+            self.clock,
+            self.random,
+            leads_to_us=DomainDnsCheck(
+                self.database, self._resolver(), ServiceTargets.of(self.settings), self._edge_probe()
+            ),
+            limits=Limits.of(self.settings),
+            on_event=on_event,
+        )
+        orders = {
+            monitor_nodes.ISSUING: (order_queue.AWAITED, AWAITED_AT_ONCE),
+            "routine orders": (order_queue.ROUTINE, ROUTINE_AT_ONCE),
+            RECHECKS: (order_queue.RECHECKS, RECHECKS_AT_ONCE),
+        }
+        return {
+            name: make_order_runner(self.database, queue, issuance.perform, self.random, concurrency=concurrency)
+            for name, (queue, concurrency) in orders.items()
+        } | {"revocations": self._runner(revocations, Revoking(self.database, issuer).perform, _REVOCATIONS_AT_ONCE)}
+
+    def batches(self) -> Runner[Any]:
+        """What monitored domains ask for when they are added or changed, one by one or in bulk."""
+        return self._runner(batches, Processing(self.database).perform, _BATCHES_AT_ONCE)
+
+    def deliveries(self) -> Runner[Any]:
+        sender = Sender(self._resolver(), self._policy)
+        return make_delivery_runner(self.database, sender, self.keyring, self.clock, self.random)
+
+    def checks(self, *, on_events: Callable[[], None]) -> Checking:
+        return Checking(
+            self.database,
+            self.clock,
+            self.random,
+            servers=self.settings.dns_servers,
+            policy=self._policy,
+            interval_seconds=self.settings.check_interval_seconds,
+            base_url=self.settings.base_url,
+            on_events=on_events,
+        )
+
+    def flows(self, checks: Checking) -> Runner[Any]:
+        """The steps of connect flows that no browser has to wait for."""
+        settings, database = self.settings, self.database
+        resolver = self._resolver()
+        targets, own_names = ServiceTargets.of(settings), OwnNames.of(settings)
+        claims = DomainClaims(database, resolver, targets, own_names, self._edge_probe())
+        origin_probe = OriginProbe(self._policy, settings.dns_servers)
+        steps = Steps(
+            database,
+            self.clock,
+            Looker(resolver, database, settings),
+            Settlement(database, self.clock, tuple(map(str, settings.service_servers))),
+            checks.record_checker,
+            FlowEnrolment(database, claims, self._policy, origin_probe, settings.https_url),
+            ConcurrencyShares(),
+            settings.base_url,
+        )
+        return make_flow_runner(database, steps, self.random)
+
+    def registries(self) -> BootstrapRefresh | None:
+        """What keeps the list of RDAP servers fresh; none without a source for it."""
+        source = self.settings.rdap_bootstrap
+        if source is None:
+            return None
+        return BootstrapRefresh(self.database, self._resolver(), self._policy, source, fewest=fewest_domains(source))
+
+    def _runner(self, queue: Any, perform: Callable[..., Awaitable[Any]], concurrency: int) -> Runner[Any]:
+        return Runner[Any](self.database, queue, perform, concurrency=concurrency, random=self.random)
