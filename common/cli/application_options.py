@@ -160,6 +160,9 @@ Name = Annotated[str, typer.Option(help=_NAME_HELP, callback=not_empty)]
 CnameTarget = Annotated[
     str, typer.Option(help="The name customers' domains point to; it leads to us.", callback=cname_target)
 ]
+TargetOfApplication = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its cname target, of either product.", callback=cname_target)
+]
 SecureCnameTarget = Annotated[str | None, typer.Option(help=_SECURE_HELP, callback=cname_target)]
 ApplicationUrl = Annotated[str | None, typer.Option(help=_ORIGIN_HELP, callback=application_url)]
 WebhookUrl = Annotated[str | None, typer.Option(help=_WEBHOOK_HELP, callback=webhook_url)]

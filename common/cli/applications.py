@@ -85,6 +85,21 @@ def show(application_id: options.Id, _: AlwaysJson = False) -> None:
     print_json(_in_database(work))
 
 
+@app.command("id")
+def id_(target: options.TargetOfApplication, as_json: AsJson = False) -> None:
+    """Print the id of the application that a cname target belongs to."""
+    from common.db.applications import list_applications
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        for each in await list_applications(connection):
+            if target in (each.cname_target, each.secure_cname_target):
+                return each.id
+        raise OperatorError(f"no application has the cname target {target}: `frontage app list` prints them")
+
+    application_id = _in_database(work)
+    print_result({"applicationId": application_id}, application_id, as_json=as_json)
+
+
 @app.command("set")
 def set_(
     application_id: options.Id,

@@ -72,7 +72,7 @@ class CnameTargetTaken(FrontageError):
     def __init__(self, contests: Sequence[TargetContest]) -> None:
         first = contests[0]
         remedies = {
-            "target": ": `frontage app list` prints all of them",
+            "target": f": `frontage app id {first.target}` prints which",
             "former": f": `frontage domain release {first.target}` frees it",
         }
         super().__init__(f"{first}{remedies.get(first.kind, '')}")

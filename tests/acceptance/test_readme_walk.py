@@ -30,8 +30,14 @@ def test_the_walk_ends_with_the_page_on_the_domain(tmp_path: Path) -> None:
         up.start(fill(UP, printed["dns"]).replace("FRONTAGE_STATE_DIR=/tmp/frontage-walk", state), "ready")
         user.type(f"export {state}")
         enrol = fill(ENROL, printed["origin"]).replace(":8000", f":{ports['FRONTAGE_API_LISTEN']}")
-        shown = user.type(enrol.replace(":8443", f":{ports['FRONTAGE_EDGE_HTTPS']}"))
+        enrol = enrol.replace(":8443", f":{ports['FRONTAGE_EDGE_HTTPS']}")
+        shown, again = user.type(enrol), user.type(enrol)
     assert '"eligible":true' in shown
     assert "Domain successfully powered." in shown
     assert "customer" in shown.split("Domain successfully powered.")[1].lower()
     assert '"next_step"' in shown
+    assert "frontage app id apps.acme.example" in again, "the refusal to create it twice says how to find it"
+    assert "Traceback" not in again
+    assert "Unauthorized" not in again
+    assert again.count("<h1>shop.customer.example</h1>") == 1
+    assert '"next_step"' in again

@@ -104,6 +104,7 @@ async def test_each_prints_one_document(database: Database, tmp_path: Path) -> N
     for command in ("app show", "app set", "app rotate-secret", "app rotate-webhook-secret", "token"):
         assert (await run(command, application))["applicationId"] == application
     assert len(await run("app list")) == 1
+    assert await run("app id", "apps.partner.test") == {"applicationId": made["applicationId"]}
     event = (await run("webhook test", application))["event"]
     await run("webhook replay-event", application, event)
     await run("webhook enable", application)
