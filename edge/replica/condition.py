@@ -8,30 +8,41 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from common.db import certificates
 from common.db.edge_nodes import SERVING, Condition
+from common.errors import SecretUnreadable
 from common.secrets import Keyring
 from edge.replica.catching_up import HeldCopy
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
 
-_IDENTITY = certificates.key_identity("any")  # the key depends on the purpose alone
+
+def is_key_missing(keyring: Keyring, sample: Mapping[str, bytes]) -> bool:
+    """Whether `keyring` lacks the master key of a record in `sample` (by domain), or opens none of them, as with other
+    bytes under the same key id. A damaged record among others does not count."""
+    envelopes = {certificates.key_identity(domain): _envelope(record) for domain, record in sample.items()}
+    sealed = {identity: envelope for identity, envelope in envelopes.items() if envelope is not None}
+    if not all(keyring.has_key_for(envelope, identity) for identity, envelope in sealed.items()):
+        return True
+    return bool(sealed) and not any(_opens(keyring, envelope, identity) for identity, envelope in sealed.items())
 
 
-def is_key_missing(keyring: Keyring, records: Iterable[bytes]) -> bool:
-    """Whether one of the records is sealed under a master key that `keyring` does not hold. A record that is damaged
-    does not count."""
-    return not all(keyring.has_key_for(_envelope(each), _IDENTITY) for each in records)
+def _opens(keyring: Keyring, envelope: bytes, identity: str) -> bool:
+    try:
+        keyring.open(envelope, identity)
+    except SecretUnreadable:
+        return False
+    return True
 
 
-def _envelope(certificate: bytes) -> bytes:
-    """Empty where the record is damaged."""
+def _envelope(certificate: bytes) -> bytes | None:
+    """None where the record is damaged."""
     try:
         return base64.b64decode(read_record(CertificateRecord, certificate).private_key)
     except (RecordUnusable, binascii.Error):
-        return b""
+        return None
 
 
 def condition_of(

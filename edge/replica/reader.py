@@ -68,12 +68,12 @@ class ReplicaReader:
         with self._environment.begin(db=self._meta) as transaction:
             return transaction.get(UNATTENDED) is not None
 
-    def sample_certificates(self) -> list[bytes]:
-        """The contents of the first and the last certificate by name; fewer where there are not as many."""
+    def sample_certificates(self) -> dict[str, bytes]:
+        """The contents of the first and the last certificate, by domain; fewer where there are not as many."""
         with self._environment.begin() as transaction:
             serving = transaction.get(SERVING, db=self._meta)
             if serving is None:
-                return []
+                return {}
             with transaction.cursor(db=self._copies[int(serving)]) as cursor:
                 found: dict[bytes, bytes] = {}
                 if cursor.set_range(_CERTIFICATES):
@@ -81,9 +81,13 @@ class ReplicaReader:
                 if cursor.set_range(_CERTIFICATES + b"\xff"):
                     cursor.prev()
                 elif not cursor.last():
-                    return []
+                    return {}
                 found[cursor.key()] = cursor.value()
-        return [content for key, content in found.items() if key.startswith(_CERTIFICATES)]
+        return {
+            key.removeprefix(_CERTIFICATES).decode(): content
+            for key, content in found.items()
+            if key.startswith(_CERTIFICATES)
+        }
 
     def close(self) -> None:
         if self._is_owner:

@@ -98,7 +98,7 @@ class Replicator:
         self._settings = settings
         self._keyring = keyring
         self._reader = self.store.reader()
-        self._latest_certificate: bytes | None = None
+        self._latest_certificate: dict[str, bytes] = {}
         self._write_error: str | None = None
         self._attended_at = clock.monotonic()
         self._looked_at = -_RENEWAL_SECONDS
@@ -162,8 +162,7 @@ class Replicator:
     def _lacks_key(self) -> bool:
         if self._keyring is None:
             return False
-        latest = [] if self._latest_certificate is None else [self._latest_certificate]
-        return is_key_missing(self._keyring, [*self._reader.sample_certificates(), *latest])
+        return is_key_missing(self._keyring, {**self._reader.sample_certificates(), **self._latest_certificate})
 
     def accept_held_copy(self) -> bool:
         """Let the held copy serve; False when none is held."""
@@ -304,7 +303,7 @@ class Replicator:
     def _note_certificates(self, entries: list[FeedEntry]) -> None:
         for entry in entries:
             if entry.kind == "certificate" and entry.content is not None:
-                self._latest_certificate = entry.content.encode()
+                self._latest_certificate = {entry.key: entry.content.encode()}
 
     def _announce(self) -> None:
         self._on_applied(self.store.state.version)

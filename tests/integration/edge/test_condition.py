@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import resource
 import ssl
@@ -87,6 +88,19 @@ async def test_an_edge_started_with_another_key_never_becomes_ready(edge: EdgePr
     edge.end()
     (edge.state_dir / "master.key").unlink()
     load_keyring(edge.state_dir / "master.key", create=True)
+    edge.launch()
+    await lease_when(database, "unusable")
+    assert (await readiness(edge))[0] == 503
+
+
+async def test_an_edge_with_other_bytes_under_the_same_key_id_is_not_ready(
+    edge: EdgeProcess, database: Database
+) -> None:
+    await power(database, 1)
+    await issue(database, load_keyring(edge.state_dir / "master.key"))
+    key_file = edge.state_dir / "master.key"
+    key_id = key_file.read_text().split()[0]
+    key_file.write_text(f"{key_id} {base64.b64encode(bytes(32)).decode()}\n")
     edge.launch()
     await lease_when(database, "unusable")
     assert (await readiness(edge))[0] == 503
