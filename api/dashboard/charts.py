@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from api.dashboard.words import milliseconds
 from common.db.status import Expiry
 
 _BAR = Markup(
@@ -26,22 +27,22 @@ class Bar(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A span of time. `label` stands beneath it, often empty; `words` name it."""
+    """A span of time. `label` stands beneath it, often empty; `words` name it. `half` and `most`: within how many
+    milliseconds half of the requests, and 95 %, were responded to; None without requests."""
 
     label: str
     words: str
     requests: int
     failed: int
+    half: float | None = None
+    most: float | None = None
 
 
 def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 160) -> Markup:
     """One column for each slot, failed requests at its foot; the highest value above the axis' line."""
     highest = max((slot.requests for slot in slots), default=0) or 1
     step, floor, room = width / max(1, len(slots)), height - 22, height - 44
-    line = Markup('<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>')
-    text = Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>')
-    parts = [line.format(width, floor, floor), line.format(width, floor - room, floor - room)]
-    parts.append(text.format("value", 0, floor - room - 6, "start", f"{highest:,}"))
+    parts = _time_axis(slots, f"{highest:,}", width, height)
     for place, slot in enumerate(slots):
         left, thick = place * step + step * 0.1, step * 0.8
         words = f"{slot.words}: {slot.requests:,} requests, {slot.failed:,} failed"
@@ -49,10 +50,42 @@ def over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: in
             if value:
                 tall = max(room * min(value, slot.requests) / highest, 2)
                 parts.append(_BAR.format(tone, left, floor - tall, thick, tall, 1, words))
-        if slot.label:
-            anchor = "start" if place < 3 else "end" if place > len(slots) - 4 else "middle"
-            parts.append(text.format("label", place * step, height - 4, anchor, slot.label))
     return _svg(width, height, title, parts)
+
+
+def latency_over_time(slots: Sequence[Slot], title: str, *, width: int = 880, height: int = 160) -> Markup:
+    """A curve of `half` and one of `most`, with gaps where there were no requests; the highest value above the axis."""
+    highest = max((slot.most for slot in slots if slot.most), default=0.0) or 1.0
+    step, floor, room = width / max(1, len(slots)), height - 22, height - 44
+    parts = _time_axis(slots, milliseconds(highest), width, height)
+    for tone, values in (("soft", [slot.half for slot in slots]), ("", [slot.most for slot in slots])):
+        path, is_begun = "", False
+        for place, value in enumerate(values):
+            if value is not None:
+                # A span between two gaps is a dot: the round end of a line without length.
+                path += f"{'L' if is_begun else 'M'}{(place + 0.5) * step:.1f} {floor - room * value / highest:.1f}h0"
+            is_begun = value is not None
+        parts.append(Markup('<path class="curve {}" d="{}"/>').format(tone, path))
+    touch = Markup('<rect class="touch" x="{:.1f}" y="{}" width="{:.1f}" height="{}"><title>{}</title></rect>')
+    for place, slot in enumerate(slots):
+        if slot.most is not None:
+            words = f"{slot.words}: half within {milliseconds(slot.half)}, 95 % within {milliseconds(slot.most)}"
+            parts.append(touch.format(place * step, floor - room, step, room, words))
+    return _svg(width, height, title, parts)
+
+
+def _time_axis(slots: Sequence[Slot], highest: str, width: int, height: int) -> list[Markup]:
+    """The lines of zero and of the highest value, and the labels beneath the slots."""
+    step, floor, top = width / max(1, len(slots)), height - 22, 22
+    line = Markup('<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>')
+    text = Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>')
+    parts = [line.format(width, floor, floor), line.format(width, top, top)]
+    parts.append(text.format("value", 0, top - 6, "start", highest))
+    for number, (place, slot) in enumerate((place, slot) for place, slot in enumerate(slots) if slot.label):
+        anchor = "start" if place < 3 else "end" if place > len(slots) - 4 else "middle"
+        tone = "label wide-only" if number % 2 else "label"  # half of them find room on a phone
+        parts.append(text.format(tone, place * step, height - 4, anchor, slot.label))
+    return parts
 
 
 def columns(bars: Sequence[Bar], title: str, *, width: int = 640, height: int = 160) -> Markup:

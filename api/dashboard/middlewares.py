@@ -88,7 +88,8 @@ def _failed(
         title, words = _NO_RIGHT
     elif error is not None and error.refusal not in (NOT_FOUND, NOT_A_MEMBER):
         title, words = error.refusal.message, error.hint or words
-    response = context.renderer.page(request, "error.html", status=status, title=title, words=words)
+    again = request.path_qs if status in _AGAIN_SECONDS and request.method == "GET" else None
+    response = context.renderer.page(request, "error.html", status=status, title=title, words=words, again=again)
     if status in _AGAIN_SECONDS:
         response.headers["Retry-After"] = str(_AGAIN_SECONDS[status])
     return response

@@ -11,11 +11,12 @@ from markupsafe import Markup
 
 from api.dashboard import charts
 from api.dashboard.charts import Bar, Slot
+from api.dashboard.words import milliseconds
 from api.schemas.traffic import DEFAULT_PERIOD, PERIODS, Period, figures
 from common.db import traffic
 from common.db.session import Connection
 from common.db.traffic import Point
-from common.traffic import BUCKETS, LATENCY_BOUNDS, SERVER_ERRORS, add_up, requests_of
+from common.traffic import BUCKETS, LATENCY_BOUNDS, SERVER_ERRORS, add_up, percentile_seconds, requests_of
 
 _SLOTS = {"day": timedelta(minutes=15), "month": timedelta(hours=8)}
 
@@ -26,6 +27,7 @@ class Shown:
     words: str
     figures: dict[str, Any]
     over_time: Markup
+    latency_over_time: Markup
     latency: Markup
 
 
@@ -35,12 +37,16 @@ async def show(connection: Connection, application_id: str, domain: str, period:
     points = await traffic.list_points(connection, application_id, domain, chosen.minutes, chosen.length)
     total = add_up(point.counts for point in points)
     span = "24 hours" if chosen.name == "day" else "30 days"
+    slots, shown = _slots(points, chosen, now), figures(total)
     return Shown(
         chosen,
         f"As the edges counted it in the last {span}, UTC.",
-        figures(total),
-        charts.over_time(
-            _slots(points, chosen, now), f"{requests_of(total):,} requests, {total[SERVER_ERRORS]:,} failed"
+        shown,
+        charts.over_time(slots, f"{requests_of(total):,} requests, {total[SERVER_ERRORS]:,} failed"),
+        charts.latency_over_time(
+            slots,
+            f"Latency: half within {milliseconds(shown['latency_p50_ms'])},"
+            f" 95 % within {milliseconds(shown['latency_p95_ms'])}",
         ),
         _latency(total),
     )
@@ -63,8 +69,16 @@ def _slots(points: Sequence[Point], period: Period, now: datetime) -> list[Slot]
             label = at.strftime("%H:%M")
         elif period.name == "month" and at.hour == 0 and at.toordinal() % 3 == 1:
             label = at.strftime("%-d %b")
-        found.append(Slot(label, at.strftime("%-d %b, %H:%M"), requests_of(counts), counts[SERVER_ERRORS]))
+        words = at.strftime("%-d %b, %H:%M")
+        requests, failed = requests_of(counts), counts[SERVER_ERRORS]
+        found.append(Slot(label, words, requests, failed, _within(counts, 0.5), _within(counts, 0.95)))
     return found
+
+
+def _within(counts: Sequence[int], share: float) -> float | None:
+    """Milliseconds, at most the longest that is told apart."""
+    seconds = percentile_seconds(counts[:BUCKETS], share)
+    return None if seconds is None else min(seconds, LATENCY_BOUNDS[-1]) * 1000
 
 
 def _latency(counts: Sequence[int]) -> Markup:

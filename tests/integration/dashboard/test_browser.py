@@ -222,6 +222,53 @@ async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Brow
         await expect(menu).to_be_focused()
 
 
+async def tab_to(page: Page, name: str) -> None:
+    """Press Tab until the element of this label or text has the focus."""
+    for _ in range(80):
+        await page.keyboard.press("Tab")
+        focused = await page.evaluate(
+            "(element => [element.labels?.[0]?.textContent, element.ariaLabel, element.textContent]"
+            ".map(text => text?.trim()))(document.activeElement)"
+        )
+        if name in focused:
+            return
+    raise AssertionError(f"no Tab leads to {name}")
+
+
+async def test_an_api_key_is_made_and_revoked_with_tab_enter_and_space(dashboard: BrowsedDashboard) -> None:
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await tab_to(page, "Account")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="API keys").wait_for()
+        await tab_to(page, "Name of the key")
+        await page.keyboard.type("Deployment")
+        await tab_to(page, "Make key")
+        await page.keyboard.press("Space")
+        await page.get_by_text("fkey_").first.wait_for()
+        await screenshot(page, "dashboard/key-made")
+        await tab_to(page, "I have copied it")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("cell", name="Deployment").wait_for()
+        await tab_to(page, "Revoke")
+        await screenshot(page, "dashboard/key-revoke")
+        await page.keyboard.press("Space")
+        await page.get_by_text("Deployment is revoked: it opens nothing from now on.").wait_for()
+        await page.get_by_text("You have no API key").wait_for()
+
+
+async def test_a_phone_sorts_the_list_of_domains(dashboard: BrowsedDashboard) -> None:
+    await furnish(dashboard, await dashboard.partner())
+    async with browsing(dashboard) as page:
+        await page.set_viewport_size({"width": 375, "height": 860})
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.goto("/dashboard/domains?status=")
+        await expect(page.locator("td .name").last).to_have_text("www.watched.test")
+        await page.get_by_label("Order").select_option("By name, backwards")
+        await expect(page.locator("td .name").first).to_have_text("www.watched.test")
+        await expect(page.get_by_label("Order")).to_have_value("-name")
+
+
 async def test_a_form_of_another_site_changes_nothing(dashboard: BrowsedDashboard) -> None:
     """The browser keeps the cookie to itself (SameSite=Lax), so that the session goes on."""
     async with browsing(dashboard) as page:

@@ -80,6 +80,7 @@ async def test_without_the_database_each_page_says_so_and_when_to_ask_again(
             page = await browser.get(filled(path, application=partner.id, organisation=organisation.id))
             assert (page.status, page.headers["Retry-After"]) == (503, "5"), path
             assert "The database cannot be reached" in page.words
+            assert re.search(r'href="([^"]*)">Try again<', page.text)[1] == page.path, path  # type: ignore[index]
             assert "10.0.0.5" not in page.text
 
 

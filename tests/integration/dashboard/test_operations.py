@@ -19,6 +19,7 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     dashboard: Dashboard, dsn: str, tmp_path: Path
 ) -> None:
     failed = FailedUpgrade(AT, "no such module: <b>edge</b>")
+    await dashboard.service.edge.stop()  # it makes all leases last
     async with dashboard.service.database.transaction() as connection:
         for name, condition, description in (
             ("old00000", HELD, EdgeDescription("1.2.0", held_copy_at=AT, failed_upgrade=failed)),
@@ -29,6 +30,8 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
         await edge_nodes.report_traffic(connection, "new00000", EdgeTraffic(1204, 3))
         # As long as the test takes, on a machine of any speed.
         await connection.execute("update edge_nodes set lease_until = now() + interval '1 day' where host <> ''")
+        await edge_nodes.report(connection, "killed00", "", 1, edge_nodes.SERVING, host="killed00.example")
+        await connection.execute("update edge_nodes set lease_until = now() where node_id = 'killed00'")
     operator = await dashboard.signed_in("ops@example.com")
 
     page = await operator.get("/dashboard/operations")
@@ -38,6 +41,7 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     assert "<b>edge</b>" not in page.text
     assert "1.2.0 (old00000); 1.3.0 (new00000); unknown (" in page.words
     assert "Upgrade failed" in page.words
+    assert '<span class="badge bad">Ended ' in page.text
     assert "1,204 3 failed" in page.words
     assert "the copy removes 900 of 1,000 routes" in page.words
 
