@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from common.db.monitor_nodes import MonitorNode
     from common.db.status import InstallationStatus
 
 OVERDUE_SECONDS: Final = 300
@@ -80,6 +81,30 @@ def _monitors(status: InstallationStatus) -> Iterator[Problem]:
         if monitor.stopped:
             stopped = ", ".join(monitor.stopped)
             yield Problem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
+    if (problem := find_different_issuers(alive)) is not None:
+        yield problem
+
+
+def find_different_issuers(alive: Sequence[MonitorNode]) -> Problem | None:
+    """Monitors that use different authorities give domains certificates of one or the other by chance."""
+    hosts: dict[str, set[str]] = {}
+    for monitor in alive:
+        hosts.setdefault(monitor.issuer, set()).add(monitor.host)
+    if len(hosts) < 2:
+        return None
+    named = "; ".join(f"{_short(issuer)} on {', '.join(sorted(on))}" for issuer, on in sorted(hosts.items()))
+    if all(issuer.startswith("internal ") for issuer in hosts):
+        seen = f"Monitors use {len(hosts)} internal CAs, of which clients may trust only one ({named})"
+        remedy = "copy the directory `ca` of one monitor's state directory to the others, and restart those"
+    else:
+        seen = f"Monitors use different authorities ({named})"
+        remedy = "give every monitor the same FRONTAGE_ISSUER and FRONTAGE_ACME_DIRECTORY"
+    return Problem("monitors", seen, remedy, is_critical=True)
+
+
+def _short(issuer: str) -> str:
+    kind, _, rest = issuer.partition(" ")
+    return f"internal {rest[:8]}" if kind == "internal" else issuer
 
 
 def _certificates(status: InstallationStatus) -> Iterator[Problem]:

@@ -68,7 +68,8 @@ async def check_targets(settings: Settings) -> list[Finding]:
     findings = []
     if unset:
         remedy = "set them to names whose DNS leads to your edges"
-        findings.append(note("targets", f"{' and '.join(unset)} still name this machine only", remedy))
+        verb = "name" if len(unset) > 1 else "names"
+        findings.append(note("targets", f"{' and '.join(unset)} still {verb} this machine only", remedy))
     asked = [name for name in _TARGETS if name not in unset]
     return [*findings, *await asyncio.gather(*(_check_target(settings, name) for name in asked))]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.cli.doctor.asking import get_json
 from common.cli.doctor.findings import Finding, broken, note, ok
+from common.installation_problems import find_different_issuers
 
 if TYPE_CHECKING:
     from common.clock import Clock
@@ -103,24 +104,9 @@ def judge_monitors(monitors: Sequence[MonitorNode], *, is_used: bool) -> list[Fi
         for each in alive
         if each.stopped
     ]
-    findings += _judge_issuers(alive)
+    if (problem := find_different_issuers(alive)) is not None:
+        findings.append(broken("monitors", problem.seen, problem.remedy))
     return findings or [ok("monitors", f"{len(alive)}, all work runs")]
-
-
-def _judge_issuers(alive: Sequence[MonitorNode]) -> list[Finding]:
-    """Monitors that use different authorities give domains certificates of one or the other by chance."""
-    hosts: dict[str, set[str]] = {}
-    for monitor in alive:
-        hosts.setdefault(monitor.issuer, set()).add(monitor.host)
-    if len(hosts) < 2:
-        return []
-    named = "; ".join(f"{_short(issuer)} on {', '.join(sorted(on))}" for issuer, on in sorted(hosts.items()))
-    if all(issuer.startswith("internal ") for issuer in hosts):
-        seen = f"{len(hosts)} internal CAs, of which clients may trust only one ({named})"
-        remedy = "copy the directory `ca` of one monitor's state directory to the others, and restart those"
-        return [broken("monitors", seen, remedy)]
-    remedy = "give every monitor the same FRONTAGE_ISSUER and FRONTAGE_ACME_DIRECTORY"
-    return [broken("monitors", f"they use different authorities ({named})", remedy)]
 
 
 def _none(subject: str, role: str, *, is_used: bool, last: datetime | None = None) -> Finding:
@@ -130,11 +116,6 @@ def _none(subject: str, role: str, *, is_used: bool, last: datetime | None = Non
 
 def _named(node_id: str, host: str) -> str:
     return f"{node_id[:8]} on {host}" if host else node_id[:8]
-
-
-def _short(issuer: str) -> str:
-    kind, _, rest = issuer.partition(" ")
-    return f"internal {rest[:8]}" if kind == "internal" else issuer
 
 
 def _time(at: datetime) -> str:

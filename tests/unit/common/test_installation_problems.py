@@ -48,6 +48,7 @@ def test_an_installation_that_is_well_has_no_problem() -> None:
         ("edges", {"edges": [Edge(replace(NODE, description=UPGRADE), True, 0)]}),
         ("monitors", {"monitors": []}),
         ("monitors", {"monitors": [replace(MONITOR, stopped=("deliveries",))]}),
+        ("monitors", {"monitors": [MONITOR, replace(MONITOR, node_id="monitor-2", issuer="internal ffff")]}),
         ("certificates", {"certificates": [Expiry(None, 0, 1)]}),
         ("certificates", {"unrenewed": [Unrenewed(0, 0), Unrenewed(3, 1)]}),
         ("certificate orders", {"failing_orders": [FailingOrders("refused", 11, "one.example")]}),
