@@ -98,7 +98,13 @@ def _of_status(status: InstallationStatus) -> list[Family]:
         Family.of("frontage_alarms_held", "Domains whose alarms are held back.", "gauge", status.alarms_held),
         *_of_queues(status),
         *_of_certificates(status),
-        _states("frontage_webhook_endpoints", "Webhook endpoints that do not take deliveries.", endpoints, endpoints),
+        Family(
+            "frontage_webhook_endpoints",
+            "Webhook endpoints that do not take deliveries.",
+            "gauge",
+            ("state",),
+            samples=_by_state(endpoints, endpoints),
+        ),
     ]
 
 
@@ -107,9 +113,15 @@ def _of_processes(status: InstallationStatus) -> list[Family]:
     monitors = Counter("running" if each.is_alive else "ended" for each in status.monitors)
     behind = max((each.behind for each in status.edges if each.is_alive), default=0)
     return [
-        _states("frontage_edges", "Edges of the last day.", edges, _EDGE_STATES),
+        Family("frontage_edges", "Edges of the last day.", "gauge", ("state",), samples=_by_state(edges, _EDGE_STATES)),
         Family.of("frontage_edges_behind_changes", "Changes the slowest edge has to apply.", "gauge", behind),
-        _states("frontage_monitors", "Monitors of the last day.", monitors, ("running", "ended")),
+        Family(
+            "frontage_monitors",
+            "Monitors of the last day.",
+            "gauge",
+            ("state",),
+            samples=_by_state(monitors, ("running", "ended")),
+        ),
     ]
 
 
@@ -155,10 +167,9 @@ def _of_certificates(status: InstallationStatus) -> list[Family]:
     ]
 
 
-def _states(name: str, help_text: str, counts: Mapping[str, int], states: Collection[str]) -> Family:
+def _by_state(counts: Mapping[str, int], states: Collection[str]) -> Samples:
     """Of every state, also without any: a rule must find the zero."""
-    samples: Samples = {(state,): [counts.get(state, 0)] for state in states}
-    return Family(name, help_text, "gauge", ("state",), samples=samples)
+    return {(state,): [counts.get(state, 0)] for state in states}
 
 
 def _used(status: InstallationStatus) -> Samples:
