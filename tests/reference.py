@@ -14,6 +14,7 @@ import typer.main
 from typer.core import TyperArgument, TyperGroup
 
 from api.dashboard.actions import ACTIONS, HERE
+from api.pages.handbook import Handbook
 from api.reference.operations import OPERATIONS
 from api.sdk.assets import VERSION, integrity, load_assets
 from common.cli.__main__ import app
@@ -107,9 +108,10 @@ def _constant(node: ast.expr) -> Any:
 def alerts() -> str:
     """The page of the rules that `frontage metrics alerts` prints."""
     lines = ["# Alerts", "", f"{_ALERTS}", "", "| alert | what it means | what to do | more |", "|---|---|---|---|"]
+    titles = {f"{section.page}#{section.anchor}": section.title for section in Handbook.load().sections()}
     for each in ALERTS:
-        title = (HANDBOOK / f"{each.page}.md").read_text("utf-8").splitlines()[0].removeprefix("# ")
-        more = f"[{title}]({each.page}.md)"
+        page, _, anchor = each.section.partition("#")
+        more = f"[{titles[each.section]}]({page}.md#{anchor})"
         lines.append(f"| `{each.name}` ({each.severity}) | {_cell(each.meaning)} | {_cell(each.remedy)} | {more} |")
     return "\n".join(lines) + "\n"
 

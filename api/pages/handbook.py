@@ -114,6 +114,10 @@ class Handbook:
         content = f'<h1>{count} for “{escape(query)}”</h1>{advice}<ol class="hits">{items}</ol>'
         return self._in_template("Search", content, query=query)
 
+    def sections(self) -> Iterator[Section]:
+        for page in self._pages.values():
+            yield from page.sections
+
     def search(self, query: str) -> list[Section]:
         """The sections that contain every word of `query`, the best first."""
         words = _words(query)

@@ -18,7 +18,7 @@ CONTENTS = [name for group in handbook.CONTENTS.values() for name in group]
 README = Path(ROOT) / "README.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"`((?:[A-Z]+_)+[A-Z]+)`|`(LOG_LEVEL|ISSUER)`")
-_HEADING = re.compile(r"^##+ (.+)$", re.MULTILINE)
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:

@@ -25,7 +25,8 @@ Severity = Literal["critical", "warning"]
 @dataclass(frozen=True, slots=True)
 class Alert:
     """`lasting`: how long `expression` holds before the alert fires, as Prometheus writes it. `meaning` and `remedy`
-    are for the operator, a sentence or two each; `page` is the handbook's page with more."""
+    are for the operator, a sentence or two each; `section` is the handbook's section
+    with more: a page and an anchor in it."""
 
     name: str
     severity: Severity
@@ -33,7 +34,7 @@ class Alert:
     lasting: str
     meaning: str
     remedy: str
-    page: str
+    section: str
 
 
 ALERTS: Final = (
@@ -44,7 +45,7 @@ ALERTS: Final = (
         "1m",
         "No edge holds a lease and follows the database: domains are served from old copies, or not at all.",
         "Run `frontage status`; start `frontage edge`, or see the edges' logs.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageEdgeLost",
@@ -53,7 +54,7 @@ ALERTS: Final = (
         "1m",
         "An edge has stopped without ending its lease.",
         "See its machine and its log. A machine that was removed is forgotten after a day.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageReplicaLags",
@@ -62,7 +63,7 @@ ALERTS: Final = (
         "2m",
         "An edge serves from a copy older than a minute: new domains and certificates do not reach it.",
         "See whether it reaches Postgres, and what `/readyz` of its admin port gives as the reason.",
-        "observing",
+        "observing#health-and-metrics",
     ),
     Alert(
         "FrontageHeldCopy",
@@ -71,7 +72,7 @@ ALERTS: Final = (
         "1m",
         "An edge holds back a copy that would remove many routes, and goes on serving the old ones.",
         "Restore the database, or accept the copy: `curl -X POST 127.0.0.1:9180/replica/accept` on that machine.",
-        "running",
+        "running#while-postgres-is-away",
     ),
     Alert(
         "FrontageUpgradeFailed",
@@ -80,7 +81,7 @@ ALERTS: Final = (
         "0m",
         "An edge's new version did not start; the old one serves on.",
         "Read `failed_upgrade` in `/readyz` of its admin port, put that right, and upgrade again.",
-        "upgrading",
+        "upgrading#upgrading",
     ),
     Alert(
         "FrontageWorkersDie",
@@ -89,7 +90,7 @@ ALERTS: Final = (
         "0m",
         "An edge's workers end unexpectedly and are started again; what they served was cut.",
         "See its log for the exit reports, and the machine's memory.",
-        "observing",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageNoMonitor",
@@ -98,7 +99,7 @@ ALERTS: Final = (
         "2m",
         "No monitor runs, or none is scraped: no certificate is issued, no record is checked, no webhook is sent.",
         "Start `frontage monitor`, or see its log.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageMonitorLeaseLost",
@@ -107,7 +108,7 @@ ALERTS: Final = (
         "1m",
         "A monitor has not renewed its lease: it does not reach the database, or is frozen.",
         "See its log, and whether Postgres answers it.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageWorkStopped",
@@ -116,7 +117,7 @@ ALERTS: Final = (
         "1m",
         "A kind of a monitor's work has failed and does not run.",
         "`frontage doctor` names it; its log has the reason. A schema newer than the monitor needs an upgrade.",
-        "upgrading",
+        "upgrading#upgrading",
     ),
     Alert(
         "FrontageDatabaseAway",
@@ -125,7 +126,7 @@ ALERTS: Final = (
         "1m",
         "A monitor does not reach Postgres. Edges serve from their copies; nothing can be changed.",
         "See Postgres, its connections and its disk; run `frontage doctor`.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageWorkOverdue",
@@ -134,7 +135,7 @@ ALERTS: Final = (
         "5m",
         "Work has been due for more than five minutes: the monitors do not keep up, or it is not done at all.",
         "Run `frontage status`; start more monitors, or see their logs.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageCertificatesEnd",
@@ -143,7 +144,7 @@ ALERTS: Final = (
         "15m",
         "Certificates of domains whose DNS leads here end within three days, and are not renewed.",
         "`frontage status` groups the orders that fail; `frontage certificate show DOMAIN` has the last error of one.",
-        "certificates",
+        "troubleshooting#a-certificate-is-not-issued",
     ),
     Alert(
         "FrontageCaLimitShort",
@@ -152,7 +153,7 @@ ALERTS: Final = (
         "10m",
         "A limit of the certificate authority is nearly used up: orders will wait.",
         "`frontage certificate limits` prints when there is room again; ask the authority for more, or add another.",
-        "certificates",
+        "certificates#the-life-of-a-certificate",
     ),
     Alert(
         "FrontageOrdersFail",
@@ -161,7 +162,7 @@ ALERTS: Final = (
         "30m",
         "Many certificate orders fail for one reason.",
         "Read the reason; `frontage certificate show DOMAIN` has the whole of it for one of them.",
-        "certificates",
+        "troubleshooting#a-certificate-is-not-issued",
     ),
     Alert(
         "FrontageDeliveriesFail",
@@ -170,7 +171,7 @@ ALERTS: Final = (
         "30m",
         "Several webhook endpoints do not take deliveries.",
         "One endpoint is its application's fault, several may be ours: see whether monitors reach the internet.",
-        "webhooks",
+        "webhooks#webhooks",
     ),
     Alert(
         "FrontageChecksUnhealthy",
@@ -179,7 +180,7 @@ ALERTS: Final = (
         "5m",
         "DNS checks fail on our side, so no alarm is sent.",
         "See whether monitors reach name servers; `frontage alarms show` has the reason.",
-        "monitor",
+        "monitor#how-records-are-checked",
     ),
     Alert(
         "FrontageAlarmsHeld",
@@ -188,7 +189,7 @@ ALERTS: Final = (
         "5m",
         "So many domains changed at once that their alarms are held back.",
         "See whether the change is real, then `frontage alarms release`.",
-        "monitor",
+        "monitor#how-records-are-checked",
     ),
     Alert(
         "FrontageOriginErrors",
@@ -198,7 +199,7 @@ ALERTS: Final = (
         "10m",
         "More than one response in twenty of an edge is a 5xx, of origins or of our own.",
         "`frontage_edge_refusals_total` by `code` has our own; the access log names the domains and the reasons.",
-        "troubleshooting",
+        "observing#the-access-log",
     ),
     Alert(
         "FrontageOriginsUnreachable",
@@ -208,7 +209,7 @@ ALERTS: Final = (
         "10m",
         "Requests fail since origins do not answer, more than one a second.",
         "The access log names the domains; the diagnosis of a domain has the origin's state.",
-        "origins",
+        "observing#the-access-log",
     ),
     Alert(
         "FrontageApiErrors",
@@ -217,7 +218,7 @@ ALERTS: Final = (
         "10m",
         "The API fails on its own account.",
         "Its log has a line with the request's id for each; see also whether Postgres is reached.",
-        "observing",
+        "observing#logs-and-metrics",
     ),
     Alert(
         "FrontagePoolExhausted",
@@ -226,7 +227,7 @@ ALERTS: Final = (
         "2m",
         "Work waits for connections to Postgres: all of a process are in use.",
         "Look for slow statements in Postgres (`pg_stat_activity`), or start one more of the role.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageLoopLags",
@@ -235,7 +236,7 @@ ALERTS: Final = (
         "5m",
         "A process is late with everything it does: its machine is overloaded, or swaps.",
         "See the machine's CPU and memory.",
-        "observing",
+        "observing#health-and-metrics",
     ),
     Alert(
         "FrontageDiskFull",
@@ -245,7 +246,7 @@ ALERTS: Final = (
         "5m",
         "The disk of a state directory is nearly full: an edge would stop following the database.",
         "Free space, or enlarge it.",
-        "running",
+        "running#when-something-is-wrong",
     ),
     Alert(
         "FrontageClockWrong",
@@ -254,7 +255,7 @@ ALERTS: Final = (
         "5m",
         "A machine's clock differs from that of Prometheus: tokens, certificates and DNSSEC go wrong.",
         "`frontage doctor` shows which clock is wrong; keep it set by NTP (`timedatectl set-ntp true`).",
-        "running",
+        "running#when-something-is-wrong",
     ),
 )
 
@@ -279,4 +280,4 @@ def _lines(handbook: str) -> Iterator[str]:
         yield "        annotations:"
         yield f"          summary: {json.dumps(alert.meaning)}"
         yield f"          description: {json.dumps(f'{alert.meaning} {alert.remedy}')}"
-        yield f"          runbook_url: {json.dumps(f'{handbook}/{alert.page}')}"
+        yield f"          runbook_url: {json.dumps(f'{handbook}/{alert.section}')}"

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from api.pages.handbook import Handbook
 from common.cli.metrics.alerts import ALERTS, rules
 from common.cli.metrics.dashboard import CHARTS, dashboard
-from tests.reference import HANDBOOK, metric_families
+from tests.reference import metric_families
 from tests.waiting import SECONDS
 
 HANDBOOK_URL = "https://api.frontage.example/docs"
@@ -93,12 +94,17 @@ def test_an_expression_with_an_unknown_label_would_be_found() -> None:
     assert set(labels_of('sum by (a, b) (x{c=~"1", d!="2"})')) == {"a", "b", "c", "d"}
 
 
+@cache
+def handbook_sections() -> set[str]:
+    return {f"{section.page}#{section.anchor}" for section in Handbook.load().sections()}
+
+
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
-def test_each_alert_has_a_meaning_a_remedy_and_a_page(alert: Any) -> None:
+def test_each_alert_has_a_meaning_a_remedy_and_a_section(alert: Any) -> None:
     assert alert.meaning.endswith(".")
     assert alert.remedy.endswith(".")
-    assert (HANDBOOK / f"{alert.page}.md").exists()
-    assert f'runbook_url: "{HANDBOOK_URL}/{alert.page}"' in rules(HANDBOOK_URL)
+    assert alert.section in handbook_sections()
+    assert f'runbook_url: "{HANDBOOK_URL}/{alert.section}"' in rules(HANDBOOK_URL)
 
 
 def test_the_dashboard_is_json_with_a_panel_for_each_chart() -> None:
