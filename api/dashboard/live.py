@@ -7,7 +7,7 @@ before anything is sent to it, and every `_CHECK_SECONDS`.
 
 The number of streams is bounded in all and by user (`api.stream_slots`). Each ends after `_LONGEST_SECONDS` (a browser
 reconnects), and as soon as its session has ended or its user may no longer see what it sends. A database that is away
-ends none.
+ends none: the event ``state`` tells the page that it is not up to date.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _LONGEST_SECONDS = 600.0
 _CHECK_SECONDS = 15.0
 _CLOSED_SECONDS = 1.0
 """How often a stream looks whether its connection is closed."""
-_AGAIN_SECONDS = 2.0
-_STILL_HERE = b": still here\n\n"
+_AGAIN_SECONDS = 5.0
+_UP_TO_DATE = b"event: state\ndata: on\n\n"
+_DATABASE_AWAY = b"event: state\ndata: off\n\n"
 _MOST = 200
 _MOST_OF_USER = 8
 
@@ -122,13 +123,14 @@ async def _send_parts(
                 request[VISITOR] = visitor
                 viewer.follow(await parts())
             except DatabaseUnavailable:
-                await response.write(_STILL_HERE)
+                await response.write(_DATABASE_AWAY)
                 await asyncio.sleep(_AGAIN_SECONDS)
+                viewer.wake()
                 continue
             if viewer.has_ended:
                 return
             text = viewer.take()
-            await response.write(_event(text) if text else _STILL_HERE)
+            await response.write((_event(text) if text else b"") + _UP_TO_DATE)
 
 
 def _event(text: str) -> bytes:

@@ -81,6 +81,10 @@ class Viewer:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
+    def wake(self) -> None:
+        """End `wait`: there is something to look at."""
+        self._changed.set()
+
     def take(self) -> str:
         """The content of the parts that differ from what was taken of them before."""
         self._changed.clear()
@@ -175,8 +179,11 @@ class Renderings:
         async with self._queue.slot(part.tenant):
             begun_at = self._clock.monotonic()
             viewers, html = shared.viewers.copy(), None
-            with suppress(DatabaseUnavailable):
+            try:
                 html = await part.render(*part.given)
+            except DatabaseUnavailable:
+                for viewer in viewers:
+                    viewer.wake()
         if html is not None:
             for viewer in viewers & shared.viewers:  # not those who came or left meanwhile
                 viewer.offer(part, html)

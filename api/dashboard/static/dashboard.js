@@ -38,6 +38,7 @@ function follow(element) {
       report("off", "Reconnecting");
       if (source?.readyState === EventSource.CLOSED) setTimeout(retry, AGAIN_MILLISECONDS);
     });
+    source.addEventListener("state", ({ data }) => data === "on" ? report("on", "Live updates") : report("off", "The database cannot be reached"));
     source.addEventListener("content", (event) => update(event.data));
   };
   const close = () => { source?.close(); source = null; };

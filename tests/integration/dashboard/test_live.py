@@ -89,6 +89,8 @@ async def test_a_stream_goes_on_when_the_database_was_away(
 
     monkeypatch.setattr(live, "find_visitor", sometimes)
     await until(lambda: asked >= 3, "questions while the database is away")
+    await read_until(stream, "event: state\ndata: off")
+    await read_until(stream, "event: state\ndata: on")
     async with dashboard.service.database.transaction() as connection:
         await connection.execute("delete from orders")
     async with stream:
