@@ -9,6 +9,7 @@ Rules
     so are its cname targets
     the application's row goes last: until then its domains' routes stay whole
     a batch locks the application's row first, so that two processes that delete one application take turns
+    what a batch changes names the request that asked for the deletion, also where another process continues it
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import asyncpg
 
-from common.db import audit, domains, ownership
+from common.actors import caused_by
+from common.db import audit, domains, feed, ownership
 from common.db.pool import Database
 from common.db.session import Connection
 
@@ -191,18 +193,40 @@ Progress: TypeAlias = Callable[[RemovalStage, int], None]
 
 async def remove_all(database: Database, application_id: str, progress: Progress | None = None) -> dict[str, int]:
     """Everything after `begin`, in short transactions. Returns how many rows were removed, by the stages' words."""
+    async with database.connection() as connection:
+        request_id = await _request_of(connection, application_id)
     removed = {stage.words: 0 for stage in STAGES}
     is_gone = False
-    while not is_gone:
-        for stage in STAGES:
-            found = 1
-            while found:
-                async with database.transaction() as connection:
-                    await _lock(connection, application_id)
-                    found = await stage.remove(connection, application_id)
-                removed[stage.words] += found
-                if progress is not None:
-                    progress(stage, removed[stage.words])
-        async with database.transaction() as connection:
-            is_gone = await finish(connection, application_id)
+    with caused_by(request_id):
+        while not is_gone:
+            for stage in STAGES:
+                await _remove_stage(database, application_id, stage, removed, progress)
+            async with database.transaction() as connection:
+                await feed.attribute(connection)
+                is_gone = await finish(connection, application_id)
     return removed
+
+
+async def _remove_stage(
+    database: Database, application_id: str, stage: RemovalStage, removed: dict[str, int], progress: Progress | None
+) -> None:
+    """Count in `removed`."""
+    found = 1
+    while found:
+        async with database.transaction() as connection:
+            await feed.attribute(connection)
+            await _lock(connection, application_id)
+            found = await stage.remove(connection, application_id)
+        removed[stage.words] += found
+        if progress is not None:
+            progress(stage, removed[stage.words])
+
+
+async def _request_of(connection: Connection, application_id: str) -> str | None:
+    """The request that asked for the deletion; None where a command did."""
+    request_id: str | None = await connection.fetchval(
+        "select request_id from audit where subject = $1 and action = 'application.delete' and request_id is not null"
+        " order by id desc limit 1",
+        application_id,
+    )
+    return request_id

@@ -9,6 +9,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from api.services.removals import Removals
+from common.actors import Actor, acting
 from common.db import application_removal, domains, users
 from common.db.applications import get_application, update_application
 from common.errors import DatabaseUnavailable
@@ -192,6 +193,24 @@ async def test_a_deletion_under_way_is_left_to_its_process(service: Service) -> 
         assert await application_removal.list_interrupted(connection) == [partner.id]
         async with service.database.connection() as other:
             assert await application_removal.list_interrupted(other) == []
+
+
+async def test_a_deletion_that_another_process_continues_names_the_request_that_asked_for_it(service: Service) -> None:
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    async with service.database.transaction() as connection:
+        with acting(Actor("api", partner.id, "asked-for-it")):
+            await application_removal.begin(connection, partner.id)
+    await application_removal.remove_all(service.database, partner.id)  # without the actor: another process
+    async with service.database.connection() as connection:
+        changes = await connection.fetch(
+            "select kind, request_id from changes where deleted and kind in ('application', 'route')"
+        )
+    assert {row["kind"]: row["request_id"] for row in changes} == {
+        "application": "asked-for-it",
+        "route": "asked-for-it",
+    }
 
 
 async def gone(service: Service, partner: Partner) -> bool:
