@@ -18,7 +18,7 @@ from api.errors import KEY_REUSED, KEY_RUNNING, Refused, invalid_body, invalid_p
 from api.requests import ACCESS, LARGEST_BATCH_BYTES, LARGEST_BODY_BYTES, TENANT, read_raw
 from api.rights import KEY_HOLDER
 from common.db import idempotent_requests as kept
-from common.db.idempotent_requests import Begun, KeptAnswer, Run
+from common.db.idempotent_requests import Begun, KeptAnswer, KeyHold
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 
@@ -80,11 +80,11 @@ def _answer_to_keep(response: web.StreamResponse) -> KeptAnswer | None:
     return KeptAnswer(response.status, response.body) if is_kept else None
 
 
-async def _settle(database: Database, run: Run, answer: KeptAnswer | None) -> None:
+async def _settle(database: Database, hold: KeyHold, answer: KeptAnswer | None) -> None:
     """Without the database the request counts as running for a while, as one whose process died: it was done."""
     with suppress(DatabaseUnavailable):
         async with database.transaction() as connection:
             if answer is None:
-                await kept.forget(connection, run)
+                await kept.forget(connection, hold)
             else:
-                await kept.finish(connection, run, answer)
+                await kept.finish(connection, hold, answer)

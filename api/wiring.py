@@ -29,10 +29,10 @@ from common.addresses import AddressPolicy, own_policy
 from common.api_domain import api_domain, dialled_api
 from common.clock import Clock
 from common.connect.domain_connect.recent import RecentAnswers
-from common.connect.looker import Looker
 from common.connect.settlement import Settlement
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.provider_api import ProviderApis
+from common.connect.zone_inspector import ZoneInspector
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.dns import Resolver
@@ -139,15 +139,15 @@ class Wiring:
         return OwnNames.of(self.settings)
 
     @cached_property
-    def _looker(self) -> Looker:
-        return Looker(self.resolver, self.database, self.settings)
+    def _inspector(self) -> ZoneInspector:
+        return ZoneInspector(self.resolver, self.database, self.settings)
 
     def _enrolment(self, probe: HttpEdgeProbe) -> EnrolmentService:
         targets = ServiceTargets.of(self.settings)
         return EnrolmentService(self.database, self.resolver, self._policy, targets, self._own_names, probe, self.clock)
 
     def _domain_checks(self, rdap: RdapClient, targets: ServiceTargets) -> DomainCheckService:
-        discover = partial(self._looker.find_discover, longest_seconds=DISCOVERY_SECONDS, recent=RecentAnswers())
+        discover = partial(self._inspector.find_discover, longest_seconds=DISCOVERY_SECONDS, recent=RecentAnswers())
         return DomainCheckService(self.database, self.settings, self.resolver, rdap, targets, self.clock, discover)
 
     def _applications(self, targets: ServiceTargets) -> ApplicationService:
@@ -162,7 +162,7 @@ class Wiring:
             settings,
             sharing,
             self.clock,
-            self._looker,
+            self._inspector,
             Settlement(self.database, self.clock, tuple(map(str, settings.service_servers))),
             DynamicUpdate(self.resolver, self._policy),
             ProviderApis(settings),

@@ -55,7 +55,7 @@ _GOAL_RATIO = 2.5
 _ROUND_SECONDS = 300.0
 _POLL_SECONDS = 0.05
 _PAGE_COLUMNS = 132  # where there is no terminal to ask
-_UNPACED = 1e9
+_UNLIMITED = 1e9
 _LOST = 10  # one domain in so many has lost a record
 _KINDS = ("A", "TXT", "MX", "AAAA")
 
@@ -264,7 +264,7 @@ async def _work(dsn: str, server: str) -> dict[str, Any]:
             base_url="https://frontage.example",
             on_events=lambda: None,
             authority_port=address.port,
-            most_a_second=_UNPACED,
+            checks_per_second=_UNLIMITED,
         )
         settle_garbage_collector()  # as the role does
         began, cpu = time.perf_counter(), time.process_time()

@@ -31,7 +31,7 @@ from rich.table import Table
 from bench import cases, compare_picture, heads, output, wrk
 from bench.cases import BODY_BYTES, Case, Load
 from bench.lab.ports import free_ports
-from bench.loads import Run, read_run
+from bench.loads import LoadRun, read_run
 from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SOCKET_HOST, Peer, RunningProxy, Sites, missing
 from bench.peers.aiohttp_proxy import Aiohttp
 from bench.peers.caddy_proxy import Caddy
@@ -66,7 +66,7 @@ class Measured:
     """One run: microseconds of CPU a request, and what the load saw."""
 
     cpu_us: float
-    run: Run
+    run: LoadRun
 
 
 Results = dict[tuple[str, str], list[Measured]]
@@ -198,7 +198,7 @@ class _Loads:
         self._hosts = directory / "hosts"
         self._page = heads.page(HOST, heads.read_page())
 
-    async def run(self, case: Case, port: int, seconds: float) -> Run:
+    async def run(self, case: Case, port: int, seconds: float) -> LoadRun:
         if case.load is Load.SOCKET:
             return await self._own("socket", f"{case.scheme}://{SOCKET_HOST}:{port}/socket", seconds)
         if case.load in (Load.NEW, Load.RETURNING):
@@ -223,7 +223,7 @@ class _Loads:
             case _:
                 return heads.same(HOST, case.path)
 
-    async def _own(self, load: str, url: str, seconds: float) -> Run:
+    async def _own(self, load: str, url: str, seconds: float) -> LoadRun:
         argv = module("bench.load_client", load, url, "--seconds", str(seconds), "--hosts", str(self._hosts))
         return read_run(f"{load} on {url}", await last_line(argv, core=LOAD_CORE, seconds=seconds + _SPARE_SECONDS))
 

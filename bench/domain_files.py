@@ -49,7 +49,7 @@ _MOST_FAILURES = 10
 
 
 @dataclass(slots=True)
-class Run:
+class CommandRun:
     """A command: how long it ran, the most memory it held, what it printed."""
 
     name: str
@@ -69,7 +69,7 @@ class Enrolments:
 
 @dataclass(slots=True)
 class Result:
-    runs: list[Run] = field(default_factory=list)
+    runs: list[CommandRun] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, Counter[str]] = field(default_factory=dict)
@@ -158,9 +158,9 @@ class _Commands:
         self._database = database
         self._console = console
 
-    async def run(self, name: str, *arguments: str, kill_at: int | None = None) -> Run:
+    async def run(self, name: str, *arguments: str, kill_at: int | None = None) -> CommandRun:
         """Until it ends, or until so many domains are there: then it is killed with -9."""
-        run, begun_at = Run(name), time.perf_counter()
+        run, begun_at = CommandRun(name), time.perf_counter()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "common.cli", *arguments),
             env=self._environ,

@@ -11,7 +11,7 @@ CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoadRun:
     """`requests` were answered with success (messages came back, where the load speaks WebSocket); `resumed` of their
     connections resumed a TLS session."""
 
@@ -24,10 +24,10 @@ class Run:
     resumed: int = 0
 
 
-def read_run(what: str, line: str) -> Run:
+def read_run(what: str, line: str) -> LoadRun:
     """Raises: `LoadFailed` for what is no account of a run, and for a run with an error in it."""
     try:
-        run = Run(**json.loads(line))
+        run = LoadRun(**json.loads(line))
     except (ValueError, TypeError):
         raise LoadFailed(f"{what}: {line}") from None
     if run.errors or not run.requests:

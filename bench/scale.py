@@ -54,6 +54,7 @@ from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres
 from common.processes import loop_factory
 from common.secrets import Keyring
+from edge.replica.directory import replica_path
 
 DOMAINS = 1_000_000
 HOT = 4096
@@ -249,7 +250,7 @@ def _written(enrolled: Enrolled) -> list[ScaleFigure]:
 
 async def _first_copy(world: ScaleWorld) -> ScaleFigure:
     seconds = await world.edge.start(within_seconds=_COPY_SECONDS)
-    size = sum(file.stat().st_blocks * 512 for file in (world.state_dir / "edge" / "replica").iterdir())
+    size = sum(file.stat().st_blocks * 512 for file in replica_path(world.state_dir).iterdir())
     others = await world.edge.private_bytes_of_others()
     await world.edge.stop()
     return ScaleFigure(

@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.loads import CONNECTIONS, Run, read_run
+from bench.loads import CONNECTIONS, LoadRun, read_run
 from bench.pinned import last_line
 
 _SCRIPT = Path(__file__).with_name("wrk.lua")
 _SPARE_SECONDS = 20
 
 
-async def run(url: str, requests: Sequence[bytes], *, seconds: float, core: int) -> Run:
+async def run(url: str, requests: Sequence[bytes], *, seconds: float, core: int) -> LoadRun:
     """Load the origin part of `url` on loopback from `core`; its host is only what TLS asks for.
 
     Raises: `LoadFailed`, also when one request was not answered with success.

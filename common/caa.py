@@ -27,7 +27,7 @@ _VALUE: Final = re.compile(r"[ \t]*([a-z0-9.-]*)[ \t]*(?:;(.*))?", re.IGNORECASE
 _PARAMETER: Final = re.compile(r"[ \t]*([a-z0-9][a-z0-9-]*)[ \t]*=[ \t]*([!-:<-~]*)[ \t]*", re.IGNORECASE)
 
 
-class Asks(Protocol):
+class CaaResolver(Protocol):
     """The part of `common.dns.Pass` that this module uses."""
 
     async def ask(self, name: str, kind: RecordType, /) -> Answer: ...
@@ -49,7 +49,7 @@ class Authorization:
         return self.outcome.is_known
 
 
-async def find_authorization(questions: Asks, domain: str) -> Authorization:
+async def find_authorization(questions: CaaResolver, domain: str) -> Authorization:
     """The relevant record set of `domain` (§3). All of its parents are asked at once. Records that a resolver has may
     be gone from the zone, whose own servers are then asked; they must not keep a certificate back for their TTL."""
     labels = domain.split(".")

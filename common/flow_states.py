@@ -82,21 +82,6 @@ TRANSITIONS: Mapping[Move, tuple[frozenset[State], State]] = MappingProxyType(
 ENDED = frozenset({_S.FINISHED, _S.TIMED_OUT, _S.UNDONE, _S.CLOSED})
 """Nothing happens by itself any more."""
 
-DUE = frozenset(
-    {
-        _S.CHOOSING,
-        _S.CHECKING,
-        _S.UNCHECKED,
-        _S.PLANNED,
-        _S.APPLYING,
-        _S.WAITING,
-        _S.PROPAGATING,
-        _S.ENROLLING,
-        _S.UNDOING,
-    }
-)
-"""States in which a monitor has something to do, now or later."""
-
 
 class NotPossible(FrontageError):
     """The flow is in a state in which the move cannot be made."""

@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from common.errors import OperatorError
+from common.ip_addresses import parse_address
 
 PREFIX = "FRONTAGE_"
 IANA_RDAP_BOOTSTRAP = "https://data.iana.org/rdap/dns.json"
@@ -100,17 +101,10 @@ def _has_host(address: str) -> bool:
 
 
 def _host_name(value: str) -> str:
-    if not re.fullmatch(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?", value) or len(value) > 254 or _is_address(value):
+    is_name = re.fullmatch(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?", value) and len(value) <= 254
+    if not is_name or parse_address(value) is not None:
         raise ValueError("expected a host name")
     return value
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _web_address_or_off(value: Any) -> Any:

@@ -13,8 +13,8 @@ from common.addresses import AddressPolicy, own_policy
 from common.claims import Runner
 from common.clock import Clock
 from common.concurrency_shares import ConcurrencyShares
-from common.connect.looker import Looker
 from common.connect.settlement import Settlement
+from common.connect.zone_inspector import ZoneInspector
 from common.db import batches, monitor_nodes, order_queue, revocations
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
@@ -144,7 +144,7 @@ class Wiring:
         steps = Steps(
             database,
             self.clock,
-            Looker(resolver, database, settings),
+            ZoneInspector(resolver, database, settings),
             Settlement(database, self.clock, tuple(map(str, settings.service_servers))),
             checks.record_checker,
             FlowEnrolment(database, claims, self._policy, origin_probe, settings.https_url),

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import find_visitor
 from api.dashboard.rendering import HEADERS
-from api.dashboard.renderings import Part, Renderings, Viewer
+from api.dashboard.renderings import LivePart, Renderings, Viewer
 from api.dashboard.visitors import VISITOR, visitor_of
 from api.draining import is_draining, pause
 from api.errors import Refused
@@ -43,7 +43,7 @@ _MOST_OF_USER = 8
 SLOTS: web.AppKey[StreamSlots] = web.AppKey("stream slots", StreamSlots)
 RENDERINGS: web.AppKey[Renderings] = web.AppKey("renderings", Renderings)
 
-Parts: TypeAlias = Callable[[], Awaitable[tuple[Part, ...]]]
+Parts: TypeAlias = Callable[[], Awaitable[tuple[LivePart, ...]]]
 """Checks the rights of `visitor_of(request)`, which is read anew each time, and returns what the visitor may see.
 
 Raises: HTTPNotFound, `Refused`, which end the stream.

@@ -36,7 +36,7 @@ _log = get_logger("api.dashboard")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LivePart:
     """`render(*given)` returns elements as `api.dashboard.live.into` makes them. It is called `after` seconds from the
     first viewer on, then every `every` seconds or less often. `tenant`: the organisation that is charged for it.
 
@@ -58,12 +58,12 @@ class Viewer:
 
     def __init__(self, renderings: Renderings) -> None:
         self._renderings = renderings
-        self._got: dict[Part, str] = {}
-        self._new: dict[Part, str] = {}
+        self._got: dict[LivePart, str] = {}
+        self._new: dict[LivePart, str] = {}
         self._changed = asyncio.Event()
         self.has_ended = False
 
-    def follow(self, parts: Iterable[Part]) -> None:
+    def follow(self, parts: Iterable[LivePart]) -> None:
         """See these parts from now on, and no others."""
         wanted = dict.fromkeys(parts)
         for part in self._got.keys() - wanted.keys():
@@ -93,7 +93,7 @@ class Viewer:
         self._new.clear()
         return text
 
-    def offer(self, part: Part, html: str) -> None:
+    def offer(self, part: LivePart, html: str) -> None:
         """Called by `Renderings`."""
         if html == self._got[part]:
             self._new.pop(part, None)
@@ -125,7 +125,7 @@ class Renderings:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._queue = FairQueue(_MOST_AT_ONCE, longest_hold_seconds=_LONGEST_HOLD_SECONDS)
-        self._seen: dict[Part, _Shared] = {}
+        self._seen: dict[LivePart, _Shared] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class Renderings:
         finally:
             viewer.follow(())
 
-    def join(self, part: Part, viewer: Viewer) -> None:
+    def join(self, part: LivePart, viewer: Viewer) -> None:
         shared = self._seen.get(part)
         if shared is None:
             shared = self._seen[part] = _Shared()
@@ -152,7 +152,7 @@ class Renderings:
         if shared.has_ended:
             viewer.end()
 
-    def leave(self, part: Part, viewer: Viewer) -> None:
+    def leave(self, part: LivePart, viewer: Viewer) -> None:
         shared = self._seen[part]
         shared.viewers.discard(viewer)
         if not shared.viewers:
@@ -160,7 +160,7 @@ class Renderings:
             if shared.task is not None:
                 shared.task.cancel()
 
-    async def _keep_rendering(self, part: Part, shared: _Shared) -> None:
+    async def _keep_rendering(self, part: LivePart, shared: _Shared) -> None:
         try:
             await asyncio.sleep(part.after)
             while True:
@@ -174,7 +174,7 @@ class Renderings:
         for viewer in shared.viewers:
             viewer.end()
 
-    async def _render(self, part: Part, shared: _Shared) -> float:
+    async def _render(self, part: LivePart, shared: _Shared) -> float:
         """Render once, unless the database is away. Returns how many seconds it took."""
         async with self._queue.slot(part.tenant):
             begun_at = self._clock.monotonic()

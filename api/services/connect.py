@@ -36,8 +36,6 @@ from common.connect.configuration import Configuration, InvalidConfiguration, pa
 from common.connect.domain_connect.offer import Offer
 from common.connect.domain_connect.returning import Returned
 from common.connect.domain_connect.signing import apply_url
-from common.connect.looker import Looker
-from common.connect.looking import READ_BACK_SECONDS, CouldNotAsk, Look, as_wanted
 from common.connect.plan import (
     IN_ZONE,
     Change,
@@ -53,6 +51,8 @@ from common.connect.settlement import LEASE_SECONDS, Settlement, keep_lease
 from common.connect.ways.dynamic_update import DynamicUpdate
 from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_api import ProviderApis
+from common.connect.zone_inspection import READ_BACK_SECONDS, CouldNotInspect, ZoneInspection, as_wanted
+from common.connect.zone_inspector import ZoneInspector
 from common.db import connect_flows, domain_connect_keys, domains
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
@@ -80,7 +80,7 @@ class ConnectService:
     settings: Settings
     sharing: SharingService
     clock: Clock
-    looker: Looker
+    inspector: ZoneInspector
     settlement: Settlement
     dynamic_update: DynamicUpdate
     provider_apis: ProviderApis
@@ -166,11 +166,11 @@ class ConnectService:
         write = self._writer(flow, body.way, body.credentials)
         return await self._write(flow, Move.APPLY, body.way, journal, plan, write)
 
-    async def _same_plan(self, flow: Flow, digest: str) -> Look:
+    async def _same_plan(self, flow: Flow, digest: str) -> ZoneInspection:
         """The zone as it is now. Raises: `Refused` with the flow and its new plan, if the plan is another."""
         try:
-            found = await self.looker.look(flow)
-        except CouldNotAsk as error:
+            found = await self.inspector.inspect(flow)
+        except CouldNotInspect as error:
             raise Refused(ZONE_UNKNOWN, code=error.code, hint=f"{error} Nothing is written.") from error
         if found.plan.digest == digest:
             return found
@@ -187,7 +187,7 @@ class ConnectService:
             details={"flow": connect.flow(replanned)},
         )
 
-    async def _hand_over(self, flow: Flow, found: Look) -> Flow:
+    async def _hand_over(self, flow: Flow, found: ZoneInspection) -> Flow:
         """To the provider's consent page. Raises: `Refused` where the provider does not offer it any more."""
         provider_id, offer = self.settings.domain_connect_provider_id, found.offers.domain_connect
         async with self.database.connection() as connection:
@@ -268,10 +268,10 @@ class ConnectService:
                 problem = error
             seconds = 0.0 if problem is not None else READ_BACK_SECONDS
             wanted = as_wanted(plan.changes)
-            now = await self.looker.read_back(held, wanted, within_seconds=seconds)
+            now = await self.inspector.read_back(held, wanted, within_seconds=seconds)
             others = [each.change.key for each in _tried(journal) if each.change.key not in wanted]
             if others:
-                now = {**await self.looker.read_sets(held, others), **now}
+                now = {**await self.inspector.read_sets(held, others), **now}
             try:
                 return await self.settlement.settle(held, now, problem)
             except FenceLost as error:  # this process stood still for so long that a monitor has settled the flow
@@ -300,7 +300,7 @@ class ConnectService:
         _possible(flow, Move.UNDO)
         journal = tuple(map(JournalEntry.from_json, flow.journal))
         tried = _tried(journal)
-        now = await self.looker.read_sets(flow, [entry.change.key for entry in tried])
+        now = await self.inspector.read_sets(flow, [entry.change.key for entry in tried])
         if len(now) < len(tried):
             raise Refused(ZONE_UNKNOWN, code="zone_unknown", hint="its name servers gave no certain answer: try again")
         journal = tuple(entry if entry.status == "taken_back" else believe_zone(entry, now) for entry in journal)

@@ -82,7 +82,7 @@ class Caa:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class DomainHolding:
     """What the application has of the name. `full`: the CA's limit that leaves no room for an order now."""
 
     domains: tuple[Domain, ...]
@@ -107,7 +107,7 @@ class Diagnosis:
     uses_acme: bool
     dns: Dns | None
     caa: Caa | None
-    holding: Holding | None
+    holding: DomainHolding | None
     nodes: Nodes | None
     origin: OriginState | None
     """None where the domain has no origin: it is not enrolled, or sends visitors elsewhere."""
@@ -203,11 +203,11 @@ class DiagnosisService:
             forbids=not any(caa.may_issue(authorization.records, names, account) for names, account in identities),
         )
 
-    async def _look_at_holding(self, application: Application, name: DomainName) -> Holding:
+    async def _look_at_holding(self, application: Application, name: DomainName) -> DomainHolding:
         async with self.enrolment.database.connection() as connection:
             held = await domains.find(connection, name.text)
             if not held or is_foreign(held, application):
-                return Holding((), None, None, None)
+                return DomainHolding((), None, None, None)
             order = await orders.describe(connection, name.text)
             full = None
             if order is not None and order.state != "issued" and self.settings.acme_directory:
@@ -215,11 +215,11 @@ class DiagnosisService:
                 full = await ca_ledger.next_slot(
                     connection, issuer, name.text, application.id, Limits.of(self.settings)
                 )
-            return Holding(tuple(held), await certificates.describe(connection, name.text), order, full)
+            return DomainHolding(tuple(held), await certificates.describe(connection, name.text), order, full)
 
     async def _look_at_holding_and_origin(
         self, application: Application, name: DomainName
-    ) -> tuple[Holding | None, OriginState | None, tuple[UnreachedOrigin, ...] | None]:
+    ) -> tuple[DomainHolding | None, OriginState | None, tuple[UnreachedOrigin, ...] | None]:
         holding = await _part("holding", lambda: self._look_at_holding(application, name))
         url = _origin_url(holding) if holding is not None else None
         if url is None:
@@ -255,7 +255,7 @@ async def _records(questions: Pass, name: str) -> tuple[SeenRecord, ...]:
     return tuple(seen)
 
 
-def _origin_url(holding: Holding) -> str | None:
+def _origin_url(holding: DomainHolding) -> str | None:
     """Where visitors' requests go: Power's route wins over Secure's."""
     served = sorted(holding.domains, key=lambda domain: domain.product)
     if not served or served[0].redirect_to is not None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from api.notices import describe_edge, describe_unreached
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, SeenRecord
+from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, SeenRecord
 from api.services.next_step import NextStep
 from common.dns import Outcome
 from common.edge_probe import Reached
@@ -95,7 +95,7 @@ def _edges(nodes: Nodes | None) -> dict[str, Any]:
     return {"status": status, "running": reach.alive, "behind": behind}
 
 
-def _products(holding: Holding | None) -> list[dict[str, Any]] | None:
+def _products(holding: DomainHolding | None) -> list[dict[str, Any]] | None:
     if holding is None:
         return None
     return [
@@ -196,7 +196,7 @@ def _certificate(diagnosis: Diagnosis, now: datetime) -> dict[str, Any]:
     }
 
 
-def _order(holding: Holding | None) -> dict[str, Any] | None:
+def _order(holding: DomainHolding | None) -> dict[str, Any] | None:
     """`next_attempt_at` is the next time that something is done: an attempt, a look, a renewal."""
     if holding is None:
         return dict(_UNKNOWN)

@@ -18,10 +18,10 @@ from common.clock import Clock
 from common.connect.domain_connect.discovery import Closed, Discovered
 from common.connect.domain_connect.offer import hosts
 from common.connect.domain_connect.templates import SERVICES, fill_templates
-from common.connect.looking import Discover
 from common.connect.requested import Requested
 from common.connect.resolution import PlaceholderValues
 from common.connect.ways.provider_apis import PROVIDER_APIS
+from common.connect.zone_inspection import Discover
 from common.db.applications import Application
 from common.db.pool import Database
 from common.dns import Pass, Resolver

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_unreached, of_edges
 from api.services import ownership_hints as hints
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding
+from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.origin_faults import OriginFault
@@ -219,7 +219,7 @@ _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
 )
 
 
-def _is_live(holding: Holding, now: datetime) -> bool:
+def _is_live(holding: DomainHolding, now: datetime) -> bool:
     certificate = holding.certificate
     return certificate is not None and certificate.live_at is not None and certificate.not_after > now
 

@@ -19,7 +19,7 @@ from rich.table import Table
 
 import bench.alerts
 from bench import output
-from bench.alerts.causes import Cause, Stage, list_causes, prepare
+from bench.alerts.causes import AlertStage, Cause, list_causes, prepare
 from bench.alerts.prometheus import Prometheus, is_installed, running_prometheus
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.lab.sink import WebhookSink
@@ -33,7 +33,7 @@ _CHECK_INTERVAL_SECONDS = "10"
 
 
 @dataclass(slots=True)
-class Outcome:
+class AlertTimes:
     """Seconds from the cause's beginning until each alert fired, and from its end until each cleared."""
 
     cause: str
@@ -71,7 +71,7 @@ def main() -> None:
     sys.exit(0 if is_complete else 1)
 
 
-async def _provoke_all(console: Console, causes: Sequence[Cause]) -> list[Outcome]:
+async def _provoke_all(console: Console, causes: Sequence[Cause]) -> list[AlertTimes]:
     """Raises: `OperatorError`."""
     if not is_installed():
         raise OperatorError("Prometheus is missing: apt-get install prometheus")
@@ -110,8 +110,8 @@ def _targets(world: CertificateWorld) -> list[str]:
     return [str(each) for each in (*edges, *monitors, world.api.settings.api_admin)]
 
 
-async def _provoke(cause: Cause, stage: Stage, prometheus: Prometheus) -> Outcome:
-    outcome = Outcome(cause.words, missing=cause.missing)
+async def _provoke(cause: Cause, stage: AlertStage, prometheus: Prometheus) -> AlertTimes:
+    outcome = AlertTimes(cause.words, missing=cause.missing)
     if cause.missing:
         return outcome
     await _watch(prometheus, lambda firing: not firing)  # what the cause before has left
@@ -143,7 +143,7 @@ async def _watch(prometheus: Prometheus, is_over: Callable[[set[str]], bool]) ->
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _table(causes: Sequence[Cause], outcomes: Sequence[Outcome]) -> Table:
+def _table(causes: Sequence[Cause], outcomes: Sequence[AlertTimes]) -> Table:
     table = Table("alert", "cause", "fired after", "cleared after", title="Alerts, waits and windows cut to seconds")
     for cause, outcome in zip(causes, outcomes, strict=True):
         for name in sorted(cause.alerts):

@@ -40,7 +40,7 @@ _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class AlertStage:
     world: CertificateWorld
     sink: WebhookSink
     partners: list[ApiClient]
@@ -51,12 +51,12 @@ class Stage:
 class Cause:
     words: str
     alerts: frozenset[str]
-    happening: Callable[[Stage], AbstractAsyncContextManager[None]]
+    happening: Callable[[AlertStage], AbstractAsyncContextManager[None]]
     missing: str = ""
     """Why it cannot be provoked on this machine; empty if it can."""
 
 
-async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.ClientSession) -> Stage:
+async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.ClientSession) -> AlertStage:
     """Domains with certificates, monitored domains, and partners with webhooks. Raises: `OperatorError`."""
     sink_partners = []
     for number in range(_PARTNERS):
@@ -80,14 +80,14 @@ async def prepare(world: CertificateWorld, sink: WebhookSink, session: aiohttp.C
         for domain in _SECURED:
             while await world.partner.status(domain) != "active":  # noqa: ASYNC110 - asked over HTTP
                 await asyncio.sleep(_POLL_SECONDS)
-    return Stage(world, sink, sink_partners)
+    return AlertStage(world, sink, sink_partners)
 
 
 # Processes ------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def _edges_killed(stage: Stage) -> AsyncIterator[None]:
+async def _edges_killed(stage: AlertStage) -> AsyncIterator[None]:
     await asyncio.gather(*(edge.kill() for edge in stage.world.edges))
     try:
         yield
@@ -96,7 +96,7 @@ async def _edges_killed(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _monitors_killed(stage: Stage) -> AsyncIterator[None]:
+async def _monitors_killed(stage: AlertStage) -> AsyncIterator[None]:
     await asyncio.gather(*(monitor.kill() for monitor in stage.world.monitors))
     try:
         yield
@@ -105,7 +105,7 @@ async def _monitors_killed(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _workers_killed(stage: Stage) -> AsyncIterator[None]:
+async def _workers_killed(stage: AlertStage) -> AsyncIterator[None]:
     """Each worker that is started again is killed too; the edge serves on between two of them."""
     first_process = stage.world.edges[1].pid
 
@@ -127,7 +127,7 @@ def _is_worker(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def _upgrade_failed(stage: Stage) -> AsyncIterator[None]:
+async def _upgrade_failed(stage: AlertStage) -> AsyncIterator[None]:
     """The new version finds no master key; the old one has read it."""
     key, away = stage.world.directory / "master.key", stage.world.directory / "away.key"
     key.rename(away)
@@ -140,7 +140,7 @@ async def _upgrade_failed(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _api_frozen(stage: Stage) -> AsyncIterator[None]:
+async def _api_frozen(stage: AlertStage) -> AsyncIterator[None]:
     os.kill(stage.world.api.pid, signal.SIGSTOP)
     await asyncio.sleep(3)
     os.kill(stage.world.api.pid, signal.SIGCONT)
@@ -151,7 +151,7 @@ async def _api_frozen(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _postgres_stopped(stage: Stage) -> AsyncIterator[None]:
+async def _postgres_stopped(stage: AlertStage) -> AsyncIterator[None]:
     postgres = stage.world.postgres
     postgres.process.kill()
     await asyncio.to_thread(postgres.process.wait)
@@ -163,7 +163,7 @@ async def _postgres_stopped(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _table_locked(stage: Stage) -> AsyncIterator[None]:
+async def _table_locked(stage: AlertStage) -> AsyncIterator[None]:
     async with stage.world.database.transaction() as connection:
         await connection.execute("lock table domains in access exclusive mode")
         async with contextlib.AsyncExitStack() as stack:
@@ -173,7 +173,7 @@ async def _table_locked(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _routes_forgotten(stage: Stage) -> AsyncIterator[None]:
+async def _routes_forgotten(stage: AlertStage) -> AsyncIterator[None]:
     """The database is that of a while ago, as after the restore of a backup: a tenth of the routes lacks."""
     async with stage.world.database.transaction() as connection:
         await connection.execute("set local session_replication_role = replica")
@@ -200,7 +200,7 @@ async def _routes_forgotten(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _checks_refused(stage: Stage) -> AsyncIterator[None]:
+async def _checks_refused(stage: AlertStage) -> AsyncIterator[None]:
     """Postgres refuses to claim checks, which have been due for ten minutes."""
     async with stage.world.database.transaction() as connection:
         await connection.execute("update checks set due_at = now() - interval '10 minutes'")
@@ -220,7 +220,7 @@ async def _checks_refused(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _ca_refuses(stage: Stage) -> AsyncIterator[None]:
+async def _ca_refuses(stage: AlertStage) -> AsyncIterator[None]:
     """Certificates that end tomorrow are due for renewal, as after weeks in which the CA has refused."""
     world = stage.world
     world.ca.fail("new order", times=1_000_000, status=403, problem="unauthorized")
@@ -238,14 +238,14 @@ async def _ca_refuses(stage: Stage) -> AsyncIterator[None]:
         await _renew(stage)
 
 
-async def _renew(stage: Stage) -> None:
+async def _renew(stage: AlertStage) -> None:
     async with stage.world.database.transaction() as connection:
         for domain in _SECURED:
             await connection.execute("update orders set due_at = now() where domain = $1", domain)
 
 
 @asynccontextmanager
-async def _orders_limited(stage: Stage) -> AsyncIterator[None]:
+async def _orders_limited(stage: AlertStage) -> AsyncIterator[None]:
     """The monitor restarts with a limit that the orders of today have used up."""
     async with _another_monitor(stage, FRONTAGE_ACME_ORDERS_PER_ACCOUNT="12"):
         yield
@@ -255,7 +255,7 @@ async def _orders_limited(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _receivers_fail(stage: Stage) -> AsyncIterator[None]:
+async def _receivers_fail(stage: AlertStage) -> AsyncIterator[None]:
     stage.sink.answer_with(500)
     for partner in stage.partners:
         await partner.ask("POST", "/webhooks/test")
@@ -268,7 +268,7 @@ async def _receivers_fail(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _name_servers_silent(stage: Stage) -> AsyncIterator[None]:
+async def _name_servers_silent(stage: AlertStage) -> AsyncIterator[None]:
     for domain in _WATCHED:
         stage.world.zone.misbehave(domain, Behaviour.TIMEOUT)
     try:
@@ -279,7 +279,7 @@ async def _name_servers_silent(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _records_lost(stage: Stage) -> AsyncIterator[None]:
+async def _records_lost(stage: AlertStage) -> AsyncIterator[None]:
     for domain in _WATCHED:
         stage.world.zone.remove(domain)
     try:
@@ -290,7 +290,7 @@ async def _records_lost(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _origin_down(stage: Stage) -> AsyncIterator[None]:
+async def _origin_down(stage: AlertStage) -> AsyncIterator[None]:
     url = f"http://{stage.world.edges[1].settings.edge_http}/"
 
     async def visit() -> None:
@@ -305,7 +305,7 @@ async def _origin_down(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _disk_full(stage: Stage) -> AsyncIterator[None]:
+async def _disk_full(stage: AlertStage) -> AsyncIterator[None]:
     """The API's state directory lies on a small disk."""
     directory = stage.world.api.settings.state_dir
     await _run("mount", "-t", "tmpfs", "-o", "size=900M", "none", str(directory))
@@ -316,7 +316,7 @@ async def _disk_full(stage: Stage) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _clock_wrong(stage: Stage) -> AsyncIterator[None]:
+async def _clock_wrong(stage: AlertStage) -> AsyncIterator[None]:
     async with _another_monitor(stage, LD_PRELOAD=str(_FAKETIME), FAKETIME="+10s", FAKETIME_DONT_FAKE_MONOTONIC="1"):
         yield
 
@@ -333,7 +333,7 @@ async def _run(*argv: str) -> None:
 
 
 @asynccontextmanager
-async def _another_monitor(stage: Stage, **variables: str) -> AsyncIterator[None]:
+async def _another_monitor(stage: AlertStage, **variables: str) -> AsyncIterator[None]:
     """The monitor runs with these variables within the block, and without them after it."""
     monitor = stage.world.monitors[0]
     other = monitor.with_variables(**variables)

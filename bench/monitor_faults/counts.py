@@ -41,10 +41,6 @@ class MonitorCounts:
     def wrong(self) -> int:
         return self.false_alarms + self.missed_transitions + self.lost_webhooks + self.lost_writes
 
-    @property
-    def killed(self) -> int:
-        return self.monitors_killed + self.apis_killed + self.databases_killed + self.database_children_killed
-
     def say(self, words: str) -> None:
         self.details.append(f"{datetime.now(UTC):%H:%M:%S} {words}")
 

@@ -39,7 +39,7 @@ DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host 
 ApplicationOption = Annotated[str, typer.Option("--application", metavar="ID", help="Whose domain it is.")]
 
 
-class ProductOption(StrEnum):
+class EndedProductOption(StrEnum):
     POWER = "power"
     SECURE = "secure"
     MONITOR = "monitor"
@@ -101,7 +101,7 @@ def monitor(
 def remove(
     domain: DomainArgument,
     application: ApplicationOption,
-    product: Annotated[ProductOption, typer.Option(help="What ends.")],
+    product: Annotated[EndedProductOption, typer.Option(help="What ends.")],
     as_json: AsJson = False,
 ) -> None:
     """Take a domain of an application out of one product; it stays in the others. `domain release` frees the name."""
@@ -112,10 +112,10 @@ def remove(
     name = _name(domain)
 
     async def work(connection: Connection, _: Keyring) -> bool:
-        if product is ProductOption.MONITOR:
+        if product is EndedProductOption.MONITOR:
             key = MonitoredKey(application, name.registrable, name.subdomain)
             return await monitored_domains.remove(connection, key) == "removed"
-        enrolled: Product = "power" if product is ProductOption.POWER else "secure"
+        enrolled: Product = "power" if product is EndedProductOption.POWER else "secure"
         return await domains.remove(connection, name.text, enrolled, application)
 
     if not run_in_database(work):

@@ -27,7 +27,7 @@ class Begun(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class KeyHold:
     """The request is to run, and holds its key from `started_at`."""
 
     tenant: str
@@ -41,7 +41,9 @@ class KeptAnswer:
     body: bytes
 
 
-async def begin(connection: Connection, application_id: str, key: bytes, request: bytes) -> Run | Begun | KeptAnswer:
+async def begin(
+    connection: Connection, application_id: str, key: bytes, request: bytes
+) -> KeyHold | Begun | KeptAnswer:
     """Start a request under `key`, or say why it is not to run. `request` is a digest of its body."""
     started_at = await connection.fetchval(
         "insert into idempotent_requests as kept (application_id, key, request) values ($1, $2, $5)"
@@ -56,7 +58,7 @@ async def begin(connection: Connection, application_id: str, key: bytes, request
         request,
     )
     if started_at is not None:
-        return Run(application_id, key, started_at)
+        return KeyHold(application_id, key, started_at)
     row = await connection.fetchrow(
         "select request, status, body from idempotent_requests where application_id = $1 and key = $2",
         application_id,
@@ -69,24 +71,24 @@ async def begin(connection: Connection, application_id: str, key: bytes, request
     return KeptAnswer(row["status"], row["body"])
 
 
-async def finish(connection: Connection, run: Run, answer: KeptAnswer) -> None:
+async def finish(connection: Connection, hold: KeyHold, answer: KeptAnswer) -> None:
     """Keep the answer for those who send the request again."""
     await connection.execute(
         "update idempotent_requests set status = $4, body = $5"
         " where application_id = $1 and key = $2 and started_at = $3",
-        run.tenant,
-        run.key,
-        run.started_at,
+        hold.tenant,
+        hold.key,
+        hold.started_at,
         answer.status,
         answer.body,
     )
 
 
-async def forget(connection: Connection, run: Run) -> None:
+async def forget(connection: Connection, hold: KeyHold) -> None:
     """The request may run again."""
     await connection.execute(
         "delete from idempotent_requests where application_id = $1 and key = $2 and started_at = $3",
-        run.tenant,
-        run.key,
-        run.started_at,
+        hold.tenant,
+        hold.key,
+        hold.started_at,
     )

@@ -4,10 +4,10 @@ Words
     check        the questions about one domain's records, and a verdict on each
     verdict      present, missing, or unknown, which changes nothing
     outcome      what a check changes in a domain's row, and the event it causes, if any
-    alarm        an event for a missing record; held when too many come at once (`mass`)
+    alarm        an event for a missing record; held when too many come at once (`held_alarms`)
 
-``verdicts``, ``transitions``, ``mass`` and ``schedule`` decide and are pure; ``record_checker`` runs one check, with
-the questions of `common.dns`; ``outcomes`` writes many at once; ``checking`` puts the parts together, fair to
-applications (`common.fair_queue`, `common.concurrency_shares`) and at its ``pace``; ``health`` measures. Rows and their
-rules are `common.db.checks`.
+``transitions``, ``held_alarms`` and ``schedule`` decide and are pure, as is `common.record_checks.verdicts`;
+`common.record_checks.record_checker` runs one check, with the questions of `common.dns`; ``outcomes`` writes many at
+once; ``checking`` puts the parts together, fair to applications (`common.fair_queue`, `common.concurrency_shares`) and
+within ``rate_limit``; ``health`` measures. Rows and their rules are `common.db.checks`.
 """

@@ -19,31 +19,31 @@ from common.record_checks.record_checker import RecordChecker
 from common.settings import HostPort
 from monitor.checks.health import CheckHealth
 from monitor.checks.outcomes import Finished, Outcomes
-from monitor.checks.pace import Pace
+from monitor.checks.rate_limit import CheckRateLimit
 from monitor.checks.schedule import next_due, next_try
 from monitor.checks.transitions import decide
 
 _AT_ONCE = 600
 _REFILL = 150
-_MOST_A_SECOND = 1000.0  # routine checks of one process: 3.6 million domains an hour
+_CHECKS_PER_SECOND = 1000.0  # routine checks of one process: 3.6 million domains an hour
 
 
 class CheckQueue:
-    """`common.db.checks` at this process' pace, and fair among applications."""
+    """`common.db.checks` within this process' rate limit, and fair among applications."""
 
-    def __init__(self, pace: Pace, shares: ConcurrencyShares) -> None:
-        self._pace = pace
+    def __init__(self, rate_limit: CheckRateLimit, shares: ConcurrencyShares) -> None:
+        self._rate_limit = rate_limit
         self._shares = shares
         self.extend = checks.extend
         self.next_due_seconds = checks.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Check]:
         due = await checks.find_due(connection, most=most, full=self._shares.full(free=most))
-        chosen = self._shares.choose(due, free=most, most_routine=self._pace.room())
+        chosen = self._shares.choose(due, free=most, most_routine=self._rate_limit.available())
         if not chosen:
             return []
         claimed = await checks.claim(connection, chosen, lease_seconds=lease_seconds)
-        self._pace.take(len(claimed))
+        self._rate_limit.take(len(claimed))
         return claimed
 
     async def postpone(self, connection: Connection, claim: Check, /, *, delay_seconds: float, last_error: str) -> None:
@@ -65,7 +65,7 @@ class Checking:
         base_url: str,
         on_events: Callable[[], None],
         authority_port: int = DNS_PORT,
-        most_a_second: float = _MOST_A_SECOND,
+        checks_per_second: float = _CHECKS_PER_SECOND,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         """Raises: `OperatorError` for a server that the policy refuses."""
@@ -79,7 +79,7 @@ class Checking:
         self._shares = ConcurrencyShares()
         self._runner = Runner(
             database,
-            CheckQueue(Pace(clock, most_a_second=most_a_second), self._shares),
+            CheckQueue(CheckRateLimit(clock, checks_per_second=checks_per_second), self._shares),
             self._perform,
             concurrency=_AT_ONCE,
             refill=_REFILL,

@@ -30,8 +30,8 @@ from common.errors import DatabaseUnavailable, FenceLost
 from common.logs import get_logger
 from common.records import as_json
 from monitor.checks.health import HELD
-from monitor.checks.mass import FEWEST_DOMAINS, WINDOW_SECONDS, Tally
-from monitor.checks.transitions import News, Transition, news
+from monitor.checks.held_alarms import FEWEST_DOMAINS, WINDOW_SECONDS, LossTally
+from monitor.checks.transitions import ReportDecision, Transition, decide_report
 
 _log = get_logger("monitor.checks.outcomes")
 
@@ -145,7 +145,7 @@ class Outcomes:
         async with self._database.transaction() as connection:
             tally, is_released = await self._weigh(connection, batch)
             reports = [
-                news(
+                decide_report(
                     each.check,
                     each.transition,
                     is_mass=tally.holds(each.check.application_id),
@@ -153,42 +153,42 @@ class Outcomes:
                 )
                 for each in batch
             ]
-            outcomes = [_outcome(each, of_it) for each, of_it in zip(batch, reports, strict=True)]
+            outcomes = [_outcome(each, report) for each, report in zip(batch, reports, strict=True)]
             kept = await checks.record_outcomes(connection, outcomes)
             eventful = [
-                (each, of_it)
-                for each, of_it in zip(batch, reports, strict=True)
-                if of_it.event is not None and each.check.id in kept
+                (each, report)
+                for each, report in zip(batch, reports, strict=True)
+                if report.event is not None and each.check.id in kept
             ]
-            for each, of_it in eventful:
-                await self._record_event(connection, each, of_it)
-            if any(of_it.held_at == each.check.claimed_at for each, of_it in zip(batch, reports, strict=True)):
+            for each, report in eventful:
+                await self._record_event(connection, each, report)
+            if any(report.held_at == each.check.claimed_at for each, report in zip(batch, reports, strict=True)):
                 await monitor_health.record(connection, is_healthy=False, reason=HELD)  # not only when next measured
         if eventful:
             self._on_events()
         return kept
 
-    async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[Tally, bool]:
+    async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[LossTally, bool]:
         """By what alarms are believed or not, and whether an operator lets them out all the same.
 
         The lock is taken only if there are any.
         """
         if not any(each.transition.may_alarm for each in batch):
-            return Tally({}, {}), False
+            return LossTally({}, {}), False
         is_released = await checks.lock_guard(connection)
         ids = [each.check.id for each in batch]
         turned = Counter(each.check.application_id for each in batch if each.transition.has_turned)
         turned += await checks.count_turned(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
         if turned.total() < FEWEST_DOMAINS:
-            return Tally({}, turned), is_released
+            return LossTally({}, turned), is_released
         rechecked = Counter(each.check.application_id for each in batch if each.check.seen.state != "unchecked")
         rechecked += await checks.count_rechecked(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
-        tally = Tally(rechecked, turned)
+        tally = LossTally(rechecked, turned)
         if tally.is_mass and not is_released:
             _log.warning("alarms are held: too many at once", turned=turned.total(), rechecked=rechecked.total())
         return tally, is_released
 
-    async def _record_event(self, connection: Connection, finished: Finished, of_it: News) -> None:
+    async def _record_event(self, connection: Connection, finished: Finished, report: ReportDecision) -> None:
         check, transition = finished.check, finished.transition
         present = [as_json(record) for record in transition.present or ()]
         missing = [as_json(record) for record in transition.missing or ()]
@@ -202,14 +202,14 @@ class Outcomes:
             job_id=check.job_id,
             user_id=check.user_id,
         )
-        assert of_it.event is not None, "only news that are an event are recorded"
+        assert report.event is not None, "only decisions with an event are recorded"
         fields = {
             "user_id": check.user_id,
             "job_id": check.job_id,
             "data": {"records_propagated": present, "records_non_propagated": missing},
             "connect_link": f"{self._base_url}/share/{share}",
         }
-        event = NewEvent(check.application_id, of_it.event, check.domain, check.subdomain, fields)
+        event = NewEvent(check.application_id, report.event, check.domain, check.subdomain, fields)
         await events.record(connection, event)
 
 
@@ -223,7 +223,7 @@ def _fail(taken: Sequence[Waiting], error: Exception) -> None:
             written.set_exception(error)
 
 
-def _outcome(finished: Finished, of_it: News) -> CheckOutcome:
+def _outcome(finished: Finished, report: ReportDecision) -> CheckOutcome:
     transition = finished.transition
     return CheckOutcome(
         check=finished.check,
@@ -233,8 +233,8 @@ def _outcome(finished: Finished, of_it: News) -> CheckOutcome:
         has_found_missing=transition.has_found_missing,
         has_turned=transition.has_turned,
         is_complete=transition.is_complete,
-        reported=of_it.reported,
-        held_at=of_it.held_at,
+        reported=report.reported,
+        held_at=report.held_at,
         evidence=finished.evidence,
         due_at=finished.due_at,
         has_long_ttl=finished.has_long_ttl,

@@ -51,7 +51,7 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ReportDecision:
     """Which event to record, if any; what the partner knows then, and since when something is held back from it."""
 
     event: Literal["domain.record_missing", "domain.record_restored"] | None
@@ -91,15 +91,15 @@ def decide(check: Check, verdicts: Sequence[RecordVerdict], *, round_seconds: fl
     )
 
 
-def news(check: Check, transition: Transition, *, is_mass: bool, is_released: bool) -> News:
+def decide_report(check: Check, transition: Transition, *, is_mass: bool, is_released: bool) -> ReportDecision:
     """`is_mass`: more alarms at once than are believed. `is_released`: an operator believes them all the same."""
     if transition.is_restored:
-        return News("domain.record_restored", None, None)
+        return ReportDecision("domain.record_restored", None, None)
     if not transition.missing:
-        return News(None, None if transition.is_all_present else check.reported, None)
+        return ReportDecision(None, None if transition.is_all_present else check.reported, None)
     if transition.is_confirmed or (transition.may_alarm if is_released else transition.is_new and not is_mass):
-        return News("domain.record_missing", transition.missing, None)
-    return News(None, check.reported, check.held_at or (check.claimed_at if transition.is_new else None))
+        return ReportDecision("domain.record_missing", transition.missing, None)
+    return ReportDecision(None, check.reported, check.held_at or (check.claimed_at if transition.is_new else None))
 
 
 def has_any(records: Sequence[Record], reported: Records | None) -> bool:

@@ -23,13 +23,13 @@ from common.claims import POLL_SECONDS, Runner
 from common.clock import Clock
 from common.concurrency_shares import ConcurrencyShares
 from common.connect import flow_events
-from common.connect.looker import Looker
-from common.connect.looking import CouldNotAsk, Look
 from common.connect.plan import IN_ZONE, JournalEntry
 from common.connect.requested import Requested
 from common.connect.root import find_spare
 from common.connect.settlement import Settlement
 from common.connect.ways.problems import WayFailed
+from common.connect.zone_inspection import CouldNotInspect, ZoneInspection
+from common.connect.zone_inspector import ZoneInspector
 from common.db import connect_flows, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
@@ -67,7 +67,7 @@ class Steps:
 
     database: Database
     clock: Clock
-    looker: Looker
+    inspector: ZoneInspector
     settlement: Settlement
     checker: RecordChecker
     enrolment: FlowEnrolment
@@ -101,8 +101,8 @@ class Steps:
 
         later = _abandoned_at(self.clock)
         try:
-            found = await self.looker.look(flow, note=note)
-        except CouldNotAsk as error:
+            found = await self.inspector.inspect(flow, note=note)
+        except CouldNotInspect as error:
             state = after(flow.state, Move.FAIL_TO_LOOK)
             await self._settle(held, state=state, error=error.as_json(), plan=None, due_at=later)
             return
@@ -126,7 +126,7 @@ class Steps:
         changes: Changes = {"statuses": statuses, "looks": flow.looks + 1}
         if flow.looks and statuses == [*flow.statuses]:  # nothing has come since the last look
             are_present = [each["status"] == "propagated" for each in statuses]
-            servers = tuple(map(str, self.looker.settings.service_servers))
+            servers = tuple(map(str, self.inspector.settings.service_servers))
             if spare := find_spare(requested, flow.domain or "", are_present, servers):
                 flow, statuses = _without(flow, spare), _left(statuses, spare)
                 changes |= {"statuses": statuses, "requested": flow.requested, "looked": flow.looked}
@@ -178,7 +178,7 @@ class Steps:
     async def _read_back(self, flow: Flow) -> None:
         journal = [JournalEntry.from_json(each) for each in flow.journal]
         keys = [entry.change.key for entry in journal if entry.status in IN_ZONE]
-        now = await self.looker.read_sets(flow, keys)
+        now = await self.inspector.read_sets(flow, keys)
         await self.settlement.settle(flow, now, _INTERRUPTED)
 
     async def _settle(self, flow: Flow, *, complete: bool = False, **changes: Any) -> None:
@@ -216,7 +216,7 @@ def _abandoned_at(clock: Clock) -> datetime:
     return clock.now() + timedelta(seconds=connect_flows.ABANDONED_SECONDS)
 
 
-def _statuses_of_plan(domain: str, found: Look) -> Sequence[dict[str, str]]:
+def _statuses_of_plan(domain: str, found: ZoneInspection) -> Sequence[dict[str, str]]:
     """What the look knows of the requested records already: those whose set is kept are there."""
     kept = {change.key for change in found.plan.changes if change.action == "keep"}
     return [

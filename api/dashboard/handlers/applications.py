@@ -15,7 +15,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, Refused
 from api.services import ownership_hints as hints
@@ -148,12 +148,12 @@ class ApplicationPages:
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """How many domains there are, and the checks, which the page asks for at first."""
 
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
             given, tenant = (application.id,), application.organisation_id or ""
             return (
-                Part(self._totals, given, tenant, _TOTALS_SECONDS),
-                Part(self._checks, given, tenant, _CHECKS_SECONDS, after=_CHECKS_SECONDS),
+                LivePart(self._totals, given, tenant, _TOTALS_SECONDS),
+                LivePart(self._checks, given, tenant, _CHECKS_SECONDS, after=_CHECKS_SECONDS),
             )
 
         return await stream(self._context, request, parts)

@@ -12,7 +12,7 @@ from aiohttp import web
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.rights import Roles
 from api.schemas.list_cursor import from_text, to_text
@@ -63,9 +63,9 @@ class DomainListPage:
         query = _query(request)
         every = _LIVE_SEARCH_SECONDS if request.query.get("text") else _LIVE_SECONDS
 
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             roles = visitor_of(request).roles
-            return (Part(self._list, (roles, query), roles.tenant, every),)
+            return (LivePart(self._list, (roles, query), roles.tenant, every),)
 
         return await stream(self._context, request, parts)
 

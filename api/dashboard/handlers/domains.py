@@ -18,7 +18,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, NOT_FOUND, Refused
 from api.notices import Notice
@@ -138,13 +138,13 @@ class DomainPages:
         happened."""
         name = name_of(request)
 
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
             given, tenant = (application.id, name), application.organisation_id or ""
             return (
-                Part(self._certificate, given, tenant, _LIVE_SECONDS),
-                Part(self._diagnosis, given, tenant, _DIAGNOSIS_SECONDS, after=_DIAGNOSIS_SECONDS),
-                Part(self._activity, given, tenant, _ACTIVITY_SECONDS),
+                LivePart(self._certificate, given, tenant, _LIVE_SECONDS),
+                LivePart(self._diagnosis, given, tenant, _DIAGNOSIS_SECONDS, after=_DIAGNOSIS_SECONDS),
+                LivePart(self._activity, given, tenant, _ACTIVITY_SECONDS),
             )
 
         return await stream(self._context, request, parts)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.rights import Roles
 from common.db import applications, audit, domain_list
@@ -37,9 +37,9 @@ class HomePage:
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """How many domains there are, and which need attention."""
 
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             roles = visitor_of(request).roles
-            return (Part(self._standing, (roles,), roles.tenant, _LIVE_SECONDS),)
+            return (LivePart(self._standing, (roles,), roles.tenant, _LIVE_SECONDS),)
 
         return await stream(self._context, request, parts)
 

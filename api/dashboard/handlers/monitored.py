@@ -13,7 +13,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.errors import Refused
 from api.schemas.evidence import last_check
 from api.schemas.monitor_answers import dns_records
@@ -46,9 +46,9 @@ class MonitoredPages:
         """All that a check changes."""
         name = name_of(request)
 
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
-            return (Part(self._checked, (application.id, name), application.organisation_id or "", _LIVE_SECONDS),)
+            return (LivePart(self._checked, (application.id, name), application.organisation_id or "", _LIVE_SECONDS),)
 
         return await stream(self._context, request, parts)
 

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
 from api.services.installation import FRESH_SECONDS
 
@@ -22,9 +22,9 @@ class OperationsPages:
         return self._context.renderer.page(request, "operations.html", content=await self._html())
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             visitor_of(request).require_operator()
-            return (Part(self._installation, (), visitor_of(request).roles.tenant, FRESH_SECONDS),)
+            return (LivePart(self._installation, (), visitor_of(request).roles.tenant, FRESH_SECONDS),)
 
         return await stream(self._context, request, parts)
 

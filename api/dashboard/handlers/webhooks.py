@@ -14,7 +14,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
-from api.dashboard.renderings import Part
+from api.dashboard.renderings import LivePart
 from api.errors import Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
 from api.services.webhooks import MOST_REPLAYED
@@ -58,10 +58,10 @@ class WebhookPages:
         """The same part of the deliveries."""
         wanted = _wanted(request)
 
-        async def parts() -> tuple[Part, ...]:
+        async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
             return (
-                Part(self._deliveries, (application.id, *wanted), application.organisation_id or "", _LIVE_SECONDS),
+                LivePart(self._deliveries, (application.id, *wanted), application.organisation_id or "", _LIVE_SECONDS),
             )
 
         return await stream(self._context, request, parts)

@@ -18,8 +18,8 @@ from common.addresses import own_policy
 from common.claims import Runner
 from common.clock import SystemClock
 from common.concurrency_shares import ConcurrencyShares
-from common.connect.looker import Looker
 from common.connect.settlement import Settlement
+from common.connect.zone_inspector import ZoneInspector
 from common.db.session import Patience
 from common.dns import Pass, Resolver
 from common.dns.authority import Authority
@@ -221,7 +221,7 @@ def _runner(service: Service, name_server: HostPort, poll_seconds: float) -> tup
     steps = Steps(
         service.database,
         clock,
-        Looker(resolver, service.database, settings),
+        ZoneInspector(resolver, service.database, settings),
         Settlement(service.database, clock, tuple(map(str, settings.service_servers))),
         checker,
         FlowEnrolment(service.database, claims, policy, OriginProbe(policy, settings.dns_servers), settings.https_url),

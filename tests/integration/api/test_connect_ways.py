@@ -20,8 +20,8 @@ from bench.lab.knot import Knot, find_knot
 from bench.lab.powerdns import PowerDns, find_powerdns
 from bench.lab.serving import serving
 from common.addresses import own_policy
-from common.connect.looking import read_back
 from common.connect.plan import Plan, SetKey, journal_of
+from common.connect.zone_inspection import read_back
 from common.db import connect_flows
 from common.db.applications import update_application
 from common.db.listener import Listener

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.reference.operations import OPERATIONS
 from common.db import idempotent_requests as kept
-from common.db.idempotent_requests import Begun, KeptAnswer, Run
+from common.db.idempotent_requests import Begun, KeptAnswer, KeyHold
 from tests.integration.api.conftest import Service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.people import person
@@ -111,11 +111,11 @@ async def test_a_run_whose_key_another_one_has_meanwhile_writes_nothing_under_it
     request = (partner.id, b"key", b"digest of the body")
     async with service.database.transaction() as connection:
         slow = await kept.begin(connection, *request)
-        assert isinstance(slow, Run)
+        assert isinstance(slow, KeyHold)
         await connection.execute("update idempotent_requests set started_at = now() - interval '3 minutes'")
     async with service.database.transaction() as connection:
         second = await kept.begin(connection, *request)
-        assert isinstance(second, Run)
+        assert isinstance(second, KeyHold)
         await kept.forget(connection, slow)
         await kept.finish(connection, slow, KeptAnswer(201, b"slow"))
         assert await kept.begin(connection, *request) is Begun.RUNNING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from api.services.diagnosis import Caa, Diagnosis, Dns, Holding, Nodes, Ownership, SeenRecord
+from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Ownership, SeenRecord
 from api.services.next_step import next_step
 from api.services.origin_state import OriginState
 from common.caa import Authorization
@@ -40,7 +40,7 @@ ORDER = OrderState("issued", "renewal", 0, None, NOW, NOW + timedelta(days=60), 
 FAILED = replace(
     ORDER, state="failed", last_error="the CA could not connect.", due_at=NOW + timedelta(hours=1), renew_at=None
 )
-HOLDING = Holding((DOMAIN,), CERTIFICATE, ORDER, None)
+HOLDING = DomainHolding((DOMAIN,), CERTIFICATE, ORDER, None)
 NODES = Nodes(is_issuing=True, edges=Reach(1, ()))
 ORIGIN = OriginState("https://origin.test", "ok")
 WELL = Diagnosis(NAME, True, DNS, FREE, HOLDING, NODES, ORIGIN)
@@ -62,7 +62,7 @@ def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, 
 
 
 def failing(**changes: object) -> Diagnosis:
-    return replace(WELL, holding=Holding((DOMAIN,), None, FAILED, None), **changes)
+    return replace(WELL, holding=DomainHolding((DOMAIN,), None, FAILED, None), **changes)
 
 
 def test_when_all_is_well_there_is_nothing_to_do() -> None:
@@ -132,7 +132,7 @@ def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
 
 def owned(verdict: OwnershipVerdict, claim: OwnershipClaim | None = None, **changes: object) -> Diagnosis:
     ownership = Ownership(verdict, claim, "app", TARGET.host)
-    return replace(WELL, holding=Holding((), None, None, None), ownership=ownership, **changes)
+    return replace(WELL, holding=DomainHolding((), None, None, None), ownership=ownership, **changes)
 
 
 def test_a_name_that_another_application_holds_is_never_to_be_posted_at_once() -> None:
@@ -187,7 +187,7 @@ def test_a_name_of_ours_is_never_to_be_enrolled() -> None:
 
 
 def test_a_pointed_domain_is_to_be_enrolled() -> None:
-    unowned = replace(WELL, holding=Holding((), None, None, None))
+    unowned = replace(WELL, holding=DomainHolding((), None, None, None))
     assert sentence(unowned) == "action needed: The DNS is right. Enrol the domain: POST /power or POST /ssl."
     root = replace(unowned, name=parse_domain("customer.test"))
     assert sentence(root) == "action needed: The DNS is right. Enrol the domain: POST /ssl."
@@ -196,7 +196,7 @@ def test_a_pointed_domain_is_to_be_enrolled() -> None:
 def test_a_certificate_on_its_way_is_waited_for() -> None:
     running = replace(ORDER, state="running")
     issued = replace(CERTIFICATE, live_at=None)
-    for holding in (Holding((DOMAIN,), None, running, None), Holding((DOMAIN,), issued, ORDER, None)):
+    for holding in (DomainHolding((DOMAIN,), None, running, None), DomainHolding((DOMAIN,), issued, ORDER, None)):
         assert sentence(replace(WELL, holding=holding)) == "waiting: Wait a moment: the certificate is on its way."
 
 
@@ -209,7 +209,7 @@ def test_a_failure_is_told_in_the_authoritys_words_and_when_it_is_tried_again() 
 
 def test_power_alone_has_nothing_to_try_at_once() -> None:
     powered = replace(DOMAIN, product="power")
-    assert "PUT" not in sentence(replace(WELL, holding=Holding((powered,), None, FAILED, None)))
+    assert "PUT" not in sentence(replace(WELL, holding=DomainHolding((powered,), None, FAILED, None)))
 
 
 def test_caa_that_forbids_is_named_and_no_matter_to_our_own_ca() -> None:
@@ -228,17 +228,17 @@ def test_a_challenge_path_that_leads_elsewhere_is_named() -> None:
 def test_a_domain_that_is_back_is_waited_for_until_it_is_noticed() -> None:
     departed = replace(DOMAIN, departed_at=NOW, status="inactive")
     order = replace(ORDER, due_at=NOW + timedelta(hours=1))
-    assert sentence(replace(WELL, holding=Holding((departed,), CERTIFICATE, order, None))) == (
+    assert sentence(replace(WELL, holding=DomainHolding((departed,), CERTIFICATE, order, None))) == (
         "waiting: Wait: the DNS had led elsewhere, and leads here again; it is looked at again at 2026-11-21 13:00 UTC."
     )
 
 
 def test_a_limit_of_the_authority_is_waited_for() -> None:
     full = Full("certificates_per_exact_set", 5, NOW + timedelta(hours=2))
-    holding = Holding((DOMAIN,), None, FAILED, full)
+    holding = DomainHolding((DOMAIN,), None, FAILED, full)
     assert sentence(replace(WELL, holding=holding)).endswith("no room for an order until 2026-11-21 14:00 UTC.")
 
 
 def test_a_renewal_that_fails_is_told_while_the_old_certificate_serves() -> None:
-    failing_renewal = replace(WELL, holding=Holding((DOMAIN,), CERTIFICATE, FAILED, None))
+    failing_renewal = replace(WELL, holding=DomainHolding((DOMAIN,), CERTIFICATE, FAILED, None))
     assert "The last attempt at a certificate failed" in sentence(failing_renewal)

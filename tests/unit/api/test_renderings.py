@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from api.dashboard import renderings
-from api.dashboard.renderings import Part, Renderings, Viewer
+from api.dashboard.renderings import LivePart, Renderings, Viewer
 from common.clock import SystemClock
 from common.errors import DatabaseUnavailable
 from tests.waiting import until
@@ -49,8 +49,8 @@ class Pages(SystemClock):
     def monotonic(self) -> float:
         return self._monotonic
 
-    def part(self, name: str, *, tenant: str = "acme", every: float = MINUTE) -> Part:
-        return Part(self.render, (name,), tenant, every)
+    def part(self, name: str, *, tenant: str = "acme", every: float = MINUTE) -> LivePart:
+        return LivePart(self.render, (name,), tenant, every)
 
     def release(self, name: str) -> None:
         self.held.discard(name)

@@ -66,7 +66,7 @@ def make_checking(
     *servers: HostPort,
     interval_seconds: float = HOUR,
     authority_port: int = 53,
-    most_a_second: float = 1000.0,
+    checks_per_second: float = 1000.0,
     poll_seconds: float = 5.0,
 ) -> Checking:
     return Checking(
@@ -79,7 +79,7 @@ def make_checking(
         base_url=BASE_URL,
         on_events=lambda: None,
         authority_port=authority_port,
-        most_a_second=most_a_second,
+        checks_per_second=checks_per_second,
         poll_seconds=poll_seconds,
     )
 

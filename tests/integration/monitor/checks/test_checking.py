@@ -232,7 +232,7 @@ async def test_a_partner_told_of_a_record_hears_of_its_return_though_another_was
 async def test_a_new_or_changed_domain_is_checked_at_once(shop: Database, server: NameServer, dsn: str) -> None:
     server.zone.add(DOMAIN, "A", "192.0.2.1")
     checking = parts.make_checking(  # no routine checks at all, and only to be woken
-        shop, parts.address_of(server), most_a_second=0, poll_seconds=600
+        shop, parts.address_of(server), checks_per_second=0, poll_seconds=600
     )
     async with parts.running(checking, dsn=dsn):
         await watch(shop, DOMAIN, [a()])

@@ -15,7 +15,7 @@ from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.records import parse_record
 from monitor.checks.checking import CheckQueue
-from monitor.checks.pace import Pace
+from monitor.checks.rate_limit import CheckRateLimit
 
 from . import parts
 from .parts import APPLICATION, a
@@ -119,7 +119,7 @@ async def test_an_application_whose_domains_hang_leaves_room_for_another(shop: D
     """It has more domains than there are slots, and none of their checks ends."""
     await add(shop, APPLICATION, *(f"m{number}.test" for number in range(150)))
     shares, free = ConcurrencyShares(), 100
-    queue = CheckQueue(Pace(SystemClock(), most_a_second=1000.0), shares)
+    queue = CheckQueue(CheckRateLimit(SystemClock(), checks_per_second=1000.0), shares)
 
     async def claim() -> list[str]:
         async with shop.transaction() as connection:

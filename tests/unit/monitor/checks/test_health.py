@@ -4,7 +4,7 @@ import pytest
 
 from common.db.checks import Backlog
 from monitor.checks.health import diagnose
-from monitor.checks.mass import Tally
+from monitor.checks.held_alarms import LossTally
 
 HOUR = 3600.0
 
@@ -14,7 +14,7 @@ HOUR = 3600.0
     [(49, 49, False), (50, 50, True), (50, 249, True), (50, 250, False), (200, 1000, False), (201, 1000, True)],
 )
 def test_fifty_domains_and_over_a_fifth_are_too_many(turned: int, rechecked: int, is_mass: bool) -> None:
-    assert Tally({"app": rechecked}, {"app": turned}).holds("app") is is_mass
+    assert LossTally({"app": rechecked}, {"app": turned}).holds("app") is is_mass
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_fifty_domains_and_over_a_fifth_are_too_many(turned: int, rechecked: int
     ],
 )
 def test_losses_of_others_hold_up_no_alarm(turned: dict[str, int], rechecked: dict[str, int], is_held: bool) -> None:
-    assert Tally(rechecked, turned).holds("app") is is_held
+    assert LossTally(rechecked, turned).holds("app") is is_held
 
 
 def test_all_is_well() -> None:

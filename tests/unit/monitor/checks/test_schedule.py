@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.checks.pace import Pace
+from monitor.checks.rate_limit import CheckRateLimit
 from monitor.checks.schedule import next_due, next_try
 
 HOUR = 3600.0
@@ -56,20 +56,20 @@ class StoppedClock:
 
 def test_missed_checks_are_made_up_for_at_a_steady_pace() -> None:
     clock = StoppedClock()
-    pace = Pace(clock, most_a_second=100)
+    rate_limit = CheckRateLimit(clock, checks_per_second=100)
     done = 0
     for _ in range(100):
-        room = pace.room()
-        done += room
-        pace.take(room)
+        available = rate_limit.available()
+        done += available
+        rate_limit.take(available)
         clock.seconds += 0.1
     assert 1000 <= done <= 1100
 
 
-def test_checks_asked_for_take_room_but_never_more_than_there_is() -> None:
+def test_requested_checks_take_tokens_but_never_more_than_there_are() -> None:
     clock = StoppedClock()
-    pace = Pace(clock, most_a_second=100)
-    pace.take(5000)
-    assert pace.room() == 0
+    rate_limit = CheckRateLimit(clock, checks_per_second=100)
+    rate_limit.take(5000)
+    assert rate_limit.available() == 0
     clock.seconds += 1
-    assert pace.room() == 100
+    assert rate_limit.available() == 100

@@ -12,7 +12,7 @@ from common.db.checks import Check
 from common.record_checks.verdicts import RecordVerdict
 from common.record_sets import LastResult, Records
 from common.records import Record
-from monitor.checks.transitions import Transition, decide, news
+from monitor.checks.transitions import Transition, decide, decide_report
 
 PRESENT, MISSING, UNKNOWN = RecordVerdict.PRESENT, RecordVerdict.MISSING, RecordVerdict.UNKNOWN
 HOUR = 3600.0
@@ -36,14 +36,14 @@ class Story:
 
     def round(self, *verdicts: RecordVerdict, is_mass: bool = False, is_released: bool = False) -> Transition:
         transition = decide(self.check, verdicts, round_seconds=HOUR)
-        of_it = news(self.check, transition, is_mass=is_mass, is_released=is_released)
-        if of_it.event:
-            self.told.append((of_it.event.removeprefix("domain.record_"), transition.missing or ()))
+        report = decide_report(self.check, transition, is_mass=is_mass, is_released=is_released)
+        if report.event:
+            self.told.append((report.event.removeprefix("domain.record_"), transition.missing or ()))
         self.check = replace(
             self.check,
             seen=LastResult(transition.state, transition.present, transition.missing),
-            reported=of_it.reported,
-            held_at=of_it.held_at,
+            reported=report.reported,
+            held_at=report.held_at,
             claimed_at=self.check.claimed_at + timedelta(seconds=HOUR),
         )
         return transition

@@ -1,4 +1,4 @@
-"""The looker: looks at a flow's zone with this process' resolver and settings. Asks the DNS, writes nothing."""
+"""Inspects a flow's zone with this process' resolver and settings. Asks the DNS, writes nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from common.addresses import own_policy
 from common.caa_identities import find_identities
 from common.connect.domain_connect.discovery import Discovery
 from common.connect.domain_connect.recent import RecentAnswers
-from common.connect.looking import Discover, Look, Note, look, read_back, read_sets
 from common.connect.plan import SetKey, Values
 from common.connect.requested import Requested
 from common.connect.root import find_root_cname
+from common.connect.zone_inspection import Discover, Note, ZoneInspection, inspect_zone, read_back, read_sets
 from common.db import domain_connect_keys
 from common.db.connect_flows import Flow
 from common.db.pool import Database
@@ -23,18 +23,18 @@ from common.settings import IPAddress, Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Looker:
+class ZoneInspector:
     """One a process."""
 
     resolver: Resolver
     database: Database
     settings: Settings
 
-    async def look(self, flow: Flow, *, note: Note | None = None) -> Look:
-        """Raises: `CouldNotAsk`, `DatabaseUnavailable`."""
+    async def inspect(self, flow: Flow, *, note: Note | None = None) -> ZoneInspection:
+        """Raises: `CouldNotInspect`, `DatabaseUnavailable`."""
         requested, apex = tuple(map(Requested.from_json, flow.requested)), flow.domain or ""
         needs = await self._certificate_needs(frozenset(each.name(apex) for each in requested if each.purpose.product))
-        return await look(
+        return await inspect_zone(
             self.resolver,
             apex,
             requested,

@@ -1,7 +1,7 @@
-"""Looking: what a flow's zone has now, what the plan is for it, and which ways are open. Asks the DNS, writes nothing.
+"""Inspects a flow's zone: its records, the plan for it, and the ways to write into it. Asks the DNS, writes nothing.
 
-The monitor looks when a flow begins; the request that applies or takes back a plan looks again, right before it writes,
-and once more afterwards: "written" is what the zone's own servers have.
+The monitor inspects the zone when a flow begins; the request that applies or takes back a plan inspects it again, right
+before it writes, and reads the written sets back afterwards: "written" is what the zone's own servers have.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Discover = Callable[[Pass, str, Sequence[str]], Awaitable[Discovered | Closed | 
 """`common.connect.domain_connect.discovery`."""
 
 
-class CouldNotAsk(FrontageError):
-    """The zone could not be looked at; in words for a person, with a code for programs."""
+class CouldNotInspect(FrontageError):
+    """The zone could not be inspected; in words for a person, with a code for programs."""
 
     def __init__(self, code: str, words: str, hint: str) -> None:
         super().__init__(words)
@@ -50,8 +50,8 @@ class CouldNotAsk(FrontageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """`view` is the zone's at one moment."""
+class ZoneInspection:
+    """`view`: the zone as it was at one moment."""
 
     view: ZoneView
     provider: Provider
@@ -87,7 +87,7 @@ def _conflict(conflict: Conflict) -> dict[str, Any]:
     return shown | {"code": conflict.rule, "reason": conflict.reason, "suggested": conflict.suggested}
 
 
-async def look(
+async def inspect_zone(
     resolver: Resolver,
     apex: str,
     requested: Sequence[Requested],
@@ -97,8 +97,8 @@ async def look(
     certificates: CertificateNeeds = NO_CERTIFICATES,
     discover: Discover | None = None,
     service_servers: Sequence[str] = (),
-) -> Look:
-    """Raises: `CouldNotAsk`."""
+) -> ZoneInspection:
+    """Raises: `CouldNotInspect`."""
     note = note or _nothing
     await note({"provider": "running", "records": "running", "ways": "waiting"})
     async with resolver.open_pass(tenant) as questions:
@@ -120,7 +120,7 @@ async def look(
     plan = make_plan(planned, view, conflicts, blocked=[] if blocking is None else [_no_root_cname(blocking, provider)])
     written = with_merged(requested, plan, apex)
     offers = find_offers(provider, view, written, decide_offer(discovered, written, plan, view))
-    return Look(view, provider, conflicts, plan, offers, written)
+    return ZoneInspection(view, provider, conflicts, plan, offers, written)
 
 
 def _services(requested: Sequence[Requested], apex: str, service_servers: Sequence[str]) -> list[str]:
@@ -153,9 +153,9 @@ def _to_read(requested: Sequence[Requested]) -> list[Record]:
 
 
 def _refuse_unknown(view: ZoneView, requested: Sequence[Requested]) -> None:
-    """Raises: `CouldNotAsk`."""
+    """Raises: `CouldNotInspect`."""
     if view.delegation.outcome is Outcome.NO_NAME:
-        raise CouldNotAsk(
+        raise CouldNotInspect(
             Outcome.NO_NAME,
             f"{view.apex} is not registered, or has no name servers.",
             "Check the spelling; a domain that was registered a moment ago takes a while to appear.",
@@ -164,7 +164,7 @@ def _refuse_unknown(view: ZoneView, requested: Sequence[Requested]) -> None:
     answers = [answer for host in hosts for answer in host.answers.values()]
     unknown = next((answer.outcome for answer in answers if not answer.outcome.is_known), None)
     if unknown is not None:
-        raise CouldNotAsk(
+        raise CouldNotInspect(
             unknown,
             f"The name servers of {view.apex} could not be asked about all records.",
             "Try again in a moment; if it stays like this, the name servers of the domain need mending.",

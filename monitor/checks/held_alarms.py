@@ -1,4 +1,4 @@
-"""The mass guard's decision: whether an application's alarms are too many at once to be believed. Pure.
+"""The mass guard: decides which alarms to hold back because too many domains lost records at once. Pure.
 
 A failure of ours (a resolver, a network) that looks like lost records strikes many applications at once. One
 application's losses say something about that application only; so each is judged by its own, and others count one each.
@@ -25,7 +25,7 @@ FEWEST_UNCHANGED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class LossTally:
     """Domains checked again within the last `WINDOW_SECONDS`, and those of them that turned from present to missing,
     each by application; first checks count in neither."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.checks.mass import Tally
+from monitor.checks.held_alarms import LossTally
 
 
-def tally(**applications: tuple[int, int]) -> Tally:
+def tally(**applications: tuple[int, int]) -> LossTally:
     """By application: domains turned, domains checked again."""
-    return Tally(
+    return LossTally(
         rechecked={name: rechecked for name, (_, rechecked) in applications.items()},
         turned={name: turned for name, (turned, _) in applications.items()},
     )
