@@ -19,4 +19,11 @@ Vocabulary (one word per concept, everywhere)
     lab           origin, DNS zone and webhook sink on loopback
 
 ``common`` imports none of the roles.
+
+The garbage collector looks rarely, from the first import on: classes are made while a role starts, and none of them is
+garbage (measured: to import an edge, an API or a monitor takes a tenth to a fifth less CPU time).
 """
+
+import gc
+
+gc.set_threshold(20_000, 20, 50)

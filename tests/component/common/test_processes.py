@@ -68,6 +68,13 @@ def is_gone(pid: int) -> bool:
     return ProcessIdentity.of(pid) is None
 
 
+@pytest.mark.parametrize("role", ["api", "edge", "monitor"])
+def test_a_role_starts_without_a_collection_of_everything(role: str) -> None:
+    counted = f"import gc, {role}.__main__; print(gc.get_stats()[2]['collections'], gc.get_threshold()[0] > 700)"
+    with start(counted) as started:
+        assert started.communicate()[0] == "0 True\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_role_says_ready_and_stops_cleanly_on_a_signal(number: signal.Signals) -> None:
     secrets = {"FRONTAGE_DATABASE_URL": "postgresql://there", "FRONTAGE_ACME_EAB": f"ca.example=kid:{'k' * 32}"}
