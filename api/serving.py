@@ -103,7 +103,7 @@ class _Connection(web.RequestHandler):
         of ours."""
         error = options.get("exc_info")
         if isinstance(error, web.RequestPayloadError):
-            _log.info("body not understood", error=type(error.__cause__ or error).__name__)
+            _log.info("request body could not be read", error=type(error.__cause__ or error).__name__)
         else:
             _log.error("connection failed", exc_info=error)
 
@@ -115,7 +115,7 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if not isinstance(exc, ConnectionError):  # the client, or this process, has closed the connection
-            _log.info("request not understood", status=status, error=type(exc).__name__)
+            _log.info("request could not be read", status=status, error=type(exc).__name__)
         if request.writer.output_size > 0:
             raise ConnectionError("part of an answer was sent already")
         response = answers.respond({"message": HTTPStatus(status).phrase, "request_id": secrets.token_hex(8)}, status)

@@ -212,7 +212,7 @@ class Runner(Generic[C]):
         except FenceLost:
             _log.info("work was taken over", key=claim.key, fence=claim.fence)
         except DatabaseUnavailable as error:
-            _log.warning("work left to its lease", key=claim.key, error=str(error))
+            _log.warning("work failed, and is claimed again after its lease", key=claim.key, error=str(error))
         except WorkFailed as error:
             _log.warning("work failed", key=claim.key, attempts=claim.attempts, error=str(error))
             await self._postpone(claim, str(error), error.retry_after_seconds)
@@ -230,7 +230,7 @@ class Runner(Generic[C]):
         try:
             await retry_until_available(write)
         except DatabaseUnavailable as error:
-            _log.warning("work left to its lease", key=claim.key, error=str(error))
+            _log.warning("work failed, and is claimed again after its lease", key=claim.key, error=str(error))
         self.wake()  # the sleep in progress does not know of this due time
 
     async def _extend_for_ever(self) -> None:

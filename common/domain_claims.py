@@ -182,5 +182,10 @@ class DomainClaims:
                 raise StandingChanged(name.text)
             if verdict is OwnershipVerdict.MOVE and standing.holder is not None:
                 await ownership.take_away(connection, name.text, standing.holder, "moved")
-                _log.info("domain moves", domain=name.text, holder=standing.holder, claimant=application.id)
+                _log.info(
+                    "domain moved to another application",
+                    domain=name.text,
+                    holder=standing.holder,
+                    claimant=application.id,
+                )
             yield connection

@@ -1,9 +1,9 @@
 """Structured logs on standard error: a constant message plus fields, one JSON object a line.
 
-A line has ``room`` (the module), the fields, ``event`` (the message), ``role``, ``level``, ``timestamp`` (UTC) and, for
-an error with a traceback, ``exception``; a line about work that a request caused has its ``request_id``. Never pass a
-token, a key or a body as a field. `configure` is called once by each role's ``__main__``; a process that does not call
-it logs text.
+A line has ``logger`` (the module), the fields, ``event`` (the message), ``role``, ``level``, ``timestamp`` (UTC) and,
+for an error with a traceback, ``exception``; a line about work that a request caused has its ``request_id``. Never
+pass a token, a key or a body as a field. `configure` is called once by each role's ``__main__``; a process that does
+not call it logs text.
 `logging` itself is not used: these lines have no handlers, propagation or settings that a dependency can change.
 """
 
@@ -54,8 +54,8 @@ def configure(role: str, *, level: str = "info", human: bool | None = None) -> N
 class Logger:
     """Writes the lines of one module; immutable. `exc_info`: an exception, or True for the one being handled."""
 
-    def __init__(self, room: str) -> None:
-        self._room = room
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def debug(self, message: str, /, **fields: Any) -> None:
         self._log(logging.DEBUG, message, fields)
@@ -76,7 +76,7 @@ class Logger:
     def _log(self, level: int, message: str, fields: dict[str, Any]) -> None:
         if level < _output.least_level:
             return
-        entry = {"room": self._room} | fields | {"event": message}
+        entry = {"logger": self._name} | fields | {"event": message}
         error = entry.pop("exc_info", None)
         cause = current_cause()
         if cause is not None:
@@ -92,9 +92,9 @@ class Logger:
         _output.write(level, entry)
 
 
-def get_logger(room: str) -> Logger:
+def get_logger(name: str) -> Logger:
     """Return a logger whose lines name the module."""
-    return Logger(room)
+    return Logger(name)
 
 
 def _render_json(entry: dict[str, Any]) -> str:

@@ -48,7 +48,12 @@ class TargetClaims:
                         raise
             await store(taken.contests)
             for contest in taken.contests:
-                _log.info("cname target moves", target=contest.target, rival=contest.rival, claimant=application.id)
+                _log.info(
+                    "cname target moved to another application",
+                    target=contest.target,
+                    rival=contest.rival,
+                    claimant=application.id,
+                )
 
     async def _is_proven(self, questions: Pass, application: Application, contest: TargetContest) -> bool:
         if contest.rival == application.id:

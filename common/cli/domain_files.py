@@ -116,7 +116,7 @@ class _Import:
             for batch in _batches(rows):
                 await self._write(database, application, batch, progress)
                 done = ", ".join(f"{count:,} {words}" for words, count in sorted(self.counts.items()))
-                progress.update(task, description=done)
+                progress.update(task, description=f"dry run: {done}" if self._is_dry else done)
 
     async def _write(
         self, database: Database, application: Application, batch: list[tuple[int, Row | str]], progress: Progress

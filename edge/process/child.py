@@ -95,4 +95,4 @@ class Child:
         except ConnectionResetError:
             pass  # the child closed the channel before it read all; its exit status has the reason
         except (OSError, ValueError) as error:
-            log.error("a child was not understood", pid=self.pid, error=str(error))
+            log.error("a message of a child process could not be read", pid=self.pid, error=str(error))

@@ -211,7 +211,7 @@ class Supervisor:
             case Start(worker, pair):
                 self._start(worker, pair)
             case Send(worker, command):
-                log.debug("telling a worker", worker=worker, command=str(command))
+                log.debug("command sent to a worker", worker=worker, command=str(command))
                 self._processes[worker].send(command)
             case Kill(worker, reason):
                 log.error("killing a worker", worker=worker, pid=self._processes[worker].pid, reason=reason)

@@ -88,5 +88,5 @@ async def _handle_commands(reader: asyncio.StreamReader, supervisor: Supervisor,
             case control.UpgradeFailed():
                 supervisor.upgrade_failed(FailedUpgrade(datetime.fromisoformat(command.at), command.reason))
             case _:
-                log.warning("not understood", line=line.decode(errors="replace"))
+                log.warning("a command of the upgrade parent could not be read", line=line.decode(errors="replace"))
         log.info("command from the upgrade parent", command=str(command))

@@ -120,7 +120,7 @@ class UpgradeParent:
             new = self._start()
         except OSError as error:
             return self._refuse_upgrade(old, str(error))
-        log.info("a generation is to follow", old=old.pid, new=new.pid)
+        log.info("upgrade begins", old=old.pid, new=new.pid)
         try:
             await self._hand_over(old, new)
         except (Ended, TimeoutError) as error:
@@ -130,7 +130,7 @@ class UpgradeParent:
             await new.end()
             old.send(TakeOver())
             raise
-        log.info("a generation serves", new=new.pid)
+        log.info("upgrade ends: the new generation serves", new=new.pid)
         old.send(Leave())
         return new
 

@@ -190,7 +190,7 @@ async def _work(control: socket.socket) -> None:
         # The supervisor is gone, or this worker is broken: another one serves better.
         for task in done:
             if error := task.exception():
-                log.error("worker broke", error=repr(error))
+                log.error("worker failed", error=repr(error))
         os._exit(1)
     service.close()
     await worker.report_last()

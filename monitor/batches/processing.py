@@ -39,7 +39,7 @@ class Processing:
         gives_up = batch.failures >= MOST_FAILURES
         while await retry_until_available(partial(self._step, batch, gives_up=gives_up)):
             gives_up = False
-        _log.info("batch over", batch=batch.id, application=batch.application_id)
+        _log.info("batch ended", batch=batch.id, application=batch.application_id)
 
     async def _step(self, batch: Batch, *, gives_up: bool) -> bool:
         """Do the next item, or, if there is none, end the batch. Returns whether there may be more."""

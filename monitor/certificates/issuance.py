@@ -216,7 +216,7 @@ class Issuance:
         try:
             return await self._issuer.renewal_window(in_service)
         except IssuanceFailed as error:  # the lifetime is the fallback
-            _log.info("no word on renewal", domain=order.domain, reason=str(error))
+            _log.info("the CA gave no renewal time", domain=order.domain, reason=str(error))
             return None
 
     async def _has_moved_away(self, order: Order) -> bool:

@@ -56,7 +56,9 @@ class Issuers:
             except IssuanceFailed as failure:
                 if failure.kind == "validation" or failure.is_open:
                     raise
-                _log.warning("issuer gave none", domain=domain, authority=issuer.authority, reason=str(failure))
+                _log.warning(
+                    "the CA issued no certificate", domain=domain, authority=issuer.authority, reason=str(failure)
+                )
                 failures.append(failure)
         raise _in_one(failures)
 

@@ -211,7 +211,7 @@ async def test_keeper_killed_during_an_upgrade_leaves_no_process_and_starts_agai
     assert await ask(edge.http)
 
 
-@pytest.mark.parametrize("moment", ["a generation is to follow", "worker started", "TakeOver()"])
+@pytest.mark.parametrize("moment", ["upgrade begins", "worker started", "TakeOver()"])
 async def test_new_generation_killed_before_it_serves_leaves_the_old_one_serving(
     edge: EdgeProcess, moment: str
 ) -> None:
@@ -265,5 +265,5 @@ async def test_second_wish_during_an_upgrade_is_met_after_it(edge: EdgeProcess) 
     edge.signal(signal.SIGUSR2)
     await until_logged(edge, "worker started", seen)
     edge.signal(signal.SIGUSR2)
-    await until(lambda: edge.log()[seen:].count('"a generation serves"') == 2)
+    await until(lambda: edge.log()[seen:].count('"upgrade ends: the new generation serves"') == 2)
     assert await ask(edge.http)

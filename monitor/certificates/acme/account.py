@@ -122,7 +122,7 @@ class AcmeAccount:
         try:
             answer = await transport.post(directory["newAccount"], self._registration(directory), account_url=None)
         except AcmeProblem as problem:
-            _log.error("a CA gives us no account", authority=transport.authority, reason=str(problem))
+            _log.error("the CA made no account", authority=transport.authority, reason=str(problem))
             raise failure(problem, transport.authority) from problem
         if not answer.url:
             raise transport.unreadable("new account")

@@ -61,7 +61,9 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
             transport = Transport(session, directory, key, clock)
             account = _account(settings, database, transport, directory)
             issuers.append(AcmeIssuer(transport, account, clock, before_validation=before_validation))
-        _log.info("certificates come from", directories=list(settings.acme_directory), thumbprint=thumbprint(key))
+        _log.info(
+            "certificates are ordered from", directories=list(settings.acme_directory), thumbprint=thumbprint(key)
+        )
         introducing = asyncio.create_task(_introduce(issuers), name="acme: introduce")
         try:
             yield Issuers(issuers, _looking_up(settings), clock)

@@ -97,7 +97,7 @@ def of(lines: list[dict[str, Any]], request_id: str) -> list[dict[str, Any]]:
 
 def applied(lines: list[dict[str, Any]], request_id: str) -> set[str]:
     """What the edge's log states as changed by the request."""
-    return {key for line in of(lines, request_id) if line["room"] == "edge.replica" for key in line["keys"]}
+    return {key for line in of(lines, request_id) if line["logger"] == "edge.replica" for key in line["keys"]}
 
 
 async def fetch(service: Service, statement: str) -> list[dict[str, Any]]:

@@ -22,11 +22,11 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("output")
 def test_a_line_is_one_json_object_with_the_message_and_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("edge", human=False)
-    logs.get_logger("edge.room").warning("no answer", server="192.0.2.1", tries=3, reason=ValueError("two\nlines"))
+    logs.get_logger("edge.proxy").warning("no answer", server="192.0.2.1", tries=3, reason=ValueError("two\nlines"))
     (line,) = lines(capsys)
     assert datetime.fromisoformat(line.pop("timestamp")).tzinfo is not None
     assert line == {
-        "room": "edge.room",
+        "logger": "edge.proxy",
         "server": "192.0.2.1",
         "tries": 3,
         "reason": "two\nlines",
@@ -39,7 +39,7 @@ def test_a_line_is_one_json_object_with_the_message_and_its_fields(capsys: pytes
 @pytest.mark.usefixtures("output")
 def test_lines_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("edge", human=False, level="warning")
-    log = logs.get_logger("room")
+    log = logs.get_logger("edge")
     log.debug("a")
     log.info("b")
     log.warning("c")
@@ -50,7 +50,7 @@ def test_lines_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str
 @pytest.mark.usefixtures("output")
 def test_tracebacks_of_the_exception_handled_or_given(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("edge", human=False)
-    log = logs.get_logger("room")
+    log = logs.get_logger("edge")
     try:
         raise ZeroDivisionError("division by zero")
     except ZeroDivisionError as error:
@@ -72,14 +72,14 @@ def test_tracebacks_of_the_exception_handled_or_given(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("value", ["a file \udcff", 1 << 70, {1: 2}])
 def test_a_field_that_json_cannot_hold_does_not_raise(value: object, capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("edge", human=False)
-    logs.get_logger("room").error("odd", value=value)
+    logs.get_logger("edge").error("odd", value=value)
     assert ascii(value) in lines(capsys)[0]["value"]
 
 
 @pytest.mark.usefixtures("output")
 def test_text_for_people_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("edge", human=True)
-    logs.get_logger("room").info("request", path="/a\x1b[2J\nb", domain="shop.test")
+    logs.get_logger("edge").info("request", path="/a\x1b[2J\nb", domain="shop.test")
     (line,) = capsys.readouterr().err.splitlines()
     assert "request" in line
     assert "shop.test" in line
