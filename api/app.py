@@ -64,17 +64,15 @@ def build_app(
     random = Random()  # noqa: S311 - it spreads the times at which clients come back
     draining = asyncio.Event()
     services = Wiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
-    app = web.Application(
-        middlewares=[
-            answered(counters, clock, random),
-            limited(limits, settings.api_trusted_proxies),
-            authenticated(authenticator, limits, admission),
-            understood(QUERIES),
-            admitted(admission),
-            idempotent(database),
-        ],
-        client_max_size=LARGEST_BODY_BYTES,
-    )
+    middlewares = [
+        answered(counters, clock, random),
+        limited(limits, settings.api_trusted_proxies),
+        authenticated(authenticator, limits, admission),
+        understood(QUERIES),
+        admitted(admission),
+        idempotent(database),
+    ]
+    app = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY_BYTES)
     app[DRAINING] = draining
     app.on_response_prepare.extend((_add_fields, allow_origins))
     app.on_startup.append(lambda _: services.removals.resume())

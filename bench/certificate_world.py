@@ -67,6 +67,13 @@ class RoleProcess:
         if answer != b"ready\n":
             raise OperatorError(f"the {self.role} does not serve: see {self.log}")
 
+    @classmethod
+    def make(cls, directory: Path, role: str, number: int, **settings: str) -> RoleProcess:
+        """With a state directory of its own below `directory`. `settings` by their names without the prefix."""
+        state_dir = directory / f"{role}-{number}"
+        state_dir.mkdir()
+        return cls(role, private_environment(state_dir, **settings), directory / f"{role}.log")
+
     def with_variables(self, **variables: str) -> RoleProcess:
         """Another process of this role, not started, with these variables of the environment beside the others."""
         return RoleProcess(self.role, {**self._environ, **variables}, self.log)
@@ -183,25 +190,18 @@ async def certificate_world(
         lab = await stack.enter_async_context(Lab.start())
         pebble = await stack.enter_async_context(running_pebble(directory, http_port=http_port, habits=habits))
         ca = await stack.enter_async_context(faulty_ca(pebble))
+        acme_directory = ca.directory if through_faulty_ca else pebble.directory
         shared = {
             "DATABASE_URL": dsn,
             "MASTER_KEY_FILE": str(directory / "master.key"),
             "DNS_SERVERS": lab.dns.address,
-            "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
-            "SERVICE_SERVERS": "127.0.0.1",
-            "EDGE_WORKERS": "1",
             "API_LISTEN": f"127.0.0.1:{api_port}",
-            "ISSUER": "acme",
-            "ACME_DIRECTORY": ca.directory if through_faulty_ca else pebble.directory,
-            "ACME_CA_FILE": str(pebble.ca_file),
-            **{f"ACME_{name}": "1000000" for name in _LIMITS},
+            **_issuer_settings(acme_directory, pebble.ca_file),
             **settings,
         }
 
         def role(name: str, number: int, **own: str) -> RoleProcess:
-            state_dir = directory / f"{name}-{number}"
-            state_dir.mkdir()
-            process = RoleProcess(name, private_environment(state_dir, **shared, **own), directory / f"{name}.log")
+            process = RoleProcess.make(directory, name, number, **shared, **own)
             stack.push_async_callback(process.kill)
             return process
 
@@ -209,13 +209,11 @@ async def certificate_world(
         keyring = await prepare(api.settings)
         _write_zone(lab.zone, api.settings)
         database = await stack.enter_async_context(open_pool(dsn, size=4, application_name="frontage bench"))
-        application_id, secret = await make_application(
-            database, keyring, name="Certificates", cname_target=_CNAME_TARGET
-        )
+        made = await make_application(database, keyring, name="Certificates", cname_target=_CNAME_TARGET)
         session = await stack.enter_async_context(aiohttp.ClientSession(api.settings.base_url))
         ca_file = directory / "pebble-root.pem"
         ca_file.write_text(await pebble.root())
-        partner = ApiClient(session, application_id, secret, lab.origin.url)
+        partner = ApiClient(session, *made, lab.origin.url)
         world = CertificateWorld(directory, postgres, dsn, database, keyring, pebble, ca, lab, api, partner, ca_file)
         world.edges = [
             role("edge", number, **({} if number else {"EDGE_HTTP": f"127.0.0.1:{http_port}"}))
@@ -224,6 +222,19 @@ async def certificate_world(
         world.monitors = [role("monitor", number) for number in range(monitors)]
         await asyncio.gather(*(process.start() for process in (api, *world.edges, *world.monitors)))
         yield world
+
+
+def _issuer_settings(acme_directory: str, ca_file: Path) -> dict[str, str]:
+    """Of roles on loopback that get certificates there, with the CA's limits far away."""
+    return {
+        "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
+        "SERVICE_SERVERS": "127.0.0.1",
+        "EDGE_WORKERS": "1",
+        "ISSUER": "acme",
+        "ACME_DIRECTORY": acme_directory,
+        "ACME_CA_FILE": str(ca_file),
+        **{f"ACME_{name}": "1000000" for name in _LIMITS},
+    }
 
 
 def _write_zone(zone: Zone, settings: Settings) -> None:

@@ -231,7 +231,7 @@ async def _any_key(connection: Connection, random: Random) -> ListKey | None:
 
 
 def cases() -> list[ListCase]:
-    return [*_parts(), *_of_many_applications(), *_pages(), *_logs(), *_totals()]
+    return [*_parts(), *_of_many_applications(), *_pages(), *_event_logs(), *_audit_logs(), *_totals()]
 
 
 def _parts() -> Iterator[ListCase]:
@@ -311,8 +311,8 @@ def _pages() -> Iterator[ListCase]:
     yield ListCase("GET /monitor/domains?offset=N", of_monitor)
 
 
-def _logs() -> Iterator[ListCase]:
-    """Lists that go back in time."""
+def _event_logs() -> Iterator[ListCase]:
+    """Events and deliveries, which go back in time."""
 
     def of_events(event_type: str | None, *, with_domain: bool = False) -> Read:
         async def read(place: ListPlace) -> None:
@@ -336,6 +336,16 @@ def _logs() -> Iterator[ListCase]:
 
         return read
 
+    yield ListCase("GET /events", of_events(None))
+    for event_type in ("domain.power", "domain.flow.completed", "webhook.test"):
+        yield ListCase(f"GET /events?type={event_type}", of_events(event_type))
+    yield ListCase("GET /events?domain=…", of_events(None, with_domain=True))
+    for delivery in (None, "delivered", "failed", "pending"):
+        suffix = f"?status={delivery}" if delivery else ""
+        yield ListCase(f"GET /deliveries{suffix}", of_deliveries(delivery))
+
+
+def _audit_logs() -> Iterator[ListCase]:
     def of_audit(application_id: str | None, organisations: list[str] | None, by: str = "") -> Read:
         async def read(place: ListPlace) -> None:
             key = await _any_key(place.connection, place.random) if by == "subject" else None
@@ -351,13 +361,6 @@ def _logs() -> Iterator[ListCase]:
 
         return read
 
-    yield ListCase("GET /events", of_events(None))
-    for event_type in ("domain.power", "domain.flow.completed", "webhook.test"):
-        yield ListCase(f"GET /events?type={event_type}", of_events(event_type))
-    yield ListCase("GET /events?domain=…", of_events(None, with_domain=True))
-    for delivery in (None, "delivered", "failed", "pending"):
-        suffix = f"?status={delivery}" if delivery else ""
-        yield ListCase(f"GET /deliveries{suffix}", of_deliveries(delivery))
     for who, application_id, organisations in (
         ("GET /audit", rows.LARGE, None),
         ("audit of a partner", None, [rows.ORGANISATION]),

@@ -25,7 +25,7 @@ class LoadRun:
 
 
 def read_run(what: str, line: str) -> LoadRun:
-    """Raises: `LoadFailed` for what is no account of a run, and for a run with an error in it."""
+    """Raises: `LoadFailed` for a line that is not a result, and for a run with an error."""
     try:
         run = LoadRun(**json.loads(line))
     except (ValueError, TypeError):

@@ -129,7 +129,7 @@ class AddressPolicy:
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether anybody on the internet could have this address. What a translated form carries is not looked at."""
+    """Whether the address is globally reachable. The address inside a translated form is not examined (see `forms`)."""
     if isinstance(address, IPv4Address):
         return not _is_among(address, _NOT_PUBLIC_V4)
     if address in _GLOBAL_UNICAST_V6:
@@ -143,7 +143,7 @@ def is_private(address: IPAddress) -> bool:
 
 
 def is_address_of_this_machine(address: IPAddress) -> bool:
-    """Asks the kernel's routes; nothing is sent. (To one's own address, one comes from that address.)"""
+    """Asks the kernel's routes; nothing is sent. (The source address of a packet to an own address is that address.)"""
     if address.is_unspecified or address.is_loopback:
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6

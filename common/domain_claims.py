@@ -66,7 +66,9 @@ class DomainClaims:
     own_names: OwnNames
     probe: EdgeProbe
 
-    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> EligibilityFindings:
+    async def find_eligibility(
+        self, name: DomainName, cname_target: str, *, within: Pass | None = None
+    ) -> EligibilityFindings:
         """Asks within the caller's pass, or one of its own."""
         if within is not None:
             return await check_eligibility(within, name, cname_target, self.service_targets, self.probe)
@@ -82,7 +84,7 @@ class DomainClaims:
         within: Pass | None = None,
         findings: EligibilityFindings | None = None,
     ) -> Assessment:
-        """Asks within the caller's pass, or one of its own. `findings`: what was asked already, by `look`."""
+        """Asks within the caller's pass, or one of its own. `findings`: the result of an earlier `find_eligibility`."""
         async with self.database.connection() as connection:
             standing = await ownership.find_standing(connection, name, application.id)
             is_held = standing.holder not in (None, application.id)
@@ -93,7 +95,7 @@ class DomainClaims:
         async with opened as questions:
             if holder is not None:
                 return await self._assess_held(questions, application, name, cname_target, standing, holder)
-            findings = findings or await self.look(name, cname_target, within=questions)
+            findings = findings or await self.find_eligibility(name, cname_target, within=questions)
             findings = await self._rank(application, name, cname_target, standing, findings)
             return await self._assess_free(questions, application, name, standing, findings)
 
@@ -157,7 +159,7 @@ class DomainClaims:
         if evidence.claim is OwnershipClaim.CNAME:  # a resolver's cache may be older
             step_one = await questions.follow(cname_target, self.service_targets.targets)
             return Assessment(verdict, evidence, EligibilityFindings(OwnershipClaim.CNAME, None, step_one.end))
-        findings = await self.look(name, cname_target, within=questions)
+        findings = await self.find_eligibility(name, cname_target, within=questions)
         return Assessment(
             verdict, evidence, replace(findings, claim=OwnershipClaim.TXT) if findings.leads_here else findings
         )

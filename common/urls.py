@@ -35,7 +35,7 @@ _QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
 
 class InvalidUrl(FrontageError):
-    """Text that is no URL of the kind expected."""
+    """The text is not a URL of the expected kind."""
 
 
 @dataclass(frozen=True, slots=True)

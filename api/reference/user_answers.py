@@ -48,7 +48,7 @@ class SignInLink(AnswerModel):
 
 
 class Key(AnswerModel):
-    """An API key of a user, without what opens anything."""
+    """An API key of a user, without its secret."""
 
     id: str
     name: str

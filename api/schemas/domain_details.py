@@ -22,6 +22,6 @@ def details(domain: ListedDomain) -> dict[str, Any]:
 
 
 def _id(domain: ListedDomain) -> str:
-    """One an enrolment: a name that is removed and added again has another."""
+    """One for each enrolment: a name that is removed and added again gets another."""
     identity = f"{domain.product} {domain.domain} {domain.created_at.timestamp():.6f}"
     return f"dom_{hashlib.sha256(identity.encode()).hexdigest()[:24]}"

@@ -114,7 +114,7 @@ def parse_eligibility_query(query: MultiMapping[str]) -> DomainName:
 
 
 def parse_name(text: str) -> DomainName:
-    """Raises: `Refused`: what is no name resolves to nothing."""
+    """Raises: `Refused` for a text that is not a domain name."""
     try:
         return parse_domain(text)
     except InvalidName as error:

@@ -179,8 +179,8 @@ class DiagnosisService:
 
     async def _best(self, questions: Pass, name: DomainName, targets: list[str]) -> tuple[str, EligibilityFindings]:
         """The target that the domain leads to; the first where it leads to none."""
-        looks = [(target, await self.enrolment.look(name, target, within=questions)) for target in targets]
-        return next((look for look in looks if look[1].is_pointed), looks[0])
+        found = [(target, await self.enrolment.find_eligibility(name, target, within=questions)) for target in targets]
+        return next((each for each in found if each[1].is_pointed), found[0])
 
     def _expected(self, name: DomainName, target: str) -> tuple[SeenRecord, ...]:
         if not name.is_root:

@@ -111,9 +111,11 @@ class EnrolmentService:
         async with self.database.connection() as connection:
             return await domains.find(connection, name.text)
 
-    async def look(self, name: DomainName, cname_target: str, *, within: Pass | None = None) -> EligibilityFindings:
+    async def find_eligibility(
+        self, name: DomainName, cname_target: str, *, within: Pass | None = None
+    ) -> EligibilityFindings:
         """Asks within the caller's pass, or one of its own."""
-        return await self.claims.look(name, cname_target, within=within)
+        return await self.claims.find_eligibility(name, cname_target, within=within)
 
     async def request_recheck(
         self, connection: Connection, name: DomainName, application: Application, *, pause_seconds: float

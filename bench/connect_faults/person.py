@@ -1,6 +1,6 @@
-"""A person at the modal: connects a name, and takes it back, as often as it takes.
+"""A person at the modal: connects a name, and takes it back, until it is finished or undone.
 
-Goes by what the API answers and by nothing else. Each answer may be lost with the API; then the flow is read again.
+Decides by the API's answers only. Each answer may be lost with the API; then the flow is read again.
 """
 
 from __future__ import annotations

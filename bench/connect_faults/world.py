@@ -26,7 +26,6 @@ from bench.connect_faults.proxies import Forward, OnWrite, api_proxy, update_pro
 from bench.lab.knot import Knot
 from bench.lab.ports import free_ports
 from bench.lab.powerdns import PowerDns
-from bench.private_stage import private_environment
 from common.cli.database import prepare
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
@@ -119,6 +118,16 @@ class FlowWorld:
             await asyncio.gather(*(monitor.start() for monitor in self.monitors))
 
 
+_SETTINGS: Final = {
+    "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
+    "POWER_TARGET": "power.frontage.test",
+    "SERVICE_SERVERS": "192.0.2.10",
+    "API_REQUESTS_PER_SECOND": "100000",
+    "API_REQUESTS_PER_SECOND_PER_ADDRESS": "100000",
+}
+"""Of every role, by their names without the prefix."""
+
+
 @contextlib.asynccontextmanager
 async def open_world(way: Way, names: list[str], counts: FlowCounts) -> AsyncIterator[FlowWorld]:
     """Everything serves within the block and is gone after it. `names` are the zones.
@@ -129,54 +138,43 @@ async def open_world(way: Way, names: list[str], counts: FlowCounts) -> AsyncIte
         directory = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="frontage-faults-", ignore_cleanup_errors=True))
         )
-        made: list[FlowWorld] = []  # the proxy is there before the world that it is for
+        opened: list[FlowWorld] = []  # the proxy is there before the world that it is for
 
         async def on_write(zone: str, forward: Forward) -> WriteFault | None:
-            return await made[0].on_write(zone, forward)
+            return await opened[0].on_write(zone, forward)
 
         name_server = _knot if way == "dynamic_update" else _powerdns
         server, credentials, wrong, add_foreign = await stack.enter_async_context(name_server(names, on_write))
         postgres = EmbeddedPostgres(directory)
         stack.callback(postgres.stop)
-        shared = {
-            "DATABASE_URL": postgres.start(),
-            "MASTER_KEY_FILE": str(directory / "master.key"),
-            "DNS_SERVERS": str(server),
-            "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
-            "POWER_TARGET": "power.frontage.test",
-            "SERVICE_SERVERS": "192.0.2.10",
-            "API_REQUESTS_PER_SECOND": "100000",
-            "API_REQUESTS_PER_SECOND_PER_ADDRESS": "100000",
-        }
+        dsn = postgres.start()
+        shared = {"DATABASE_URL": dsn, "MASTER_KEY_FILE": str(directory / "master.key"), "DNS_SERVERS": str(server)}
 
         def role(name: str, number: int, **own: str) -> RoleProcess:
-            state_dir = directory / f"{name}-{number}"
-            state_dir.mkdir()
-            process = RoleProcess(name, private_environment(state_dir, **shared, **own), directory / f"{name}.log")
+            process = RoleProcess.make(directory, name, number, **shared, **_SETTINGS, **own)
             stack.push_async_callback(process.kill)
             return process
 
         api = role("api", 0, API_LISTEN=f"127.0.0.1:{free_ports(1)[0]}")
         keyring = await prepare(api.settings)
-        database = await stack.enter_async_context(
-            open_pool(shared["DATABASE_URL"], size=4, application_name="frontage bench")
-        )
-        application_id, secret = await make_application(
-            database, keyring, name="Faults", cname_target=zones.CNAME_TARGET
-        )
-        session = await stack.enter_async_context(
-            aiohttp.ClientSession(
-                api.settings.base_url,
-                connector=aiohttp.TCPConnector(force_close=True),
-                timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS),
-            )
-        )
+        database = await stack.enter_async_context(open_pool(dsn, size=4, application_name="frontage bench"))
+        made = await make_application(database, keyring, name="Faults", cname_target=zones.CNAME_TARGET)
+        session = await stack.enter_async_context(_open_session(api.settings.base_url))
         monitors = [role("monitor", number) for number in range(_MONITORS)]
-        partner = ApiClient(session, application_id, secret, "")
+        partner = ApiClient(session, *made, "")
         world = FlowWorld(way, server, credentials, wrong, add_foreign, database, api, monitors, partner, counts)
-        made.append(world)
+        opened.append(world)
         await asyncio.gather(*(process.start() for process in (api, *monitors)))
         yield world
+
+
+def _open_session(base_url: str) -> aiohttp.ClientSession:
+    """A connection for each request: the API is killed between them."""
+    return aiohttp.ClientSession(
+        base_url,
+        connector=aiohttp.TCPConnector(force_close=True),
+        timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS),
+    )
 
 
 _Parts = tuple[HostPort, Mapping[str, str], Mapping[str, str], Callable[[str, str, str], Awaitable[None]]]

@@ -115,15 +115,8 @@ async def running_pebble(
     )
     environment = {"PATH": "/usr/bin:/bin", **DEFAULT_HABITS, **(habits or {})}
     with pebble.log_file.open("ab") as log:
-        processes = [
-            spawn(_names(dns, dns_management), env=environment, stdout=log, stderr=log),
-            spawn(
-                ["pebble", "-config", str(config), "-dnsserver", pebble.dns],
-                env=environment,
-                stdout=log,
-                stderr=log,
-            ),
-        ]
+        commands = (_names(dns, dns_management), ["pebble", "-config", str(config), "-dnsserver", pebble.dns])
+        processes = [spawn(command, env=environment, stdout=log, stderr=log) for command in commands]
     try:
         await _until_ready(pebble, processes)
         yield pebble

@@ -48,17 +48,21 @@ def audit(
         return found, [] if request is None else await find_effects(connection, request, found)
 
     found, effects = run_in_database(work)
+    next_page = found[-1].id if len(found) == limit else None
     if as_json:
-        next_page = found[-1].id if len(found) == limit else None
         shown = {"entries": [_shown(each) for each in found], "next": next_page}
         print_json(shown if request is None else shown | {"caused": [asdict(each) for each in effects]})
-        return
+    else:
+        _print_lines(found, effects, next_page)
+
+
+def _print_lines(found: list[AuditEntry], effects: list[Effect], next_page: str | None) -> None:
     for each in found:
         typer.echo(_entry_line(each))
     for effect in effects:
         typer.echo(_effect_line(effect))
-    if len(found) == limit:
-        typer.echo(f"there may be more: --before {found[-1].id}", err=True)
+    if next_page is not None:
+        typer.echo(f"there may be more: --before {next_page}", err=True)
 
 
 def _entry_line(entry: AuditEntry) -> str:

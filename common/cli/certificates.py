@@ -1,6 +1,6 @@
 """`frontage certificate …`: shows a domain's certificate and the CA's limits, renews and revokes by hand.
 
-What is asked for here is done by a monitor; these commands only write it down.
+A monitor does the work; these commands only store the request.
 """
 
 from __future__ import annotations

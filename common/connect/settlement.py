@@ -1,4 +1,4 @@
-"""Settlement: the end of a write or an undo, as the zone's own servers show it.
+"""Settlement: ends a write or an undo of a flow by what the zone's own servers answer.
 
 Done by the request that wrote, or, if its process died, by a monitor when the lease has lapsed. Both hold the flow
 under their fence, so a flow is settled once.

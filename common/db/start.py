@@ -1,4 +1,4 @@
-"""What must be right in a database before anything is done with it: its schema, and keys that open what it holds."""
+"""Checks a database before a role uses it: its schema, and whether the master keys open its secrets."""
 
 from __future__ import annotations
 

@@ -37,12 +37,10 @@ _ZONE_SERVERS_AT_ONCE = 2  # where many names are asked about: one more than nee
 
 
 class Resolver:
-    """Where to ask. One a process; it holds no answer but the servers of public suffixes, for minutes, and sockets only
-    while a pass is open. Mutable state: how many are.
-
-    At most `MOST_PASSES` are open at once; the next wait.
-
-    Without `servers`, each pass asks the system's own (`resolv_conf`), which may stand on private addresses.
+    """Asks the configured recursive resolvers. One a process; it holds no answer but the servers of public
+    suffixes, for minutes, and sockets only while a pass is open. Mutable state: how many are. At most `MOST_PASSES`
+    are open at once; the next wait. Without `servers`, each pass asks the system's own (`resolv_conf`), which may
+    stand on private addresses.
     """
 
     def __init__(

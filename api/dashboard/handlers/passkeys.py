@@ -126,7 +126,7 @@ class PasskeyPages:
         except InvalidSetting as error:
             return await account_page(context, request, status=422, passkey_error=f"Not added: {error}.")
         except NotProven as error:
-            _log.info("registration refused", user=visitor.user.id, reason=str(error))
+            _log.info("passkey registration refused", user=visitor.user.id, reason=str(error))
             return await account_page(context, request, status=422, passkey_error=_NOT_ADDED)
         async with context.database.transaction() as connection:
             if not await sessions.is_confirmed(connection, visitor.session_hash):

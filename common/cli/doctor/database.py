@@ -42,8 +42,8 @@ async def check_database(database: Database) -> Finding:
 
 
 async def check_space(database: Database) -> list[Finding]:
-    """Write as much as shows a full disk, in a transaction that is rolled back; and look at the disk where it is this
-    machine's."""
+    """Write enough to find a full disk, in a transaction that is rolled back; where the disk is this machine's, also
+    measure its free space."""
     from common.db import health
 
     subject = "database's disk"

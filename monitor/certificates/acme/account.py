@@ -126,7 +126,7 @@ class AcmeAccount:
             raise failure(problem, transport.authority) from problem
         if not answer.url:
             raise transport.unreadable("new account")
-        _log.info("account at a CA", authority=transport.authority, url=answer.url)
+        _log.info("using ACME account", authority=transport.authority, url=answer.url)
         return answer.url
 
     def _registration(self, directory: messages.Directory) -> messages.NewRegistration:
