@@ -21,7 +21,9 @@ class Notice(NamedTuple):
 
 
 NO_MONITOR = Notice(
-    "no_monitor", "No certificate is issued now: no monitor is running. The operator has to start `frontage monitor`."
+    "no_monitor",
+    "No certificate is issued now: no running monitor issues any. The operator has to start `frontage monitor`, or to"
+    " mend the running one: `frontage doctor` shows which.",
 )
 NO_EDGE = Notice("no_edge", "Nothing is served now: no edge is running. The operator has to start `frontage edge`.")
 EDGES_UNKNOWN = Notice("edges_unknown", "Whether the edges serve the change could not be asked.")

@@ -26,6 +26,8 @@ class HealthHandlers:
             await find_newer_schema(connection)
             is_issuing = await monitor_nodes.is_issuing(connection)
             edges = await edge_nodes.count_alive(connection)
-        noted = [notice for notice, is_well in ((NO_MONITOR, is_issuing), (NO_EDGE, edges)) if not is_well]
-        status = "ready" if not noted else "ready, and what it accepts does not reach visitors"
-        return answers.respond({"status": status, **combined(noted)})
+        lacking = {} if is_issuing else {"no monitor issues certificates": NO_MONITOR}
+        if not edges:
+            lacking["no edge is running"] = NO_EDGE
+        status = "ready, but " + " and ".join(lacking) if lacking else "ready"
+        return answers.respond({"status": status, **combined(lacking.values())})
