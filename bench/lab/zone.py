@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import dns.flags
 import dns.message
@@ -209,7 +210,9 @@ def _ancestors(name: dns.name.Name) -> Iterator[dns.name.Name]:
         yield name
 
 
+@lru_cache(maxsize=4096)
 def _rdata(kind: str, value: str) -> dns.rdata.Rdata:
+    """Remembered, being immutable: to read it from text was half of an answer."""
     return dns.rdata.from_text(
         dns.rdataclass.IN, dns.rdatatype.from_text(kind), value, origin=dns.name.root, relativize=False
     )
