@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bench.monitor_faults.world import MonitorWorld
+from common.db import webhook_endpoints
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 
@@ -103,17 +104,18 @@ async def settle(database: Database) -> None:
     """Until every delivery is settled; retries that would wait for minutes are hurried."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_SETTLE_SECONDS):
-            while await _hurry(database):  # noqa: ASYNC110 - only Postgres knows, and it must be asked
+            while await hurry(database):  # noqa: ASYNC110 - only Postgres knows, and it must be asked
                 await asyncio.sleep(0.5)
 
 
-async def _hurry(database: Database) -> bool:
+async def hurry(database: Database) -> bool:
     """Returns whether any delivery is not settled."""
     try:
         async with database.transaction() as connection:
-            pending = await connection.fetch(
-                "update deliveries set due_at = now() where status = 'pending' returning event_id"
-            )
+            pending = await connection.fetch("select distinct application_id from deliveries where status = 'pending'")
+            for row in pending:  # an endpoint is not looked at before its own time
+                await webhook_endpoints.wake(connection, row["application_id"])
+            await connection.execute("update deliveries set due_at = now() where status = 'pending'")
     except DatabaseUnavailable:
         return True
     return bool(pending)
