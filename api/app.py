@@ -33,7 +33,7 @@ from api.reference.operations import QUERIES
 from api.requests import LARGEST_BODY_BYTES, RATE_LIMIT, REQUEST_ID
 from api.routes import Routes, docs_routes, health_routes, sdk_routes, service_routes
 from api.serving import SOFTWARE
-from api.wiring import Wiring
+from api.wiring import ApiWiring
 from common.clock import Clock
 from common.db.pool import Database
 from common.dns import Resolver
@@ -63,7 +63,7 @@ def build_app(
     admission = Admission()
     random = Random()  # noqa: S311 - it spreads the times at which clients come back
     draining = asyncio.Event()
-    services = Wiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
+    services = ApiWiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
     middlewares = [
         answered(counters, clock, random),
         limited(limits, settings.api_trusted_proxies),

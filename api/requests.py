@@ -31,7 +31,7 @@ RATE_LIMIT: web.RequestKey[dict[str, str]] = web.RequestKey("rate_limit", dict)
 
 
 def application_of(request: web.Request) -> Application:
-    """Who asks, as the authentication found."""
+    """The application that the request was authenticated for."""
     return request[APPLICATION]
 
 

@@ -81,7 +81,7 @@ class Services:
 
 
 @dataclass(frozen=True)
-class Wiring:
+class ApiWiring:
     """What the services are made from. `draining` is set when the process is about to end; the ports are those of
     `build_app`."""
 

@@ -1,4 +1,4 @@
-"""Time, passed in wherever it decides something, so that tests can turn it.
+"""The clock: passed to every decision that depends on time, so that tests can set it.
 
 Leases and due times are Postgres' business and use its clock; this one is for what a process decides alone.
 """

@@ -28,7 +28,7 @@ NODES: Final = ("edges", "monitors")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class InstallationProblem:
     """`seen` and `remedy` are the parts of a sentence; `is_critical` as the severity of an alert."""
 
     subject: str
@@ -41,7 +41,7 @@ class Problem:
         return f"{self.seen}: {self.remedy}."
 
 
-def find_problems(status: InstallationStatus) -> list[Problem]:
+def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
     return [
         *_edges(status),
         *_monitors(status),
@@ -52,10 +52,10 @@ def find_problems(status: InstallationStatus) -> list[Problem]:
     ]
 
 
-def _edges(status: InstallationStatus) -> Iterator[Problem]:
+def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [edge for edge in status.edges if edge.is_alive]
     if not alive:
-        yield Problem("edges", "No edge runs", "no domain is served", is_critical=True)
+        yield InstallationProblem("edges", "No edge runs", "no domain is served", is_critical=True)
     for edge in status.edges:
         where = f"{edge.node.label} on {edge.node.host or 'an unknown host'}"
         condition, failed = edge.node.condition, edge.node.description.failed_upgrade
@@ -63,29 +63,31 @@ def _edges(status: InstallationStatus) -> Iterator[Problem]:
             seen = (
                 f"Edge {where} has not renewed its lease, which ended at {edge.node.lease_until:%Y-%m-%d %H:%M:%S} UTC"
             )
-            yield Problem("edges", seen, "see its machine and its log; a removed one is forgotten after a day")
+            yield InstallationProblem(
+                "edges", seen, "see its machine and its log; a removed one is forgotten after a day"
+            )
         elif condition.state != "serving":
             reason = condition.reason or "no reason given"
-            yield Problem("edges", f"Edge {where} is {condition.state}", reason, is_critical=True)
+            yield InstallationProblem("edges", f"Edge {where} is {condition.state}", reason, is_critical=True)
         if edge.is_alive and failed is not None:
             seen = f"Upgrade of edge {where} failed at {failed.at:%Y-%m-%d %H:%M} UTC, and the version before serves on"
-            yield Problem("edges", seen, failed.reason)
+            yield InstallationProblem("edges", seen, failed.reason)
 
 
-def _monitors(status: InstallationStatus) -> Iterator[Problem]:
+def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [monitor for monitor in status.monitors if monitor.is_alive]
     if not alive:
         remedy = "no certificate is issued, no record is checked, no webhook is sent"
-        yield Problem("monitors", "No monitor runs", remedy, is_critical=True)
+        yield InstallationProblem("monitors", "No monitor runs", remedy, is_critical=True)
     for monitor in alive:
         if monitor.stopped:
             stopped = ", ".join(monitor.stopped)
-            yield Problem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
+            yield InstallationProblem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
     if (problem := find_different_issuers(alive)) is not None:
         yield problem
 
 
-def find_different_issuers(alive: Sequence[MonitorNode]) -> Problem | None:
+def find_different_issuers(alive: Sequence[MonitorNode]) -> InstallationProblem | None:
     """Monitors that use different authorities give domains certificates of one or the other by chance."""
     hosts: dict[str, set[str]] = {}
     for monitor in alive:
@@ -99,7 +101,7 @@ def find_different_issuers(alive: Sequence[MonitorNode]) -> Problem | None:
     else:
         seen = f"Monitors use different authorities ({named})"
         remedy = "give every monitor the same FRONTAGE_ISSUER and FRONTAGE_ACME_DIRECTORY"
-    return Problem("monitors", seen, remedy, is_critical=True)
+    return InstallationProblem("monitors", seen, remedy, is_critical=True)
 
 
 def _short(issuer: str) -> str:
@@ -107,42 +109,46 @@ def _short(issuer: str) -> str:
     return f"internal {rest[:8]}" if kind == "internal" else issuer
 
 
-def _certificates(status: InstallationStatus) -> Iterator[Problem]:
+def _certificates(status: InstallationStatus) -> Iterator[InstallationProblem]:
     expired = next(span.count for span in status.certificates if span.from_days is None)
     remedy = "`frontage certificate show DOMAIN` has the last error of one"
     if expired:
-        yield Problem("certificates", f"{expired} certificates in service have expired", remedy, is_critical=True)
+        yield InstallationProblem(
+            "certificates", f"{expired} certificates in service have expired", remedy, is_critical=True
+        )
     within = {each.within_days: each.count for each in status.unrenewed}
     if unrenewed := within[UNRENEWED_DAYS] - within[0]:
         seen = f"{unrenewed} certificates end within {UNRENEWED_DAYS} days and are not renewed"
-        yield Problem("certificates", seen, remedy, is_critical=True)
+        yield InstallationProblem("certificates", seen, remedy, is_critical=True)
 
 
-def _orders(status: InstallationStatus) -> Iterator[Problem]:
+def _orders(status: InstallationStatus) -> Iterator[InstallationProblem]:
     for failing in status.failing_orders:
         if failing.count > MOST_FAILING_ORDERS:
             seen = f"{failing.count} certificate orders fail, such as that of {failing.example}"
-            yield Problem("certificate orders", seen, failing.reason)
+            yield InstallationProblem("certificate orders", seen, failing.reason)
     for used in status.ledger:
         if used.used > USED_RATIO * used.most:
             about = f" for {used.subject}" if used.subject else ""
             seen = f"{used.used} of {used.most} {used.limit.replace('_', ' ')} at {used.issuer}{about} are used"
-            yield Problem("limits of the CA", seen, "`frontage certificate limits` prints when there is room again")
+            yield InstallationProblem(
+                "limits of the CA", seen, "`frontage certificate limits` prints when there is room again"
+            )
 
 
-def _work(status: InstallationStatus) -> Iterator[Problem]:
+def _work(status: InstallationStatus) -> Iterator[InstallationProblem]:
     for queue in status.queues:
         if queue.oldest_seconds is not None and queue.oldest_seconds > OVERDUE_SECONDS:
             seen = f"{queue.count} {queue.name} are due, the first for {queue.oldest_seconds / 60:,.0f} minutes"
-            yield Problem("work", seen, "start more monitors, or see their logs")
+            yield InstallationProblem("work", seen, "start more monitors, or see their logs")
     if status.endpoints_failing > MOST_FAILING_ENDPOINTS:
         seen = f"{status.endpoints_failing} webhook endpoints do not take deliveries"
-        yield Problem("webhooks", seen, "see whether monitors reach the internet")
+        yield InstallationProblem("webhooks", seen, "see whether monitors reach the internet")
 
 
-def _checks(status: InstallationStatus) -> Iterator[Problem]:
+def _checks(status: InstallationStatus) -> Iterator[InstallationProblem]:
     if not status.checks.is_healthy and any(monitor.is_alive for monitor in status.monitors):
-        yield Problem("DNS checks", "DNS checks are not well", status.checks.reason or "no reason given")
+        yield InstallationProblem("DNS checks", "DNS checks are not well", status.checks.reason or "no reason given")
     if status.alarms_held:
         seen = f"Alarms of {status.alarms_held} domains are held"
-        yield Problem("alarms", seen, "`frontage alarms release` sends them")
+        yield InstallationProblem("alarms", seen, "`frontage alarms release` sends them")

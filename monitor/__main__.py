@@ -27,7 +27,7 @@ from monitor.lease import Lease
 from monitor.measurements import Measurements
 from monitor.restarts import restart_on_failure
 from monitor.retention import Retention
-from monitor.wiring import RECHECKS, Wiring
+from monitor.wiring import RECHECKS, MonitorWiring
 
 _LISTENER = "frontage monitor listener"
 _CONNECTIONS = 16
@@ -41,7 +41,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DueWork:
+class MonitorWork:
     """By name: the work that changes of enrolments wake, the work that changes of monitoring wake, and the runners
     among both. Rechecks are woken by either."""
 
@@ -50,7 +50,7 @@ class DueWork:
     runners: Mapping[str, Runner[Any]]
 
     @classmethod
-    def of(cls, wiring: Wiring, issuer: Issuer) -> DueWork:
+    def of(cls, wiring: MonitorWiring, issuer: Issuer) -> MonitorWork:
         """Raises: `OperatorError`."""
         deliveries = wiring.deliveries()
         certificates = wiring.certificates(issuer, on_event=deliveries.wake)
@@ -79,9 +79,9 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         AsyncExitStack() as opened,
     ):
         await check_start(database, keyring)
-        wiring = Wiring(settings, database, keyring, clock, random)
+        wiring = MonitorWiring(settings, database, keyring, clock, random)
         issuer, authority = await opened.enter_async_context(wiring.open_issuer())
-        due = DueWork.of(wiring, issuer)
+        due = MonitorWork.of(wiring, issuer)
         retention = Retention(database, clock, random)
         stopped: set[str] = set()
         lease = Lease(dsn, authority, lambda: stopped)

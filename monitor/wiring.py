@@ -53,7 +53,7 @@ _BATCHES_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Wiring:
+class MonitorWiring:
     """What all of a process's work is made from; nothing here runs until its `run` is called.
 
     The methods that make work raise `OperatorError` for a setting that makes no sense."""

@@ -45,7 +45,7 @@ Tell = Callable[[str, float, str], None]
 def _step(
     name: str,
 ) -> Callable[[Callable[Concatenate[Walk, P], Awaitable[str]]], Callable[Concatenate[Walk, P], Awaitable[None]]]:
-    """Makes a method that returns what it saw into a step that tells its name, its time and that."""
+    """Decorates a method as a step: reports its name, its duration and what the method returned."""
 
     def timed(
         method: Callable[Concatenate[Walk, P], Awaitable[str]],

@@ -27,7 +27,7 @@ async def find_key(connection: Connection) -> SealedKey | None:
 
 
 async def keep_key(connection: Connection, key: SealedKey) -> None:
-    """Make it the one key, unless there is one already: of several monitors that start at once the first decides."""
+    """Store the key unless there is one already; of several monitors that start at once, the first one's is kept."""
     await connection.execute(
         "insert into acme_key (private_key, thumbprint) values ($1, $2) on conflict do nothing",
         key.private_key,

@@ -30,7 +30,7 @@ class Outcome(StrEnum):
 
     @property
     def is_known(self) -> bool:
-        """Whether the DNS has given an answer at all."""
+        """Whether the DNS gave an answer."""
         return self in (Outcome.RECORDS, Outcome.NO_DATA, Outcome.NO_NAME)
 
 

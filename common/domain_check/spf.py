@@ -44,7 +44,7 @@ def is_spf(text: str) -> bool:
 
 
 def merge(existing: Sequence[str], requested: Iterable[str], texts: Mapping[str, Answer]) -> Merged:
-    """One record in place of all of them. `texts`: TXT records by name, of what the records include."""
+    """Return one record that replaces all of them. `texts`: TXT records by name, of what the records include."""
     first = _Terms.of(existing[0])
     mechanisms, policy, modifiers = [*first.mechanisms], first.policy, first.modifiers
     known = set(map(_key, mechanisms))

@@ -96,7 +96,7 @@ class SecretPages:
         return self._show_secret(request, application, kind, value)
 
     def _show_secret(self, request: web.Request, application: Application, kind: str, secret: str) -> web.Response:
-        """The only page that has it."""
+        """The only page that shows the secret."""
         title, words = _SECRETS[kind]
         return self._context.renderer.page(
             request,

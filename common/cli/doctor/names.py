@@ -45,7 +45,7 @@ def resolvers_of(settings: Settings) -> list[HostPort]:
 
 
 async def _answers(server: HostPort) -> bool:
-    """Any answer will do, a refusal too: it is there."""
+    """Whether the server answers at all; a refusal is an answer."""
     import dns.asyncquery
     import dns.exception
     import dns.message
