@@ -57,12 +57,9 @@ async def supervise(
         running = asyncio.create_task(supervisor.run(stop), name="supervisor")
         handling = asyncio.create_task(_handle_commands(reader, supervisor, stop), name="handle_commands")
         await asyncio.wait({running, handling}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (
-            handling,
-            running,
-        ):  # the failed one raises below; without an upgrade parent there is no drain
+        for task in (handling, running):  # without an upgrade parent there is no drain
             task.cancel()
-        await asyncio.wait({running, handling})
+        await asyncio.wait({running, handling})  # the failed one raises below
         for task in (handling, running):
             if not task.cancelled():
                 task.result()

@@ -101,15 +101,10 @@ class ExchangeCounters:
             (str(status or "none"),): [float(n)] for status, n in enumerate(self._by_status) if n
         }
         refusals: dict[Labels, list[float]] = {(code,): [float(n)] for code, n in self._refusals.items()}
-        totals = self.domains.total
-        ended = [head + later for head, later in zip(totals[:BUCKETS], self._after_head, strict=True)]
-        with_head = [head - none for head, none in zip(totals[:BUCKETS], self._without_head, strict=True)]
-        latency: dict[Labels, list[float]] = {(): [*map(float, ended), self._latency_sum]}
-        until_head_sum = self._latency_sum - self._after_head_sum - self._without_head_sum
-        until_head: dict[Labels, list[float]] = {(): [*map(float, with_head), until_head_sum]}
         domains: dict[Labels, list[float]] = {
             (domain,): [rate] for domain, rate in self.domains.requests_per_second().items()
         }
+        totals = self.domains.total
         return [
             Family("frontage_edge_accepted", "Connections accepted.", "counter", samples={(): [float(self.accepted)]}),
             Family.of("frontage_edge_connections", "Connections open now.", "gauge", open_connections),
@@ -123,20 +118,7 @@ class ExchangeCounters:
                 "counter",
                 self._client_disconnects,
             ),
-            Family(
-                "frontage_edge_exchange_seconds",
-                "From a request's head to its response's end.",
-                "histogram",
-                bounds=LATENCY_BOUNDS,
-                samples=latency,
-            ),
-            Family(
-                "frontage_edge_origin_seconds",
-                "From a request's head to its origin's answer's head.",
-                "histogram",
-                bounds=LATENCY_BOUNDS,
-                samples=until_head,
-            ),
+            *self._latency_families(totals),
             Family.of("frontage_edge_bytes_down", "Bytes of exchanges to clients.", "counter", totals[BYTES_DOWN]),
             Family.of("frontage_edge_bytes_up", "Bytes of bodies to origins.", "counter", self._bytes_up),
             Family(
@@ -145,5 +127,26 @@ class ExchangeCounters:
                 "gauge",
                 ("domain",),
                 samples=domains,
+            ),
+        ]
+
+    def _latency_families(self, totals: list[int]) -> list[Family]:
+        ended = [head + later for head, later in zip(totals[:BUCKETS], self._after_head, strict=True)]
+        with_head = [head - none for head, none in zip(totals[:BUCKETS], self._without_head, strict=True)]
+        until_head_sum = self._latency_sum - self._after_head_sum - self._without_head_sum
+        return [
+            Family(
+                "frontage_edge_exchange_seconds",
+                "From a request's head to its response's end.",
+                "histogram",
+                bounds=LATENCY_BOUNDS,
+                samples={(): [*map(float, ended), self._latency_sum]},
+            ),
+            Family(
+                "frontage_edge_origin_seconds",
+                "From a request's head to its origin's answer's head.",
+                "histogram",
+                bounds=LATENCY_BOUNDS,
+                samples={(): [*map(float, with_head), until_head_sum]},
             ),
         ]

@@ -119,7 +119,7 @@ class WorkerContext:
     def measurements(self) -> list[Family]:
         own = self.counters.families(
             open_connections=self.connection_limits.open_count,
-            upstream_connections=self._dispatcher.open_count,
+            upstream_connections=self.upstream_count,
             resting_origins=self._dispatcher.resting_origins,
         )
         of_log = self.access_log.families() if self.access_log else ()
