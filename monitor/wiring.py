@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
 from typing import Any
 
@@ -33,7 +33,7 @@ from monitor.certificates.dns_moved_away import DomainDnsCheck
 from monitor.certificates.internal import open_internal, root_path
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import Issuer
-from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE
+from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, ROUTINE_AT_ONCE, Precedence
 from monitor.certificates.queue import make_runner as make_order_runner
 from monitor.certificates.revoking import Revoking
 from monitor.checks.checking import Checking
@@ -104,15 +104,14 @@ class MonitorWiring:
             limits=Limits.of(self.settings),
             on_event=on_event,
         )
-        orders = {
-            monitor_nodes.ISSUING: (order_queue.AWAITED, AWAITED_AT_ONCE),
-            "routine orders": (order_queue.ROUTINE, ROUTINE_AT_ONCE),
-            RECHECKS: (order_queue.RECHECKS, RECHECKS_AT_ONCE),
-        }
+        make_runner = partial(make_order_runner, self.database, perform=issuance.perform, random=self.random)
+        first = Precedence(self.clock)
         return {
-            name: make_order_runner(self.database, queue, issuance.perform, self.random, concurrency=concurrency)
-            for name, (queue, concurrency) in orders.items()
-        } | {"revocations": self._runner(revocations, Revoking(self.database, issuer).perform, _REVOCATIONS_AT_ONCE)}
+            monitor_nodes.ISSUING: make_runner(order_queue.AWAITED, concurrency=AWAITED_AT_ONCE, precedence=first),
+            "routine orders": make_runner(order_queue.ROUTINE, concurrency=ROUTINE_AT_ONCE),
+            RECHECKS: make_runner(order_queue.RECHECKS, concurrency=RECHECKS_AT_ONCE, gives_way_to=first),
+            "revocations": self._runner(revocations, Revoking(self.database, issuer).perform, _REVOCATIONS_AT_ONCE),
+        }
 
     def batches(self) -> Runner[Any]:
         """What monitored domains ask for when they are added or changed, one by one or in bulk."""

@@ -2,14 +2,21 @@
 
 An order takes seconds, most of them spent waiting for a CA that asks a slow domain; so there are many slots, and no
 application takes all of them (`common.concurrency_shares`).
+
+Rechecks give way to awaited orders: an import asks for as many as it has names, and each takes CPU time of the
+monitor, of Postgres and of the edges. While awaited orders were claimed within `_GIVE_WAY_SECONDS`, rechecks begin in
+groups of `_GROUP`, one group in `_GROUP_SECONDS`; else as fast as they can. So each begins at some time, however long
+that goes on.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from random import Random
 
 from common.claims import POLL_SECONDS, Runner
+from common.clock import Clock
 from common.concurrency_shares import ConcurrencyShares
 from common.db import order_queue
 from common.db.order_queue import Lane, Order
@@ -19,24 +26,66 @@ AWAITED_AT_ONCE = 48
 ROUTINE_AT_ONCE = 16
 RECHECKS_AT_ONCE = 16
 
+_GIVE_WAY_SECONDS = 2.0
+_GROUP = 4
+_GROUP_SECONDS = 0.5
+
+
+class Precedence:
+    """When orders of one lane were claimed last, and when another lane, which gives way, may claim its next group.
+    Mutable state: both times."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._claimed_at = -math.inf
+        self._next_group_at = -math.inf
+
+    def note_claim(self) -> None:
+        self._claimed_at = self._clock.monotonic()
+
+    def room(self, free: int) -> int:
+        """How many of the `free` slots the other lane may use now."""
+        now = self._clock.monotonic()
+        if now - self._claimed_at >= _GIVE_WAY_SECONDS:
+            return free
+        if now < self._next_group_at:
+            return 0
+        self._next_group_at = now + _GROUP_SECONDS
+        return min(free, _GROUP)
+
 
 class OrderQueue:
     """Mutable state: the application after which the next look at applications' lines begins."""
 
-    def __init__(self, lane: Lane, shares: ConcurrencyShares) -> None:
+    def __init__(
+        self,
+        lane: Lane,
+        shares: ConcurrencyShares,
+        *,
+        precedence: Precedence | None = None,
+        gives_way_to: Precedence | None = None,
+    ) -> None:
         self._lane = lane
         self._shares = shares
+        self._precedence = precedence
+        self._gives_way_to = gives_way_to
         self._after = ""
         self.extend = lane.extend
         self.postpone = lane.postpone
         self.next_due_seconds = lane.next_due_seconds
 
     async def claim(self, connection: Connection, /, *, most: int, lease_seconds: float) -> list[Order]:
+        room = most if self._gives_way_to is None else self._gives_way_to.room(most)
+        if not room:
+            return []
         due, self._after = await self._lane.find_due(
             connection, most=most, full=self._shares.full(free=most), after=self._after
         )
-        chosen = self._shares.choose(due, free=most)
-        return await order_queue.claim_due(connection, chosen, lease_seconds=lease_seconds)
+        chosen = self._shares.choose(due, free=most)[:room]
+        claimed = await order_queue.claim_due(connection, chosen, lease_seconds=lease_seconds)
+        if claimed and self._precedence is not None:
+            self._precedence.note_claim()
+        return claimed
 
 
 def make_runner(
@@ -47,8 +96,11 @@ def make_runner(
     *,
     concurrency: int,
     poll_seconds: float = POLL_SECONDS,
+    precedence: Precedence | None = None,
+    gives_way_to: Precedence | None = None,
 ) -> Runner[Order]:
-    """To be run by the role, and woken when an order may be due."""
+    """To be run by the role, and woken when an order may be due. `precedence` is of the lane, `gives_way_to` of one
+    that comes before it."""
     shares = ConcurrencyShares()
 
     async def hold_and_perform(order: Order) -> None:
@@ -57,7 +109,7 @@ def make_runner(
 
     return Runner(
         database,
-        OrderQueue(lane, shares),
+        OrderQueue(lane, shares, precedence=precedence, gives_way_to=gives_way_to),
         hold_and_perform,
         concurrency=concurrency,
         random=random,

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from common.clock import SystemClock
+from common.concurrency_shares import ConcurrencyShares
 from common.db import order_queue
 from common.db.pool import Connection, Database
 from common.secrets import Keyring
 from monitor.certificates.issuer import Issued
-from monitor.certificates.queue import AWAITED_AT_ONCE, make_runner
+from monitor.certificates.queue import AWAITED_AT_ONCE, RECHECKS_AT_ONCE, OrderQueue, Precedence, make_runner
 from tests.waiting import SECONDS
 
 from . import parts
@@ -92,6 +94,42 @@ async def test_applications_are_looked_at_in_turn_however_many_there_are(
             found.append({each.application_id for each in due})
     assert found == [{APPLICATION}, {OTHER_APPLICATION}, set()]
     assert after == ""
+
+
+class TurnedClock(SystemClock):
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+async def test_rechecks_give_way_to_awaited_orders_and_still_begin(shop: Database) -> None:
+    """As beside an import, whose names are all rechecked; a recheck of another application is in the first group."""
+    await add_orders(shop, OTHER_APPLICATION, 100)
+    await add_orders(shop, APPLICATION, 1)
+    async with shop.transaction() as connection:
+        await connection.execute("update orders set recheck_requested_at = now()")
+    await parts.power(shop, DOMAIN)
+    clock = TurnedClock()
+    first = Precedence(clock)
+    awaited = OrderQueue(order_queue.AWAITED, ConcurrencyShares(), precedence=first)
+    rechecks = OrderQueue(order_queue.RECHECKS, ConcurrencyShares(), gives_way_to=first)
+
+    async def claim(queue: OrderQueue) -> list[str]:
+        async with shop.transaction() as connection:
+            claimed = await queue.claim(connection, most=RECHECKS_AT_ONCE, lease_seconds=600)
+        return [order.application_id for order in claimed]
+
+    assert await claim(awaited) == [APPLICATION]
+    group = await claim(rechecks)
+    assert 0 < len(group) <= RECHECKS_AT_ONCE // 4
+    assert set(group) == {APPLICATION, OTHER_APPLICATION}
+    assert await claim(rechecks) == []
+    clock.seconds += 1
+    assert len(await claim(rechecks)) == len(group), "the next group begins although awaited orders go on"
+    clock.seconds += 60
+    assert await claim(awaited) == [], "no claim of nothing is given way to"
+    assert len(await claim(rechecks)) > len(group)
 
 
 async def add_orders(database: Database, application_id: str, count: int, *, kind: str = "new") -> None:
