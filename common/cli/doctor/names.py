@@ -67,9 +67,9 @@ async def check_targets(settings: Settings) -> list[Finding]:
     ]
     findings = []
     if unset:
-        remedy = "set them to names whose DNS leads to your edges"
-        verb = "name" if len(unset) > 1 else "names"
-        findings.append(note("targets", f"{' and '.join(unset)} still {verb} this machine only", remedy))
+        verb, remedy = ("name", "set them to names") if len(unset) > 1 else ("names", "set it to a name")
+        seen = f"{' and '.join(unset)} still {verb} this machine only"
+        findings.append(note("targets", seen, f"{remedy} whose DNS leads to your edges"))
     asked = [name for name in _TARGETS if name not in unset]
     return [*findings, *await asyncio.gather(*(_check_target(settings, name) for name in asked))]
 

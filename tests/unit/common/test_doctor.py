@@ -54,6 +54,13 @@ async def test_targets_that_only_this_machine_knows_are_noted() -> None:
     assert (finding.state, "FRONTAGE_POWER_TARGET and FRONTAGE_SSL_TARGET" in finding.text) == (FindingState.NOTE, True)
 
 
+async def test_one_target_that_only_this_machine_knows_is_named_alone() -> None:
+    set_one = load({"FRONTAGE_SSL_TARGET": "secure.invalid", "FRONTAGE_DNS_SERVERS": "127.0.0.1:1"})
+    noted, _ = await names.check_targets(set_one)
+    words = "FRONTAGE_POWER_TARGET still names this machine only: set it to a name whose DNS leads to your edges"
+    assert words in noted.text
+
+
 def test_certificates_of_our_own_ca_are_noted_and_an_acme_directory_is_needed() -> None:
     [finding] = authorities.check_authorities(load({}))
     assert (finding.state, "public CA" in finding.text) == (FindingState.NOTE, True)
