@@ -73,7 +73,8 @@ async def serve_origin(status: int = 200, tls: ssl.SSLContext | None = None, por
 async def issue(service: Service, domain: str, application_id: str, *, lasts: timedelta = timedelta(days=90)) -> None:
     """What a monitor does: the certificate in service, its order waiting for the edges."""
     now = datetime.now(UTC)
-    certificate = Certificate("internal", "chain", b"key", now - timedelta(days=1), now + lasts)
+    private_key = service.keyring.seal(b"key", certificates.key_identity(domain))
+    certificate = Certificate("internal", "chain", private_key, now - timedelta(days=1), now + lasts)
     async with service.database.transaction() as connection:
         await certificates.store(connection, domain, application_id, certificate)
         await connection.execute("update orders set state = 'issued' where domain = $1", domain)
