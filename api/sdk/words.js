@@ -104,6 +104,7 @@ export const ENGLISH = Object.freeze({
   applying_lead: "The changes are being written. Please wait a moment.",
   halted_title: "Not everything could be written",
   halted_lead: "{provider} stopped half-way. What was written is listed here.",
+  halted_nothing_title: "Nothing could be written",
   halted_nothing: "{provider} did not take the changes. Nothing was written.",
   plan_changed: "The settings of {domain} have changed meanwhile. Nothing was written; here is the new plan.",
 

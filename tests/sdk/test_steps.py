@@ -156,12 +156,34 @@ async def test_half_written_says_what_and_tries_again_or_undoes(chromium: Browse
         chromium, CONFLICTED | AUTOMATIC | {"state": "halted", "written": half, "error": error}, "halted"
     )
     await screenshot(page, "halted")
+    await expect(page.get_by_role("heading", name="Not everything could be written")).to_be_visible()
     await expect(page.get_by_text("Cloudline asks to wait.")).to_be_visible()
     await expect(page.get_by_role("button", name="Undo the changes")).to_be_visible()
     api.on["plan"] = {"state": "checking"}
     await page.get_by_role("button", name="Try again").click()
     await shows(page, "checking")
     assert (await closed_with(page))["lastStatus"] == "IN_PROGRESS"
+
+
+async def test_nothing_written_says_so_in_the_title_too(chromium: Browser) -> None:
+    none = [{**each, "status": "not_written"} for each in WRITTEN]
+    error = {"code": "provider_refused", "message": "Cloudline refuses the zone."}
+    page, _ = await opened_at(chromium, PLANNED | {"state": "halted", "written": none, "error": error}, "halted")
+    await screenshot(page, "halted-nothing")
+    await expect(page.get_by_role("heading", name="Nothing could be written")).to_be_visible()
+    await expect(page.get_by_text("Nothing was written.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Undo the changes")).to_have_count(0)
+
+
+async def test_after_the_last_look_nothing_turns_and_what_is_missing_is_marked(chromium: Browser) -> None:
+    live, unknown = CONFLICTED["records"]
+    records = [live | {"status": "propagated"}, unknown | {"status": "unknown"}]
+    page, _ = await opened_at(chromium, CONFLICTED | AUTOMATIC | {"state": "timed_out", "records": records}, "timeout")
+    await screenshot(page, "timeout")
+    await expect(page.locator("dialog .looked svg.good")).to_have_count(1)
+    await expect(page.locator("dialog .looked svg.warn")).to_have_count(1)
+    await expect(page.get_by_text("Not seen yet")).to_be_visible()
+    await expect(page.locator("dialog .spin")).to_have_count(0)
 
 
 async def test_a_domain_connect_provider_opens_in_a_window_and_the_dns_decides(chromium: Browser) -> None:

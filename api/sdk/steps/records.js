@@ -36,7 +36,7 @@ export function haltedStep(modal) {
   const values = { provider: modal.providerName, domain: modal.host };
   const isTokenWrong = ["wrong_token", "not_allowed"].includes(flow?.error?.code);
   return {
-    title: words.of("halted_title"),
+    title: words.of(hasWritten ? "halted_title" : "halted_nothing_title"),
     body: [
       el("p", { class: "lead" }, words.of(hasWritten ? "halted_lead" : "halted_nothing", values)),
       el(
@@ -119,7 +119,7 @@ export function timeoutStep(modal) {
     title: words.of("timeout_title"),
     body: [
       el("p", { class: "lead" }, words.of("timeout_lead")),
-      el("ul", { class: "list" }, (flow?.records ?? []).map((record) => liveItem(modal, record))),
+      el("ul", { class: "list" }, (flow?.records ?? []).map((record) => liveItem(modal, record, { isLookedFor: false }))),
     ],
     actions: [
       ...(modal.canUndo ? [button(words.of("undo"), () => modal.show("undo"), { kind: "plain", icon: "undo" })] : []),
@@ -128,14 +128,20 @@ export function timeoutStep(modal) {
   };
 }
 
-/** @param {Modal} modal @param {any} record */
-function liveItem({ words, flow }, record) {
+/**
+ * A record and whether it is live.
+ *
+ * @param {Modal} modal
+ * @param {any} record
+ * @param {{isLookedFor?: boolean}} [now] whether the API still looks for it by itself
+ */
+function liveItem({ words, flow }, record, { isLookedFor = true } = {}) {
   const isLive = record.status === "propagated";
   const name = record.host === "@" ? flow?.domain : `${record.host}.${flow?.domain}`;
   return el(
     "li",
     { class: "looked" },
-    isLive ? icon("check", "good") : icon("wait", "spin"),
+    isLive ? icon("check", "good") : isLookedFor ? icon("wait", "spin") : icon("warning", "warn"),
     el(
       "div",
       {},
@@ -144,7 +150,7 @@ function liveItem({ words, flow }, record) {
       el("bdi", {}, name ?? ""),
       el("p", { class: "small" }, code(record.value)),
     ),
-    el("span", { class: `state ${isLive ? "good" : "soft"}` }, words.of(`record_${record.status}`)),
+    el("span", { class: `state ${isLive ? "good" : "soft"}` }, words.of(isLive || isLookedFor ? `record_${record.status}` : "record_missing")),
   );
 }
 
