@@ -1,30 +1,21 @@
 """Settings: the only place that reads the environment (``FRONTAGE_*``).
 
 An unknown name or an invalid value stops the start and names the variable. Every role accepts
-every variable, so that one environment file serves all of them. `load` reads the environment itself, so pydantic alone
-is enough: pydantic-settings took 30 ms of each process and added nothing.
+every variable, so that one environment file serves all of them. A setting's type brings the function that
+reads its text. No library of models is used: to import one took a third of the time in which a worker starts.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 from urllib.parse import urlsplit
-
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
 
 from common.errors import OperatorError
 from common.ip_addresses import parse_address
@@ -35,6 +26,8 @@ IANA_RDAP_BOOTSTRAP = "https://data.iana.org/rdap/dns.json"
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_DAY_SECONDS = 86_400
 
 
 class HostPort(NamedTuple):
@@ -65,52 +58,6 @@ def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
     return HostPort(host, int(port))
 
 
-def _split(value: Any) -> Any:
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-def _one_host_port(value: Any) -> Any:
-    return parse_host_port(value) if isinstance(value, str) else value
-
-
-def _one_host_port_or_off(value: Any) -> Any:
-    return None if value == "off" else _one_host_port(value)
-
-
-def _name_servers(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    servers = [parse_host_port(part, 53) for part in _split(value)]
-    for server in servers:
-        ipaddress.ip_address(server.host)  # a name would need a name server to be found
-    return servers
-
-
-def _web_address(value: Any) -> Any:
-    if isinstance(value, str) and not (re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value) and _has_host(value)):
-        raise ValueError("expected http:// or https:// and a host")
-    return value
-
-
-def _has_host(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that do not close, or a port beyond 65535
-        return False
-
-
-def _host_name(value: str) -> str:
-    is_name = re.fullmatch(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?", value) and len(value) <= 254
-    if not is_name or parse_address(value) is not None:
-        raise ValueError("expected a host name")
-    return value
-
-
-def _web_address_or_off(value: Any) -> Any:
-    return None if value == "off" else _web_address(value)
-
-
 class ExternalAccount(NamedTuple):
     """What a CA that binds ACME accounts to its customers gave one of them (RFC 8555 §7.3.4)."""
 
@@ -122,49 +69,151 @@ class ExternalAccount(NamedTuple):
         return f"<ExternalAccount {self.key_id} at {self.authority}>"
 
 
-def _external_accounts(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    found = [_EXTERNAL_ACCOUNT.fullmatch(part) for part in _split(value)]
-    if None in found:
+# What reads one variable: a text that is not empty -> its value, or ValueError that says what was expected -----------
+
+_T = TypeVar("_T")
+_Reader = Callable[[str], _T]
+
+_HTTPS_PORT = 443
+_EXTERNAL_ACCOUNT = re.compile(r"([^\s=]+)=([^\s:]+):([A-Za-z0-9_-]{16,})=*")
+_SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+
+
+def _switch(text: str) -> bool:
+    if (value := _SWITCH.get(text.strip().lower())) is None:
+        raise ValueError("expected on or off")
+    return value
+
+
+def _one_of(*words: str) -> _Reader[Any]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {', '.join(words[:-1])} or {words[-1]}")
+        return text
+
+    return read
+
+
+def _whole_number(least: int, most: int) -> _Reader[int]:
+    def read(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,20}", text.strip()) or not least <= int(text) <= most:
+            raise ValueError(f"expected a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    if not 0 < (seconds := _number(text)) <= _DAY_SECONDS:
+        raise ValueError(f"expected seconds, more than 0 and at most {_DAY_SECONDS}")
+    return seconds
+
+
+def _share(text: str) -> float:
+    if not 0 <= (share := _number(text)) <= 1:
+        raise ValueError("expected a number from 0 to 1")
+    return share
+
+
+def _number(text: str) -> float:
+    """NaN where it is none: no range holds it."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _or_off(read: _Reader[_T]) -> _Reader[_T | None]:
+    return lambda text: None if text == "off" else read(text)
+
+
+def _each(read: _Reader[_T]) -> _Reader[tuple[_T, ...]]:
+    """Between commas."""
+    return lambda text: tuple(read(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _name_server(text: str) -> HostPort:
+    server = parse_host_port(text, 53)
+    ipaddress.ip_address(server.host)  # a name would need a name server to be found
+    return server
+
+
+def _web_address(text: str) -> str:
+    if not (re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", text) and _has_host(text)):
+        raise ValueError("expected http:// or https:// and a host")
+    return text
+
+
+def _has_host(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, or a port beyond 65535
+        return False
+
+
+def _host_name(text: str) -> str:
+    is_name = re.fullmatch(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?", text) and len(text) <= 254
+    if not is_name or parse_address(text) is not None:
+        raise ValueError("expected a host name")
+    return text
+
+
+def _external_account(text: str) -> ExternalAccount:
+    if (found := _EXTERNAL_ACCOUNT.fullmatch(text)) is None:
         raise ValueError("expected host=KEY-ID:MAC-KEY, and so on after commas")
-    return [ExternalAccount(*match.groups()) for match in found if match]
+    return ExternalAccount(*found.groups())
 
 
-def _directories(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    directories = _split(value)
-    if not all(re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", each) and _has_host(each) for each in directories):
+def _directory(text: str) -> str:
+    if not re.fullmatch(r"https://[^\s/?#@]+(/\S*)?", text) or not _has_host(text):
         raise ValueError("expected https:// addresses of ACME directories")
+    return text
+
+
+def _directories(text: str) -> tuple[str, ...]:
+    directories = _each(_directory)(text)
     if len(set(directories)) < len(directories):
         raise ValueError("it names a directory twice")
     return directories
 
 
-_HTTPS_PORT = 443
-_EXTERNAL_ACCOUNT = re.compile(r"([^\s=]+)=([^\s:]+):([A-Za-z0-9_-]{16,})=*")
-
-Directories = Annotated[tuple[str, ...], BeforeValidator(_directories)]
-ExternalAccounts = Annotated[tuple[ExternalAccount, ...], BeforeValidator(_external_accounts)]
-Listen = Annotated[HostPort, BeforeValidator(_one_host_port)]
-ListenOrOff = Annotated[HostPort | None, BeforeValidator(_one_host_port_or_off)]
-Networks = Annotated[tuple[Network, ...], BeforeValidator(_split)]
-HostName = Annotated[str, AfterValidator(_host_name)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Count = Annotated[int, Field(ge=1, le=2**53)]
-
-
-def _provider_id(value: str) -> str:
-    if not re.fullmatch(r"(?=.{4,63}$)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", value):
+def _provider_id(text: str) -> str:
+    if not re.fullmatch(r"(?=.{4,63}$)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", text):
         raise ValueError("expected a domain name of yours in lower case, of at most 63 characters")
-    return value
+    return text
 
 
-def _access_log(value: str) -> str:
-    if value not in ("off", "-") and not (value.startswith("/") and len(value) > 1):
+def _access_log(text: str) -> str:
+    if text not in ("off", "-") and not (text.startswith("/") and len(text) > 1):
         raise ValueError("expected off, - or an absolute path")
-    return value
+    return text
+
+
+# Kinds of settings: the type of the attribute, and what reads its text -----------------------------------------------
+
+Text = Annotated[str, str]
+Texts = Annotated[tuple[str, ...], _each(str)]
+File = Annotated[Path, Path]
+Switch = Annotated[bool, _switch]
+Count = Annotated[int, _whole_number(1, 2**53)]
+Workers = Annotated[int, _whole_number(1, 256)]
+Seconds = Annotated[float, _seconds]
+Share = Annotated[float, _share]
+Listen = Annotated[HostPort, parse_host_port]
+ListenOrOff = Annotated[HostPort | None, _or_off(parse_host_port)]
+HostName = Annotated[str, _host_name]
+WebAddress = Annotated[str, _web_address]
+WebAddressOrOff = Annotated[str | None, _or_off(_web_address)]
+Networks = Annotated[tuple[Network, ...], _each(ipaddress.ip_network)]
+Addresses = Annotated[tuple[IPAddress, ...], _each(ipaddress.ip_address)]
+NameServers = Annotated[tuple[HostPort, ...], _each(_name_server)]
+Directories = Annotated[tuple[str, ...], _directories]
+ExternalAccounts = Annotated[tuple[ExternalAccount, ...], _each(_external_account)]
+ProviderId = Annotated[str, _provider_id]
+AccessLog = Annotated[str, _access_log]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _one_of("debug", "info", "warning", "error")]
+Issuer = Annotated[Literal["internal", "acme"], _one_of("internal", "acme")]
 
 
 def _default_state_dir() -> Path:
@@ -173,26 +222,26 @@ def _default_state_dir() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "frontage"
 
 
-class Settings(BaseModel):
-    """One attribute a variable: ``edge_http`` is ``FRONTAGE_EDGE_HTTP``. Defaults say why where it is not plain."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One attribute a variable: ``edge_http`` is ``FRONTAGE_EDGE_HTTP``. Defaults say why where it is not plain; what
+    `repr` does not show is secret."""
 
     # Events that are logged on standard error: these and worse ones
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: LogLevel = "info"
 
     # Truth and state
-    database_url: str | None = Field(None, repr=False)  # none: the embedded Postgres of `up`
-    state_dir: Path = Field(default_factory=_default_state_dir)
-    master_key_file: Path | None = None  # none: `master.key` in the state directory
+    database_url: Text | None = field(default=None, repr=False)  # none: the embedded Postgres of `up`
+    state_dir: File = field(default_factory=_default_state_dir)
+    master_key_file: File | None = None  # none: `master.key` in the state directory
 
     # Edge
     edge_http: Listen = HostPort("127.0.0.1", 8080)
     edge_https: Listen = HostPort("127.0.0.1", 8443)
     edge_admin: Listen = HostPort("127.0.0.1", 9180)
-    edge_https_redirect: bool = True
-    edge_workers: Annotated[int, Field(ge=1, le=256)] = Field(default_factory=lambda: os.cpu_count() or 1)
-    edge_worker_by_address: bool = False  # all connections of a client's address to one worker
+    edge_https_redirect: Switch = True
+    edge_workers: Workers = field(default_factory=lambda: os.cpu_count() or 1)
+    edge_worker_by_address: Switch = False  # all connections of a client's address to one worker
     edge_trusted_proxies: Networks = ()
 
     # Edge: limits a request must keep (nginx and Apache stand at 8 KB a line and 100 fields; cookies make heads large)
@@ -232,9 +281,9 @@ class Settings(BaseModel):
     edge_breaker_max_pause_seconds: Seconds = 30
 
     # Edge: the access log: off, "-" (standard output) or an absolute path. Once moved away, the file is made anew.
-    edge_access_log: Annotated[str, AfterValidator(_access_log)] = "off"
-    edge_access_log_sample: Annotated[float, Field(ge=0, le=1)] = 1  # of the requests; statuses from 500 always
-    edge_access_log_user_agent: bool = True
+    edge_access_log: AccessLog = "off"
+    edge_access_log_sample: Share = 1  # of the requests; statuses from 500 always
+    edge_access_log_user_agent: Switch = True
 
     # Whom we may dial
     allow_private_addresses: Networks = ()
@@ -248,27 +297,25 @@ class Settings(BaseModel):
     api_requests_per_second: Count = 200  # of an application
     api_requests_per_second_per_address: Count = 400
     api_admin: ListenOrOff = HostPort("127.0.0.1", 9181)
-    public_url: Annotated[str | None, BeforeValidator(_web_address)] = None  # none: http:// and api_listen
+    public_url: WebAddress | None = None  # none: http:// and api_listen
 
     # DNS
     power_target: HostName = "power.frontage.localhost"
     ssl_target: HostName = "secure.frontage.localhost"
-    service_servers: Annotated[tuple[IPAddress, ...], BeforeValidator(_split)] = (ipaddress.IPv4Address("127.0.0.1"),)
-    dns_servers: Annotated[tuple[HostPort, ...], BeforeValidator(_name_servers)] = ()  # none: the system's
+    service_servers: Addresses = (ipaddress.IPv4Address("127.0.0.1"),)
+    dns_servers: NameServers = ()  # none: the system's
 
     # Registries: what the domain check learns of a domain's registration; off asks none
-    rdap_bootstrap: Annotated[str | None, BeforeValidator(_web_address_or_off)] = IANA_RDAP_BOOTSTRAP
+    rdap_bootstrap: WebAddressOrOff = IANA_RDAP_BOOTSTRAP
 
     # Domain Connect: our id as a service provider, a domain of the operator's; none: that way is closed
-    domain_connect_provider_id: Annotated[str | None, AfterValidator(lambda value: value and _provider_id(value))] = (
-        None
-    )
+    domain_connect_provider_id: ProviderId | None = None
 
     # Certificates
-    issuer: Literal["internal", "acme"] = "internal"
+    issuer: Issuer = "internal"
     acme_directory: Directories = ()  # asked in this order
-    acme_ca_file: Path | None = None  # trusted beside the system's authorities
-    acme_email: str | None = None
+    acme_ca_file: File | None = None  # trusted beside the system's authorities
+    acme_email: Text | None = None
 
     # What a CA allows, so that we stop before it has to stop us; the defaults are Let's Encrypt's. Certificates a
     # registered domain, and the very same names, count over 7 days, an account's orders over 3 hours, and
@@ -277,19 +324,12 @@ class Settings(BaseModel):
     acme_certificates_per_registered_domain: Count = 50
     acme_certificates_per_exact_set: Count = 5
     acme_failed_validations: Count = 5
-    acme_eab: ExternalAccounts = Field(default=(), repr=False)
-    acme_caa_identities: Annotated[tuple[str, ...], BeforeValidator(_split)] = ()  # where a CA states none
+    acme_eab: ExternalAccounts = field(default=(), repr=False)
+    acme_caa_identities: Texts = ()  # where a CA states none
 
     # Monitor
     monitor_admin: ListenOrOff = HostPort("127.0.0.1", 9182)  # a second monitor on one machine needs another, or off
     check_interval_seconds: Seconds = 3600
-
-    @field_validator("edge_trusted_proxies")
-    @classmethod
-    def _see_clients_addresses(cls, value: Networks, info: ValidationInfo) -> Networks:
-        if value and info.data.get("edge_worker_by_address"):
-            raise ValueError("with EDGE_WORKER_BY_ADDRESS=on all connections of a proxy would go to one worker")
-        return value
 
     @property
     def listeners(self) -> tuple[HostPort, ...]:
@@ -317,18 +357,48 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 
     Raises: `OperatorError` that names the variable and what is wrong with it.
     """
-    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    known = {PREFIX + field.upper(): field for field in Settings.model_fields}
-    for name in given:
-        if name not in known:
-            raise OperatorError(f"{name} is not a setting of Frontage: remove it, or see the handbook, Settings")
-    # An empty value means "not set", as in most environment files.
-    values: dict[str, Any] = {known[name]: value for name, value in given.items() if value.strip()}
-    try:
-        return Settings(**values)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = str(first["loc"][0]) if first["loc"] else "settings"
-        raise OperatorError(
-            f"{PREFIX}{field.upper()} has a bad value: {first['msg'].removeprefix('Value error, ')}"
-        ) from None
+    kinds = {_variable(name): (name, kind) for name, kind in get_type_hints(Settings, include_extras=True).items()}
+    values: dict[str, Any] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX):
+            continue
+        if variable not in kinds:
+            raise OperatorError(f"{variable} is not a setting of Frontage: remove it, or see the handbook, Settings")
+        name, kind = kinds[variable]
+        if text.strip():  # an empty value means "not set", as in most environment files
+            try:
+                values[name] = _reader_of(kind)(text)
+            except ValueError as error:
+                raise _bad_value(name, str(error)) from None
+    settings = Settings(**values)
+    if settings.edge_trusted_proxies and settings.edge_worker_by_address:
+        reason = "with EDGE_WORKER_BY_ADDRESS=on all connections of a proxy would go to one worker"
+        raise _bad_value("edge_trusted_proxies", reason)
+    return settings
+
+
+def without_secrets(settings: Settings) -> dict[str, str]:
+    """The variables from which `load` makes these settings again, but for the secret ones, on any machine."""
+    texts = {}
+    for attribute in fields(settings):
+        value = getattr(settings, attribute.name)
+        if attribute.repr and value != attribute.default:
+            parts = value if isinstance(value, tuple) and not isinstance(value, HostPort) else (value,)
+            texts[_variable(attribute.name)] = "off" if value is None else ",".join(map(str, parts))
+    return texts
+
+
+def _reader_of(kind: Any) -> _Reader[Any]:
+    """That of ``Annotated[type, reader]``, or of such a kind ``| None``."""
+    reader: _Reader[Any] = next(each for each in (kind, *get_args(kind)) if hasattr(each, "__metadata__")).__metadata__[
+        0
+    ]
+    return reader
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _bad_value(name: str, reason: str) -> OperatorError:
+    return OperatorError(f"{_variable(name)} has a bad value: {reason}")

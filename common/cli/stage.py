@@ -138,9 +138,7 @@ def _own_ports(environ: Mapping[str, str]) -> dict[str, str]:
 
     variables = {field: PREFIX + field.upper() for field in LISTENERS}
     defaults = {
-        variable: Settings.model_fields[field].default
-        for field, variable in variables.items()
-        if not environ.get(variable)
+        variable: getattr(Settings, field) for field, variable in variables.items() if not environ.get(variable)
     }
     instead = free_instead_of_taken(defaults.values())
     return {variable: str(instead[address]) for variable, address in defaults.items() if address in instead}

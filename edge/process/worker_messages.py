@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
-from common.settings import Settings
+from common.settings import Settings, load, without_secrets
 from edge.process.message_codec import MessageDecoder, encode_message
 
 
@@ -37,15 +37,14 @@ class Begin:
     pairs: tuple[ListenerPair, ...]
 
     def to_plain(self) -> dict[str, Any]:
-        # The database's address carries a password, and a worker has no business with the database.
-        settings = self.settings.model_dump(mode="json", exclude={"database_url"})
+        settings = without_secrets(self.settings)  # a worker has no business with the database or a CA
         pairs = [asdict(pair) for pair in self.pairs]
         return {"service": self.service, "settings": settings, "pair": self.pair, "pairs": pairs}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         pairs = tuple(ListenerPair(**pair) for pair in plain["pairs"])
-        return cls(plain["service"], Settings(**plain["settings"]), plain["pair"], pairs)
+        return cls(plain["service"], load(plain["settings"]), plain["pair"], pairs)
 
 
 @dataclass(frozen=True, slots=True)

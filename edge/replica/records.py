@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
+from msgspec import Meta
 
 from common.errors import FrontageError
 
@@ -25,11 +26,11 @@ class RecordUnusable(FrontageError):
     """What the replica holds is not what this program can serve by."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", hide_input_in_errors=True)
+class _Record(msgspec.Struct, frozen=True):
+    """Strict: no text is taken for a number. Errors name the field and never its value."""
 
 
-class ApplicationRecord(_Record):
+class ApplicationRecord(_Record, frozen=True):
     """Secrets are envelopes in base64."""
 
     application_url: str | None = None
@@ -42,38 +43,38 @@ class ApplicationRecord(_Record):
     previous_signature_key: str | None = None
     previous_signature_until: float | None = None
     maintenance: bool = False
-    buffer_uploads_bytes: Annotated[int, Field(gt=0)] | None = None
+    buffer_uploads_bytes: Annotated[int, Meta(gt=0)] | None = None
 
 
-class RouteRecord(_Record):
-    application_id: Annotated[str, Field(pattern=r"^[!-~]{1,253}$")]
+class RouteRecord(_Record, frozen=True):
+    application_id: Annotated[str, Meta(pattern=r"\A[!-~]{1,253}\Z")]
     application_url: str | None = None
     root_path_access: tuple[str, ...] | None = None
     redirect_to: str | None = None
 
 
-class CertificateRecord(_Record):
+class CertificateRecord(_Record, frozen=True):
     """The key is an envelope in base64, in lines as Postgres breaks it."""
 
     chain: str
     private_key: str
 
 
-class OrderRecord(_Record):
+class OrderRecord(_Record, frozen=True):
     hold_until: float  # unix seconds
 
 
-class AcmeKeyRecord(_Record):
-    thumbprint: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+class AcmeKeyRecord(_Record, frozen=True):
+    thumbprint: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]+\Z")]
 
 
-class ErrorPageRecord(_Record):
+class ErrorPageRecord(_Record, frozen=True):
     html: str
 
 
 def read_record(kind: type[_R], content: bytes) -> _R:
     """Raises: `RecordUnusable`."""
     try:
-        return kind.model_validate_json(content)
-    except ValueError as error:
-        raise RecordUnusable(str(error).replace("\n", " ")) from error
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise RecordUnusable(str(error)) from error

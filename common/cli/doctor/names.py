@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from common.cli.doctor.asking import ANSWER_SECONDS
 from common.cli.doctor.findings import Finding, broken, from_error, note, ok
 from common.errors import OperatorError
+from common.settings import HostPort, Settings
 
 if TYPE_CHECKING:
     from common.edge_probe import Reached
-    from common.settings import HostPort, Settings
 
 _TARGETS = {"FRONTAGE_POWER_TARGET": "power_target", "FRONTAGE_SSL_TARGET": "ssl_target"}
 
@@ -60,11 +60,7 @@ async def _answers(server: HostPort) -> bool:
 
 async def check_targets(settings: Settings) -> list[Finding]:
     """Each target is asked over HTTP, as visitors of a domain that leads to it would."""
-    from common.settings import Settings as Defaults
-
-    unset = [
-        name for name, field in _TARGETS.items() if getattr(settings, field) == Defaults.model_fields[field].default
-    ]
+    unset = [name for name, field in _TARGETS.items() if getattr(settings, field) == getattr(Settings, field)]
     findings = []
     if unset:
         verb, remedy = ("name", "set them to names") if len(unset) > 1 else ("names", "set it to a name")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from common.errors import OperatorError
@@ -12,7 +14,7 @@ _FREE = {"acme_ca_file", "acme_caa_identities", "acme_email", "database_url", "m
 """Paths and texts, whose value is judged where it is used."""
 
 
-@pytest.mark.parametrize("name", [name for name in Settings.model_fields if name not in _FREE])
+@pytest.mark.parametrize("name", [field.name for field in fields(Settings) if field.name not in _FREE])
 def test_nonsense_is_refused_in_one_sentence_or_means_something(name: str) -> None:
     sentences = [complaint for value in NONSENSE if (complaint := complaint_about(name, value))]
     assert len(sentences) >= len(NONSENSE) - 3

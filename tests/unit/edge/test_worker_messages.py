@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from common.metrics import Family
@@ -41,7 +43,7 @@ def test_a_wake_up_is_one_byte() -> None:
     assert encode(Wake()) == b"\n"
 
 
-def test_begin_carries_every_setting_but_the_database() -> None:
+def test_begin_carries_every_setting_but_the_secret_ones() -> None:
     settings = load(
         {
             "FRONTAGE_DATABASE_URL": "postgresql://frontage:hushhush@db/frontage",
@@ -50,6 +52,13 @@ def test_begin_carries_every_setting_but_the_database() -> None:
             "FRONTAGE_DNS_SERVERS": "127.0.0.1:5353",
             "FRONTAGE_SERVICE_SERVERS": "192.0.2.1,2001:db8::1",
             "FRONTAGE_STATE_DIR": "/tmp/frontage",
+            "FRONTAGE_ACME_EAB": "ca.example=kid:hushhush-hushhush",
+            "FRONTAGE_EDGE_HTTPS_REDIRECT": "off",
+            "FRONTAGE_EDGE_WORKERS": "3",
+            "FRONTAGE_EDGE_HEAD_TIMEOUT_SECONDS": "0.25",
+            "FRONTAGE_API_ADMIN": "off",
+            "FRONTAGE_RDAP_BOOTSTRAP": "off",
+            "FRONTAGE_PUBLIC_URL": "https://api.example",
         }
     )
     begin = Begin("module:function", settings, 1, (ListenerPair(3, 4), ListenerPair(5, 6)))
@@ -57,7 +66,7 @@ def test_begin_carries_every_setting_but_the_database() -> None:
     assert b"hushhush" not in line
     arrived = decode_command(line)
     assert isinstance(arrived, Begin)
-    assert arrived.settings == settings.model_copy(update={"database_url": None})
+    assert arrived.settings == replace(settings, database_url=None, acme_eab=())
     assert (arrived.service, arrived.pair, arrived.pairs) == (begin.service, begin.pair, begin.pairs)
 
 
