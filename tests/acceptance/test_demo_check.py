@@ -56,9 +56,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         yield running
 
 
-@pytest.mark.timeout(400)
-def test_check_walks_every_step_and_again_on_the_same_state(tmp_path: Path) -> None:
+@pytest.mark.timeout(500)
+def test_killed_in_the_middle_it_leaves_no_process_and_every_step_passes_twice_on_that_state(tmp_path: Path) -> None:
     env = environment(tmp_path / "state")
+    with Demo.started("--check", env=env, cwd=tmp_path) as demo:
+        demo.read_until(STARTED)
+        family = demo.family()
+        assert len(family) > 5
+        demo.end(signal.SIGKILL)
+    wait_until_gone(family)
     for _ in range(2):
         with Demo.started("--check", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
             assert demo.finish() == 0, demo.output
@@ -139,19 +145,6 @@ def test_sigterm_ends_it_and_leaves_neither_process_nor_file(tmp_path: Path) -> 
         assert demo.end(signal.SIGTERM) == 0, demo.output
     wait_until_gone(family)
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.timeout(300)
-def test_kill_in_the_middle_leaves_no_process_and_the_next_check_passes(tmp_path: Path) -> None:
-    env = environment(tmp_path / "state")
-    with Demo.started("--check", env=env, cwd=tmp_path) as demo:
-        demo.read_until(STARTED)
-        family = demo.family()
-        assert len(family) > 5
-        demo.end(signal.SIGKILL)
-    wait_until_gone(family)
-    with Demo.started("--check", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
-        assert demo.finish() == 0, demo.output
 
 
 def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
