@@ -1,8 +1,9 @@
 """What is wrong with a domain: everything that can be seen of it from here, looked at afresh.
 
-Each part is looked at by itself and may fail by itself: it is unknown then (None), and the others still stand. All of
-it ends within `LONGEST_SECONDS`. Of a name that another application holds, only that is shown, and what anybody could
-see. What the facts come to is `api.services.next_step`'s to say.
+The name's enrolments are read first, and once: without them every part is unknown. Each part is looked at by itself,
+and may fail by itself within `LONGEST_SECONDS`: it is unknown then (None), and the others still stand. Of a name that
+another application holds, only that is shown, and what anybody could see. What the facts come to is
+`api.services.next_step`'s to say.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
 from common.caa_identities import find_identities
-from common.db import ca_ledger, certificates, domains, edge_nodes, monitor_nodes, orders
+from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits
 from common.db.certificates import InService
@@ -126,25 +127,30 @@ class DiagnosisService:
     settings: Settings
 
     async def diagnose(self, application: Application, name: DomainName) -> Diagnosis:
+        uses_acme = self.settings.issuer == "acme"
+        held = await _part("enrolments", lambda: self.enrolment.held(name))
+        if held is None:
+            return Diagnosis(name, uses_acme, None, None, None, None, None, unreached=None)
         looked, authorization, (holding, origin, unreached), nodes = await asyncio.gather(
-            _part("dns", lambda: self._look_at_dns(application, name)),
+            _part("dns", lambda: self._look_at_dns(application, name, held)),
             _part("caa", lambda: self._look_at_caa(name)),
-            self._look_at_holding_and_origin(application, name),
+            self._look_at_holding_and_origin(application, name, held),
             _part("nodes", self._look_at_nodes),
         )
         dns, ownership = looked or (None, None)
         if dns and holding and dns.findings.is_eligible and any(each.departed_at for each in holding.domains):
             await _part("recheck", lambda: self._request_recheck(application, name))
-            holding = await _part("holding", lambda: self._look_at_holding(application, name))
-        uses_acme = self.settings.issuer == "acme"
+            holding = await _part("holding", lambda: self._look_at_holding_again(application, name))
         return Diagnosis(name, uses_acme, dns, authorization, holding, nodes, origin, ownership, unreached)
 
     async def _request_recheck(self, application: Application, name: DomainName) -> None:
         async with self.enrolment.database.transaction() as connection:
             await self.enrolment.request_recheck(connection, name, application, pause_seconds=_RECHECK_PAUSE_SECONDS)
 
-    async def _look_at_dns(self, application: Application, name: DomainName) -> tuple[Dns, Ownership]:
-        targets = await self._targets(application, name)
+    async def _look_at_dns(
+        self, application: Application, name: DomainName, held: Sequence[Domain]
+    ) -> tuple[Dns, Ownership]:
+        targets = _targets(application, held)
         async with self.enrolment.resolver.open_pass(application.id) as questions:
             reached = await self.probe.find(questions, name.text)
             target, findings = await self._best(questions, name, targets)
@@ -166,16 +172,6 @@ class DiagnosisService:
         """Without private addresses, which only the operator's resolver may know: a tenant may ask about any name."""
         values = hide_private([seen.value for seen in found], known=self.enrolment.service_targets.service_servers)
         return tuple(replace(seen, value=value) for seen, value in zip(found, values, strict=True))
-
-    async def _targets(self, application: Application, name: DomainName) -> list[str]:
-        """What the domain may lead to: Power's where Power has it, Secure's own where only Secure has, else either."""
-        held = await self.enrolment.held(name)
-        products = {domain.product for domain in held if domain.application_id == application.id}
-        if "power" in products:
-            return [application.cname_target]
-        if "secure" in products:
-            return [cname_target_of(application)]
-        return list(dict.fromkeys([application.cname_target, cname_target_of(application)]))
 
     async def _best(self, questions: Pass, name: DomainName, targets: list[str]) -> tuple[str, EligibilityFindings]:
         """The target that the domain leads to; the first where it leads to none."""
@@ -203,11 +199,13 @@ class DiagnosisService:
             forbids=not any(caa.may_issue(authorization.records, names, account) for names, account in identities),
         )
 
-    async def _look_at_holding(self, application: Application, name: DomainName) -> DomainHolding:
+    async def _look_at_holding_again(self, application: Application, name: DomainName) -> DomainHolding:
+        return await self._look_at_holding(application, name, await self.enrolment.held(name))
+
+    async def _look_at_holding(self, application: Application, name: DomainName, held: list[Domain]) -> DomainHolding:
+        if not held or is_foreign(held, application):
+            return DomainHolding((), None, None, None)
         async with self.enrolment.database.connection() as connection:
-            held = await domains.find(connection, name.text)
-            if not held or is_foreign(held, application):
-                return DomainHolding((), None, None, None)
             order = await orders.describe(connection, name.text)
             full = None
             if order is not None and order.state != "issued" and self.settings.acme_directory:
@@ -218,9 +216,9 @@ class DiagnosisService:
             return DomainHolding(tuple(held), await certificates.describe(connection, name.text), order, full)
 
     async def _look_at_holding_and_origin(
-        self, application: Application, name: DomainName
+        self, application: Application, name: DomainName, held: list[Domain]
     ) -> tuple[DomainHolding | None, OriginState | None, tuple[UnreachedOrigin, ...] | None]:
-        holding = await _part("holding", lambda: self._look_at_holding(application, name))
+        holding = await _part("holding", lambda: self._look_at_holding(application, name, held))
         url = _origin_url(holding) if holding is not None else None
         if url is None:
             return holding, None, ()
@@ -253,6 +251,16 @@ async def _records(questions: Pass, name: str) -> tuple[SeenRecord, ...]:
     seen += [SeenRecord("A", owner, value) for value in (await questions.ask_confirmed(owner, "A")).values]
     seen += [SeenRecord("AAAA", owner, value) for value in (await questions.ask_confirmed(owner, "AAAA")).values]
     return tuple(seen)
+
+
+def _targets(application: Application, held: Sequence[Domain]) -> list[str]:
+    """What the domain may lead to: Power's where Power has it, Secure's own where only Secure has, else either."""
+    products = {domain.product for domain in held if domain.application_id == application.id}
+    if "power" in products:
+        return [application.cname_target]
+    if "secure" in products:
+        return [cname_target_of(application)]
+    return list(dict.fromkeys([application.cname_target, cname_target_of(application)]))
 
 
 def _origin_url(holding: DomainHolding) -> str | None:

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from bench.lab.zone import Behaviour
-from common.db import acme_accounts, applications
+from common.db import acme_accounts, applications, domains
 from common.db.acme_accounts import Identity, SealedKey
+from common.db.domains import Domain
+from common.db.session import Connection
+from common.errors import DatabaseUnavailable
 from tests.integration.api.conftest import SERVER, Service, open_service
 from tests.integration.api.partner import Answer, Partner
 from tests.integration.api.secured import Ssl, fail_order, go_live, serve_origin
@@ -236,6 +239,40 @@ async def test_parts_that_fail_are_unknown_and_the_others_stand(
     assert found["dns"]["status"] == "ok"
     assert (found["caa"]["status"], found["certificate"]["status"], found["order"]["status"]) == ("unknown",) * 3
     assert found["status"] == "unknown"
+
+
+async def test_the_enrolments_are_read_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    assert (await partner.post(DOMAIN)).status == 200
+    find, asked = domains.find, list[str]()
+
+    async def counted(connection: Connection, domain: str) -> list[Domain]:
+        asked.append(domain)
+        return await find(connection, domain)
+
+    monkeypatch.setattr("common.db.domains.find", counted)
+    found = await diagnose(partner)
+
+    assert [each["product"] for each in found["products"]] == ["power"]
+    assert asked == [DOMAIN]
+
+
+async def test_without_the_enrolments_nothing_is_said_of_a_domain(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    assert (await partner.post(DOMAIN)).status == 200
+
+    async def break_down(*_: object) -> None:
+        raise DatabaseUnavailable("out of order")
+
+    monkeypatch.setattr("common.db.domains.find", break_down)
+    found = await diagnose(partner)
+
+    assert (found["status"], found["dns"]["status"]) == ("unknown", "unknown")
+    assert found["next_step"] == "Not everything could be looked at: ask again in a moment."
 
 
 async def test_of_a_foreign_domain_only_that_is_shown(service: Service) -> None:
