@@ -20,6 +20,10 @@ class DatabaseUnavailable(FrontageError):
     """Postgres could not be reached, or did not answer in time. Retrying later is safe."""
 
 
+class DatabaseBusy(DatabaseUnavailable):
+    """Postgres answers, and gave this work up: a lock of another session, a full disk, no connection left."""
+
+
 class ReadOnlyDatabase(DatabaseUnavailable):
     """Postgres answers as a standby, which takes no writes; after a fail-over it may be the primary."""
 

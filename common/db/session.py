@@ -15,7 +15,7 @@ from typing import TypeAlias
 import asyncpg
 import orjson
 
-from common.errors import DatabaseUnavailable, OperatorError, ReadOnlyDatabase
+from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -49,6 +49,14 @@ _PASSING = (
     asyncpg.InternalClientError,  # the stream of messages made no sense: the connection is gone
 )
 
+# Of these, what a running server says of work that it gave up (`DatabaseBusy`).
+_GIVEN_UP = (
+    asyncpg.QueryCanceledError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
 
 # What a pooler in transaction mode makes of prepared statements: they are on another server connection.
 _LOST_STATEMENTS = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
@@ -79,8 +87,10 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
         return ReadOnlyDatabase("this database is a read-only standby: point FRONTAGE_DATABASE_URL at the primary")
     if isinstance(error, TimeoutError):
         return DatabaseUnavailable("the database did not answer in time")
-    first_line = str(error).partition("\n")[0]
-    return DatabaseUnavailable(f"the database cannot be reached: {first_line or type(error).__name__}")
+    first_line = str(error).partition("\n")[0] or type(error).__name__
+    if isinstance(error, _GIVEN_UP):
+        return DatabaseBusy(f"the database gave up: {first_line}")
+    return DatabaseUnavailable(f"the database cannot be reached: {first_line}")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.db.pool import Database
 from common.db.schema import check_schema
 from common.db.secrets_canary import ensure_canary
-from common.errors import DatabaseUnavailable, OperatorError, ReadOnlyDatabase
+from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
 from common.secrets import Keyring
 
 
@@ -17,5 +17,7 @@ async def check_start(database: Database, keyring: Keyring) -> None:
             await ensure_canary(connection, keyring)
     except ReadOnlyDatabase as error:
         raise OperatorError(str(error)) from error
+    except DatabaseBusy as error:
+        raise OperatorError(f"{error}: Postgres' log says why") from error
     except DatabaseUnavailable as error:
         raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from common.cli.doctor import authorities, clock, database, machine, names, nodes
 from common.cli.doctor.findings import Finding, broken, from_error, note, ok
-from common.errors import DatabaseUnavailable, OperatorError
+from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
 
 if TYPE_CHECKING:
     from common.clock import Clock
     from common.db.pool import Database
     from common.settings import Settings
+
+_SEE_LOG = "see Postgres' log for the reason"
 
 
 def examine(environ: Mapping[str, str] = os.environ) -> list[Finding]:
@@ -50,9 +52,11 @@ async def _examine(settings: Settings) -> list[Finding]:
 
 
 async def _evidence(opened: Database) -> list[clock.ClockBounds]:
-    """None with a login that may not read the records."""
+    """None with a login that may not read the records, or while they are locked."""
     try:
         return await clock.ask_database(opened)
+    except DatabaseBusy:
+        return []
     except (OperatorError, DatabaseUnavailable):
         raise
     except Exception:  # noqa: BLE001 - the check's root
@@ -92,9 +96,11 @@ async def _listed(check: Awaitable[Finding]) -> list[Finding]:
 
 
 async def _permitted(subject: str, check: Awaitable[list[Finding]]) -> list[Finding]:
-    """The check's findings, or one that it is not possible with this login."""
+    """The check's findings, or one that it is not possible now, or with this login."""
     try:
         return await check
+    except DatabaseBusy as error:
+        return [broken(subject, str(error), _SEE_LOG)]
     except (OperatorError, DatabaseUnavailable):
         raise
     except Exception as error:  # noqa: BLE001 - the check's root: the others go on
@@ -103,6 +109,8 @@ async def _permitted(subject: str, check: Awaitable[list[Finding]]) -> list[Find
 
 
 def _unreachable(error: Exception) -> Finding:
+    if isinstance(error, DatabaseBusy):
+        return broken("database", str(error), _SEE_LOG)
     if isinstance(error, DatabaseUnavailable):
         return broken("database", str(error), "start it, or check FRONTAGE_DATABASE_URL")
     return from_error("database", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -150,6 +151,19 @@ async def test_overdue_work_is_no_ok(database: Database, tmp_path: Path) -> None
     [overdue] = await check_work(settings, database)
     assert (overdue.subject, overdue.state) == ("work", FindingState.NOTE)
     assert "1 certificate orders are due, the first for 10 minutes" in overdue.seen
+
+
+async def test_a_locked_table_hides_only_what_is_in_it(dsn: str, tmp_path: Path, database: Database) -> None:
+    env = environment(tmp_path, DATABASE_URL=dsn, DNS_SERVERS="127.0.0.1:9")
+    async with database.transaction() as connection:
+        await connection.execute("lock table orders in access exclusive mode")
+        examined = await asyncio.to_thread(run, "doctor", "--json", env=env)
+
+    findings = {each["subject"]: each for each in json.loads(examined.stdout)["findings"]}
+    assert findings["database"]["state"] == "ok"
+    assert findings["monitors"]["state"] != "ok"
+    assert (findings["work"]["state"], findings["work"]["remedy"]) == ("broken", "see Postgres' log for the reason")
+    assert findings["work"]["seen"] == "the database gave up: canceling statement due to lock timeout"
 
 
 async def test_a_database_that_can_write_is_well(database: Database) -> None:

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from common.db.pool import Database, Patience, open_pool
-from common.errors import DatabaseUnavailable, OperatorError
+from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
 from tests.conftest import in_database
 
 HASTY = Patience(
@@ -86,7 +86,7 @@ async def test_slow_work_ends_in_time_and_the_pool_goes_on(dsn: str, database: D
         database.transaction() as holder,
     ):
         await holder.execute("lock table busy in exclusive mode")
-        with pytest.raises(DatabaseUnavailable):
+        with pytest.raises(DatabaseBusy, match="the database gave up: canceling statement due to"):
             async with hasty.transaction() as connection:
                 await connection.execute(statement)
         async with hasty.transaction() as connection:
