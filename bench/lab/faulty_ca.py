@@ -11,7 +11,7 @@ import base64
 import json
 import ssl
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -80,8 +80,8 @@ class CaFault:
 class FaultyCa:
     """Made by `faulty_ca`.
 
-    `seen` counts the requests that Pebble was sent, by step, and `answered` those that it has answered; `orders` are
-    those that it has made.
+    `seen` counts the requests that Pebble was sent, by step; `answered` are the moments at which it answered, as
+    `time.monotonic` counts; `orders` are those that it has made.
     """
 
     def __init__(self, pebble: Pebble) -> None:
@@ -89,7 +89,7 @@ class FaultyCa:
         self.directory = ""
         self.faults: list[CaFault] = []
         self.seen: Counter[str] = Counter()
-        self.answered: Counter[str] = Counter()
+        self.answered: defaultdict[str, list[float]] = defaultdict(list)
         self.busy_seconds = 0.0
         self.orders: list[dict[str, Any]] = []
         self.windows: dict[str, tuple[datetime, datetime]] = {}
@@ -150,7 +150,7 @@ class FaultyCa:
         ) as answer:
             content = await answer.read()
             self.busy_seconds += time.perf_counter() - asked_at
-            self.answered[step] += 1
+            self.answered[step].append(time.monotonic())
             if step == "new order" and answer.status == 201:
                 self.orders.append(_payload(body))
             if step == "directory" and answer.status == 200:

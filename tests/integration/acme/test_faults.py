@@ -142,11 +142,12 @@ async def test_retry_after_of_an_order_in_the_works_is_honoured(
 ) -> None:
     async with opened(pebble, database, keyring, answering, faulty.directory) as issuer:
         await Attempts("first.customer.example").by(issuer)
-        asked = faulty.answered["order"]
+        answers = faulty.answered["order"]
+        answers.clear()
 
         async def ready() -> None:
             """The order is still in the works when it is first looked at."""
-            while faulty.answered["order"] == asked:
+            while not answers:
                 await asyncio.sleep(0.01)
 
         answering.ready = ready
@@ -154,7 +155,8 @@ async def test_retry_after_of_an_order_in_the_works_is_honoured(
         attempts = Attempts()
         await attempts.by(issuer)
     assert attempts.phases.as_seconds()["validation"] >= 1.0
-    assert faulty.answered["order"] - asked <= 4
+    first, second, *_ = answers
+    assert second - first >= 1.0
 
 
 async def test_unreadable_answers_are_failures_in_plain_words(
