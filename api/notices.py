@@ -25,7 +25,11 @@ NO_MONITOR = Notice(
     "No certificate is issued now: no running monitor issues any. The operator has to start `frontage monitor`, or to"
     " mend the running one: `frontage doctor` shows which.",
 )
-NO_EDGE = Notice("no_edge", "Nothing is served now: no edge is running. The operator has to start `frontage edge`.")
+NO_EDGE = Notice(
+    "no_edge",
+    "New changes are not served now: no edge reports to the database. The operator has to start `frontage edge`; just"
+    " after an outage of the database, edges report again within seconds.",
+)
 EDGES_UNKNOWN = Notice("edges_unknown", "Whether the edges serve the change could not be asked.")
 
 _TROUBLE = {

@@ -28,6 +28,6 @@ class HealthHandlers:
             edges = await edge_nodes.count_alive(connection)
         lacking = {} if is_issuing else {"no monitor issues certificates": NO_MONITOR}
         if not edges:
-            lacking["no edge is running"] = NO_EDGE
+            lacking["no edge reports"] = NO_EDGE
         status = "ready, but " + " and ".join(lacking) if lacking else "ready"
         return answers.respond({"status": status, **combined(lacking.values())})

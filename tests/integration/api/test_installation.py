@@ -112,5 +112,5 @@ async def test_without_an_edge_nothing_is_called_served(service: Service, partne
     assert (await partner.put(DOMAIN, powerRootPathAccess=["/a"])).body["code"] == "no_edge"
     found = await diagnose(partner)
     assert (found["status"], found["edges"]["status"]) == ("action needed", "not running")
-    assert "no edge is running" in found["next_step"]
+    assert "no edge reports to the database" in found["next_step"]
     assert found["certificate"]["status"] == "issued"
