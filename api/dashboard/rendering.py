@@ -107,6 +107,7 @@ class Renderer:
             "way": codes.way,
             "codes": with_codes,
             "setting": words.setting,
+            "unicode_name": words.unicode_name,
             "time": lambda at: _time_element(at, words.ago(at, self.clock.now())),
         }
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import idna
+
+NO_BREAK = "\u00a0"
 _STEPS = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"))
 
 
@@ -70,11 +73,12 @@ def size(value: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """``12 (0.3 %)``."""
+    """``12 (0.3 %)``, with no line break within the brackets."""
     if not part or not whole:
         return "none"
     percent = 100 * part / whole
-    return f"{part:,} ({'under 0.1' if percent < 0.1 else f'{percent:.1f}'} %)"
+    shown = "under 0.1" if percent < 0.1 else f"{percent:.1f}"
+    return f"{part:,} " + f"({shown} %)".replace(" ", NO_BREAK)
 
 
 def setting(value: object) -> str:
@@ -83,11 +87,24 @@ def setting(value: object) -> str:
         case bool():
             return "on" if value else "off"
         case list() if value:
-            return ", ".join(map(setting, value))
-        case None | "" | []:
+            return ("; " if isinstance(value[0], dict) else ", ").join(map(setting, value))
+        case dict() if value:
+            return ", ".join(f"{name} {setting(each)}" for name, each in value.items())
+        case None | "" | [] | {}:
             return "none"
         case _:
             return str(value)
+
+
+def unicode_name(name: str) -> str:
+    """As people write a name with A-labels (``xn--…``); empty for any other name. It never stands alone: another name
+    can look the same."""
+    if "xn--" not in name:
+        return ""
+    try:
+        return idna.decode(name)
+    except (idna.IDNAError, UnicodeError):
+        return ""
 
 
 def _span(distance: float) -> str | None:

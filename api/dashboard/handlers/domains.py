@@ -16,7 +16,7 @@ from api.dashboard.application_view import ApplicationView, parse_body
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
-from api.dashboard.middlewares import text_of
+from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
@@ -40,7 +40,7 @@ _LIVE_SECONDS = 1.0
 _DIAGNOSIS_SECONDS = 15.0
 _ACTIVITY_SECONDS = 5.0
 _ENTRIES = 8
-_NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records")
+_NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records", "root_path_access")
 
 
 class DomainPages:
@@ -74,7 +74,10 @@ class DomainPages:
         given: dict[str, Any] = {"domain": values["domain"]}
         match values["product"]:
             case "power":
-                body = parse_body(PowerBody, given | {"applicationUrl": values["application_url"]})
+                given |= {"applicationUrl": values["application_url"]}
+                if paths := values["root_path_access"].split():
+                    given["powerRootPathAccess"] = paths
+                body = parse_body(PowerBody, given)
                 noted = await self._context.power.power(application, body)
             case "secure":
                 for name, field in (("applicationUrl", "application_url"), ("redirectTo", "redirect_to")):
@@ -195,10 +198,7 @@ class DomainPages:
                 await context.domain_actions.recheck(application, name)
                 return Flash("A monitor checks the DNS again now.")
             case "power":
-                change = parse_body(
-                    PowerChange, {"domain": name.text, "applicationUrl": text_of(request, "url").strip()}
-                )
-                noted = await context.power.update(application, change)
+                noted = await context.power.update(application, await self._power_change(request, application, name))
             case "secure":
                 given = {"domain": name.text, "redirectTo": text_of(request, "redirect_to").strip()}
                 if url := text_of(request, "url").strip():
@@ -220,6 +220,18 @@ class DomainPages:
             case _:
                 raise web.HTTPBadRequest
         return Flash("Done." if not noted else f"Done. {noted[0].hint}", "good" if not noted else "warn")
+
+    async def _power_change(self, request: web.Request, application: Application, name: DomainName) -> PowerChange:
+        """The root paths are in it only where they differ from those that apply, which can be the application's."""
+        given: dict[str, Any] = {"domain": name.text, "applicationUrl": text_of(request, "url").strip()}
+        if "root_path_access" not in request[FORM]:  # of a page from before an upgrade
+            return parse_body(PowerChange, given)
+        paths = text_of(request, "root_path_access").split()
+        async with self._context.database.connection() as connection:
+            held = await self._held(connection, application.id, name)
+        if any(each.product == "power" and list(each.root_path_access) != paths for each in held):
+            given["powerRootPathAccess"] = paths
+        return parse_body(PowerChange, given)
 
     async def _transfer(self, request: web.Request, application: Application, name: DomainName) -> Flash:
         """To an application of the same organisation, by an owner of it; operators move a name to any application.

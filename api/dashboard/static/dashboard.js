@@ -157,4 +157,5 @@ if (menu) {
   side.addEventListener("keydown", (event) => { if (event.key === "Escape" && side.hasAttribute("data-open")) { show(false); menu.focus(); } });
 }
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // signed out meanwhile, perhaps
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // tabs scroll on a phone
 prepare(document);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.db import domains, users
-from common.db.applications import get_application
+from common.db.applications import get_application, update_application
 from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import Browser, Dashboard
 
@@ -141,6 +141,34 @@ async def test_what_lacks_is_written_above_the_form_that_adds_a_domain(dashboard
 async def power(dashboard: Dashboard, partner: Partner) -> None:
     async with dashboard.service.database.transaction() as connection:
         await domains.power(connection, SHOP, partner.id, "http://192.0.2.7/a", None)
+
+
+async def test_a_domain_has_root_paths_of_its_own_once_they_are_changed(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    async with dashboard.service.database.transaction() as connection:
+        await update_application(connection, partner.id, root_path_access=["/assets"])
+    operator = await dashboard.signed_in("ops@example.com")
+    base, origin = f"/dashboard/applications/{partner.id}/domains", "https://origin.example.com/a"
+    dashboard.service.point(SHOP)
+    form = {"domain": SHOP, "product": "power", "application_url": origin, "root_path_access": ""}
+    assert (await operator.post(f"{base}/new", **form)).location == f"{base}/{SHOP}"
+
+    async def own_paths() -> object:
+        async with dashboard.service.database.connection() as connection:
+            return await connection.fetchval("select root_path_access from domains where domain = $1", SHOP)
+
+    change = {"action": "power", "url": origin}
+    for sent, stored in (
+        ({"root_path_access": "/assets"}, None),
+        ({}, None),
+        ({"root_path_access": "/a\r\n/b"}, ["/a", "/b"]),
+    ):
+        assert (await operator.post(f"{base}/{SHOP}", **change | sent)).status == 303
+        assert await own_paths() == stored, sent
+    page = await operator.get(f"{base}/{SHOP}")
+    assert "/a\n/b</textarea>" in page.text
+    assert (await operator.post(f"{base}/{SHOP}", **change | {"root_path_access": "/a?b"})).status == 303
+    assert await own_paths() == ["/a", "/b"]
 
 
 async def holder_of_shop(dashboard: Dashboard) -> str:

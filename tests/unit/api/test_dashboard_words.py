@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.dashboard.rendering import with_codes
-from api.dashboard.words import setting
+from api.dashboard.words import NO_BREAK, setting, share, unicode_name
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,9 @@ from api.dashboard.words import setting
         ([], "none"),
         (["/static", "/media"], "/static, /media"),
         (0, "0"),
-        ({"from": 1}, "{'from': 1}"),
+        ({}, "none"),
+        ({"from": 1}, "from 1"),
+        ([{"type": "A", "ttl": 300}, {"type": "TXT"}], "type A, ttl 300; type TXT"),
     ],
 )
 def test_values_of_the_audit_log_are_words(value: object, shown: str) -> None:
@@ -36,3 +38,26 @@ def test_values_of_the_audit_log_are_words(value: object, shown: str) -> None:
 )
 def test_text_between_backticks_is_code_and_markup_stays_text(text: str, html: str) -> None:
     assert with_codes(text) == html
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "shown"),
+    [(0, 10, "none"), (3, 0, "none"), (1, 2_000_000, "1 (under 0.1 %)"), (1_200, 2_400, "1,200 (50.0 %)")],
+)
+def test_a_share_breaks_before_its_brackets_only(part: int, whole: int, shown: str) -> None:
+    assert share(part, whole).replace(NO_BREAK, " ") == shown
+    assert share(part, whole).count(" ") <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("shop.customer.com", ""),
+        ("xn--mnchen-3ya.customer.com", "münchen.customer.com"),
+        ("xn--mgbh0fb.customer.com", "مثال.customer.com"),
+        ("xn--a.customer.com", ""),  # no A-label of any name
+        ("_frontage.xn--mnchen-3ya.com", ""),  # nothing that IDNA decodes
+    ],
+)
+def test_a_name_with_a_labels_has_a_spelling_for_people(name: str, shown: str) -> None:
+    assert unicode_name(name) == shown
