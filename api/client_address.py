@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import IPv6Address, ip_network
 
-from common.ip_addresses import parse_client_address
+from common.ip_addresses import limit_key, parse_client_address
 from common.settings import Networks
 
 
@@ -25,10 +24,6 @@ def is_trusted(address: str, trusted: Networks) -> bool:
 
 
 def limited_by(address: str) -> str:
-    """A client has a whole IPv6 /64 (RFC 6177). What is no address counts as one client."""
+    """What is no address counts as one client."""
     parsed = parse_client_address(address)
-    if parsed is None:
-        return "unknown"
-    if isinstance(parsed, IPv6Address):
-        return str(ip_network((int(parsed), 64), strict=False))
-    return str(parsed)
+    return limit_key(str(parsed)) if parsed else "unknown"

@@ -107,11 +107,11 @@ async def _measure(console: Console, count: int, directory: Path) -> Result:
             async with open_pool(dsn, size=2, application_name="frontage bench") as database:
                 keyring = load_keyring(stage.settings.key_file)
                 large, _ = await make_application(database, keyring, name="Large", cname_target="large.localhost")
-                commands = _Commands(environ, database, large, console)
+                commands = _OperatorCommands(environ, database, large, console)
                 return await _all(commands, stage, source, exported, count)
 
 
-async def _all(commands: _Commands, stage: Stage, source: Path, exported: Path, count: int) -> Result:
+async def _all(commands: _OperatorCommands, stage: Stage, source: Path, exported: Path, count: int) -> Result:
     result = Result()
     target, as_large = str(source), ("--application", commands.application_id)
     result.runs.append(await commands.run("export, no domains", "export", str(exported), *as_large))
@@ -149,7 +149,7 @@ def _write(path: Path, count: int) -> None:
             file.write(f"power,shop.customer-{number}.example,https://origin.example/{number % 7}\n")
 
 
-class _Commands:
+class _OperatorCommands:
     """Runs the command line on the stage, as an operator does."""
 
     def __init__(self, environ: Mapping[str, str], database: Database, application_id: str, console: Console) -> None:

@@ -54,7 +54,6 @@ _LIMIT = 50
 _COUNTED = 12
 _TIMED = 60
 _REPEATED = 6
-_ADDED_MINUTES = 100_000
 
 Read = Callable[["ListPlace"], Awaitable[ListKey | None]]
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from common.errors import OperatorError
 
@@ -70,6 +73,15 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextmanager
+def locked_text(path: Path) -> Iterator[TextIO]:
+    """Open a text file to read and append, wait for its lock and hold it for the block. Raises: `OSError`."""
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        yield file
 
 
 def last_holder(path: Path) -> ProcessIdentity | None:

@@ -1,4 +1,4 @@
-"""Tells whether a text is an IP address. Pure: the edge's pure packages use it too.
+"""Tells whether a text is an IP address, and which client it stands for. Pure: the edge's pure packages use it too.
 
 Which addresses may be dialled is decided by `common.addresses`.
 """
@@ -17,6 +17,12 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def limit_key(address: str) -> str:
+    """Return the client that limits count an address against: the IPv4 address, or the IPv6 /64, since a site has a
+    whole one (RFC 6177)."""
+    return f"{IPv6Address(IPv6Address(address).packed[:8] + bytes(8))}/64" if ":" in address else address
 
 
 def parse_client_address(text: str) -> IPv4Address | IPv6Address | None:

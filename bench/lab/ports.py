@@ -8,13 +8,14 @@ theirs from a range of their own.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import socket
 import tempfile
 from pathlib import Path
 from typing import Final
+
+from common.file_locks import locked_text
 
 # Both end before the range of outgoing connections begins, at 32768 (ip(7), ip_local_port_range).
 _RESERVED: Final = range(20_000, 28_000)
@@ -26,9 +27,7 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 
     Raises: `OSError` when there are not so many.
     """
-    with (Path(tempfile.gettempdir()) / f"frontage-ports-{os.geteuid()}").open("a+") as counter:
-        fcntl.flock(counter, fcntl.LOCK_EX)
-        counter.seek(0)
+    with locked_text(Path(tempfile.gettempdir()) / f"frontage-ports-{os.geteuid()}") as counter:
         first = int(counter.read() or 0)
         found: list[int] = []
         for number in range(first, first + len(_RESERVED)):

@@ -77,9 +77,6 @@ class CertificateCache:
         self._capacity = capacity
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def find(self, domain: str) -> ssl.SSLContext | Missing:
         """The context to present now, without building one."""
         generation = self._reader.generation()  # before the record: a change in between is seen next time

@@ -96,10 +96,6 @@ class TlsShared:
     def held_now(self) -> int:
         return len(self._held)
 
-    @property
-    def cached_contexts(self) -> int:
-        return len(self._certificates)
-
     # Called by handshakes ----------------------------------------------------------------------------------
 
     def arrive(self, handshake: Handshake) -> None:

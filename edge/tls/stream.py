@@ -228,9 +228,6 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         if self._reading:
             self._raw.resume_reading()
 
-    def is_reading(self) -> bool:
-        return self._reading
-
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._raw.set_write_buffer_limits(high, low)
 
@@ -248,9 +245,6 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         assert isinstance(protocol, asyncio.Protocol)
         self._inner = protocol
         self._deliver = protocol.data_received
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self._inner
 
     # The end -----------------------------------------------------------------------------------------------
 

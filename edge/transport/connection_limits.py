@@ -8,9 +8,9 @@ to a refused client is its port's business.
 
 from __future__ import annotations
 
-import ipaddress
 import resource
 
+from common.ip_addresses import limit_key
 from common.metrics import Family, Labels
 from common.settings import Networks
 from edge.http.forwarded import address_of, is_in
@@ -99,8 +99,7 @@ class ConnectionLimits:
 
 def client_key(peername: object) -> str:
     """Whom a connection counts against, from its transport's peername."""
-    address = address_of(peername)
-    return ipaddress.IPv6Address(address).packed[:8].hex() if ":" in address else address
+    return limit_key(address_of(peername))
 
 
 def room_for_connections() -> int:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import zlib
 from datetime import UTC, datetime, timedelta
 
+from common.retry_pauses import retry_pause_seconds
+
 _SOON_FRACTION = 1 / 60  # of the interval: a minute of an hour
 _SHORTEST_SECONDS = 1.0
 
@@ -23,5 +25,6 @@ def next_due(domain_id: str, checked_at: datetime, interval_seconds: float) -> d
 
 def next_try(domain_id: str, checked_at: datetime, interval_seconds: float, attempts: int) -> datetime:
     """After a check that could not ask about everything, the `attempts`-th in a row: soon, then ever later."""
-    pause = max(_SHORTEST_SECONDS, interval_seconds * _SOON_FRACTION) * 2.0 ** min(attempts - 1, 10)
+    first = max(_SHORTEST_SECONDS, interval_seconds * _SOON_FRACTION)
+    pause = retry_pause_seconds(attempts, first=first, longest=interval_seconds)
     return min(next_due(domain_id, checked_at, interval_seconds), checked_at + timedelta(seconds=pause))

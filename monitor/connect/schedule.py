@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from common.retry_pauses import retry_pause_seconds
+
 TIMEOUT = timedelta(hours=72)
 _FIRST_SECONDS = 10.0
 _LONGEST_SECONDS = 600.0
@@ -14,8 +16,7 @@ _LONGEST_SECONDS = 600.0
 
 def next_look(now: datetime, looks: int) -> datetime:
     """After the `looks`-th look."""
-    pause = _FIRST_SECONDS * 2.0 ** min(max(looks - 1, 0), 16)
-    return now + timedelta(seconds=min(pause, _LONGEST_SECONDS))
+    return now + timedelta(seconds=retry_pause_seconds(looks, first=_FIRST_SECONDS, longest=_LONGEST_SECONDS))
 
 
 def is_over(since: datetime, now: datetime) -> bool:

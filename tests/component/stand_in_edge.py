@@ -10,7 +10,6 @@ loop) and ``/echo`` (from then on whatever comes is sent back).
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import cast
 
 from common.db.edge_nodes import SERVING, EdgeTraffic, FailedUpgrade
 from common.errors import OperatorError
+from common.file_locks import FileLock
 from common.metrics import Family
 from common.origin_faults import FailingOrigin
 from common.processes import run_role
@@ -40,8 +40,8 @@ class FileReplica:
     def __init__(self, path: Path, on_applied: Callable[[int], None]) -> None:
         if path.with_name("bad-duty").exists():
             raise RuntimeError("this version cannot be on duty")
-        self._lock = path.with_name("writer.lock").open("a")
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock = FileLock.try_acquire(path.with_name("writer.lock"))
+        assert self._lock is not None, "two edges write one copy"
         self._path = path
         self._on_applied = on_applied
         self.version = None if path.with_name("empty").exists() else read_version(path)
@@ -72,7 +72,7 @@ class FileReplica:
         pass
 
     def close(self) -> None:
-        self._lock.close()
+        self._lock.release()
 
 
 class NoTraffic:

@@ -42,7 +42,7 @@ async def test_an_unknown_name_gets_an_alert_and_builds_nothing(name: str) -> No
     async with edge() as here:
         assert await in_thread(lambda: refusal(here.port, name)) == "TLSV1_UNRECOGNIZED_NAME"
         assert here.failed(Failure.UNKNOWN_NAME) == 1
-        assert here.tls.cached_contexts == 0
+        assert here.tls.counters.context_builds == 0
 
 
 async def test_no_name_gets_the_same_alert() -> None:
