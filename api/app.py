@@ -19,7 +19,6 @@ from api.dashboard.app import build_dashboard
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.draining import DRAINING
-from api.handlers.audit import AuditHandler
 from api.handlers.docs import DocsHandlers
 from api.handlers.health import HealthHandlers
 from api.handlers.reference import ReferenceHandler
@@ -61,11 +60,10 @@ def build_app(
     authenticator = Authenticator(database, keyring, clock)
     limits = RateLimits.of(settings, clock)
     admission = Admission()
-    random = Random()  # noqa: S311 - it spreads the times at which clients come back
     draining = asyncio.Event()
     services = ApiWiring(settings, database, keyring, resolver, clock, draining, probe_port, authority_port).services()
     middlewares = [
-        answered(counters, clock, random),
+        answered(counters, clock, Random()),  # noqa: S311 - it spreads the times at which clients come back
         limited(limits, settings.api_trusted_proxies),
         authenticated(authenticator, limits, admission),
         understood(QUERIES),
@@ -78,25 +76,21 @@ def build_app(
     app.on_startup.append(lambda _: services.removals.resume())
     app.on_shutdown.append(lambda _: services.flow_watch.close())
     app.on_cleanup.append(lambda _: services.close())
-    own_routes: Routes = (
-        *_public_routes(settings, database),
-        *service_routes(services, database, clock),
-        ("GET", "/audit", AuditHandler(database).get),
-        ("GET", "/share/{id}", ShareHandler(database, authenticator).get),
-        ("POST", "/token", TokenHandler(authenticator, clock, limits, admission).post),
-    )
-    _add_routes(app, own_routes)
+    token, share = TokenHandler(authenticator, clock, limits, admission), ShareHandler(database, authenticator)
+    _add_routes(app, (*_open_routes(settings, database, token, share), *service_routes(services, database, clock)))
     app.add_subapp(ROOT, build_dashboard(DashboardContext.of(settings, database, keyring, clock, services)))
     return app
 
 
-def _public_routes(settings: Settings, database: Database) -> Routes:
+def _open_routes(settings: Settings, database: Database, token: TokenHandler, share: ShareHandler) -> Routes:
     """What is served to anyone, without a token."""
     return (
         *sdk_routes(SdkHandler()),
         *docs_routes(DocsHandlers()),
         ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),
         *health_routes(HealthHandlers(database)),
+        ("GET", "/share/{id}", share.get),
+        ("POST", "/token", token.post),
     )
 
 

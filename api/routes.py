@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler
 
 from api.handlers.account import AccountHandlers
 from api.handlers.application import ApplicationHandlers
+from api.handlers.audit import AuditHandler
 from api.handlers.connect import ConnectHandlers, SharingHandlers
 from api.handlers.connect_return import ConnectReturnHandler
 from api.handlers.diagnosis import DiagnosisHandler
@@ -59,6 +60,7 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
             ConnectHandlers(services.connect, services.flow_watch), SharingHandlers(services.sharing, services.connect)
         ),
         ("GET", "/connect/return/{id}", ConnectReturnHandler(services.connect).get),
+        ("GET", "/audit", AuditHandler(database).get),
     )
 
 

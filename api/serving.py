@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -149,7 +150,6 @@ async def serving(
 
     Raises: `OperatorError`.
     """
-    loop = asyncio.get_running_loop()
     draining = app.get(DRAINING) or asyncio.Event()
     runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_SECONDS)
     open_connections: OpenConnections[_Connection] = OpenConnections(min(MOST_CONNECTIONS, _descriptors() // 2))
@@ -157,20 +157,8 @@ async def serving(
     manager = runner.server
     assert manager is not None
     try:
-        listener = await _listen(
-            lambda: _Connection(
-                # compressed bodies are refused: unpacking a body to discard it would be work for any client to cause
-                manager,
-                open_connections,
-                trusted_proxies,
-                draining,
-                loop=loop,
-                keepalive_timeout=_IDLE_SECONDS,
-                auto_decompress=False,
-            ),
-            listen,
-            passed,
-        )
+        connect = partial(_connect, manager, open_connections, trusted_proxies, draining)
+        listener = await _listen(connect, listen, passed)
         try:
             yield HostPort(*listener.sockets[0].getsockname()[:2])
         finally:
@@ -180,6 +168,22 @@ async def serving(
                 await _drain(manager)
     finally:
         await runner.cleanup()
+
+
+def _connect(
+    manager: web.Server, open_connections: OpenConnections[_Connection], trusted: Networks, draining: asyncio.Event
+) -> _Connection:
+    """Make the protocol of a new connection. Compressed bodies are refused: unpacking a body to discard it would be
+    work for any client to cause."""
+    return _Connection(
+        manager,
+        open_connections,
+        trusted,
+        draining,
+        loop=asyncio.get_running_loop(),
+        keepalive_timeout=_IDLE_SECONDS,
+        auto_decompress=False,
+    )
 
 
 async def _drain(manager: web.Server) -> None:

@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -134,14 +135,6 @@ def spawn(
 
     Raises: OSError when `argv` cannot be executed or the account cannot be taken on.
     """
-    parent_pid = os.getpid()
-
-    def die_with_parent() -> None:
-        # Runs after the change of user, which would have cleared the setting.
-        _prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
-        if os.getppid() != parent_pid:  # the parent died before prctl took effect
-            os._exit(1)
-
     return subprocess.Popen(
         list(argv),
         env=dict(env),
@@ -154,8 +147,16 @@ def spawn(
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
-        preexec_fn=die_with_parent,  # noqa: PLW1509 - two system calls, see `_prctl`
+        # After the change of user, which would clear the setting; two system calls, see `_prctl`.
+        preexec_fn=partial(_die_with_parent, os.getpid(), int(death_signal)),  # noqa: PLW1509
     )
+
+
+def _die_with_parent(parent_pid: int, death_signal: int) -> None:
+    """Runs in the child, between fork and exec."""
+    _prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    if os.getppid() != parent_pid:  # the parent died before prctl took effect
+        os._exit(1)
 
 
 async def exited(process: subprocess.Popen[bytes]) -> int:

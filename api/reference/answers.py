@@ -434,7 +434,7 @@ class TrafficPoint(TrafficFigures):
     """The start of the interval."""
 
 
-class Traffic(AnswerModel):
+class DomainTraffic(AnswerModel):
     """Intervals without a request are left out."""
 
     domain: str

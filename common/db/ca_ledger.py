@@ -74,7 +74,7 @@ class Full:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _LimitScope:
     """What a limit counts: entries of a window that meet the condition, of the account or of one name's."""
 
     condition: str
@@ -83,14 +83,14 @@ class _Scope:
 
 
 _ORDER = "kind = 'order' and not is_exempt"
-_SCOPES: Mapping[str, _Scope] = MappingProxyType(
+_SCOPES: Mapping[str, _LimitScope] = MappingProxyType(
     {
-        "orders_per_account": _Scope(_ORDER, 3 * HOUR_SECONDS, None),
-        "certificates_per_registered_domain": _Scope(
+        "orders_per_account": _LimitScope(_ORDER, 3 * HOUR_SECONDS, None),
+        "certificates_per_registered_domain": _LimitScope(
             f"{_ORDER} and state <> 'failed'", WEEK_SECONDS, "registered_domain"
         ),
-        "certificates_per_exact_set": _Scope(f"{_ORDER} and state <> 'failed'", WEEK_SECONDS, "domain"),
-        "failed_validations": _Scope("kind = 'failed_validation'", HOUR_SECONDS, "domain"),
+        "certificates_per_exact_set": _LimitScope(f"{_ORDER} and state <> 'failed'", WEEK_SECONDS, "domain"),
+        "failed_validations": _LimitScope("kind = 'failed_validation'", HOUR_SECONDS, "domain"),
     }
 )
 

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from edge.http import fields
-from edge.http.error_responses import BAD_REQUEST, BODY_TOO_LARGE, HEAD_TOO_LARGE, Refused
+from edge.http.error_responses import BAD_REQUEST, BODY_TOO_LARGE, HEAD_TOO_LARGE, Rejected
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
 
@@ -73,7 +73,7 @@ class ChunkReader:
     def feed(self, data: bytes) -> list[bytes]:
         """The pieces of content in `data`, in order, none empty.
 
-        Raises: `Refused` when the coding is broken; the reader is of no use afterwards.
+        Raises: `Rejected` when the coding is broken; the reader is of no use afterwards.
         """
         if self._pending:
             data = self._pending + data
@@ -95,17 +95,17 @@ class ChunkReader:
                 if len(data) - position < 2:
                     return self._keep(data, position, pieces, b"\r")
                 if data[position : position + 2] != b"\r\n":
-                    raise Refused(BAD_REQUEST)
+                    raise Rejected(BAD_REQUEST)
                 position += 2
                 self._state = _SIZE
             else:
                 end = data.find(b"\n", position, position + _MAX_LINE_BYTES)
                 if end < 0:
                     if len(data) - position >= _MAX_LINE_BYTES:
-                        raise Refused(HEAD_TOO_LARGE if self._state == _TRAILERS else BAD_REQUEST)
+                        raise Rejected(HEAD_TOO_LARGE if self._state == _TRAILERS else BAD_REQUEST)
                     return self._keep(data, position, pieces, None)
                 if data[end - 1 : end] != b"\r" or end == position:
-                    raise Refused(BAD_REQUEST)
+                    raise Rejected(BAD_REQUEST)
                 self._read_line(data[position : end - 1])
                 position = end + 1
         self.rest = data[position:]
@@ -114,7 +114,7 @@ class ChunkReader:
     def _keep(self, data: bytes, position: int, pieces: list[bytes], only: bytes | None) -> list[bytes]:
         self._pending = data[position:]
         if only is not None and self._pending not in (b"", only):
-            raise Refused(BAD_REQUEST)
+            raise Rejected(BAD_REQUEST)
         return pieces
 
     def _read_line(self, line: bytes) -> None:
@@ -124,18 +124,18 @@ class ChunkReader:
             self._state = _DONE
         else:
             if _TRAILER_LINE.fullmatch(line) is None:
-                raise Refused(BAD_REQUEST)
+                raise Rejected(BAD_REQUEST)
             self.trailers += b"\r\n" + line
             if len(self.trailers) > _MAX_TRAILER_BYTES:
-                raise Refused(HEAD_TOO_LARGE)
+                raise Rejected(HEAD_TOO_LARGE)
 
     def _read_size(self, line: bytes) -> None:
         match = _SIZE_LINE.fullmatch(line.rstrip(b" \t") if self._may_pad else line)
         if match is None:
-            raise Refused(BAD_REQUEST)
+            raise Rejected(BAD_REQUEST)
         self._remaining = int(match[1], 16)
         self._state = _DATA if self._remaining else _TRAILERS
         if self._room is not None:
             self._room -= self._remaining
             if self._room < 0:
-                raise Refused(BODY_TOO_LARGE)
+                raise Rejected(BODY_TOO_LARGE)

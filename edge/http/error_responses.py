@@ -59,7 +59,7 @@ CUT_OFF: Final = ErrorResponse(0, "cut_off", "")
 CLIENT_DISCONNECTED: Final = ErrorResponse(499, "client_disconnected", "")  # the status as in nginx's log
 
 
-class Refused(FrontageError):
+class Rejected(FrontageError):
     """A request that gets one of the answers above instead of an origin's. `reason` is for the operator's log."""
 
     def __init__(self, response: ErrorResponse, reason: str = "") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from edge.http.error_responses import BAD_REQUEST, UNKNOWN_CODING, Refused
+from edge.http.error_responses import BAD_REQUEST, UNKNOWN_CODING, Rejected
 
 CHUNKED: Final = -1
 UNTIL_CLOSE: Final = -2
@@ -22,25 +22,25 @@ def request_body(minor: int, lengths: Sequence[bytes], codings: Sequence[bytes])
     """Bytes of a request's body, or `CHUNKED`; 0 where nothing announces one.
 
     `lengths` and `codings` are the values of all Content-Length and Transfer-Encoding fields, in order.
-    Raises: `Refused` (400, 501 for a coding we do not know).
+    Raises: `Rejected` (400, 501 for a coding we do not know).
     """
     if not codings:
         return content_length(lengths) if lengths else 0
     if lengths or minor == 0:
         # RFC 9112 §6.1: both together, or a coding in HTTP/1.0, "ought to be handled as an error".
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     return transfer_coding(codings)
 
 
 def response_body(status: int, method: bytes, minor: int, lengths: Sequence[bytes], codings: Sequence[bytes]) -> int:
     """Bytes of a response's body, `CHUNKED` or `UNTIL_CLOSE` (RFC 9112 §6.3, in its order).
 
-    Raises: `Refused` for what no two readers agree upon, even where no body follows.
+    Raises: `Rejected` for what no two readers agree upon, even where no body follows.
     """
     body = UNTIL_CLOSE
     if codings:
         if lengths or minor == 0:
-            raise Refused(BAD_REQUEST)
+            raise Rejected(BAD_REQUEST)
         body = transfer_coding(codings)
     elif lengths:
         body = content_length(lengths)
@@ -54,7 +54,7 @@ def content_length(values: Sequence[bytes]) -> int:
     stated = {part.strip(b" \t") for value in values for part in value.split(b",")}
     length = stated.pop()
     if stated or not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS:
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     return int(length)
 
 
@@ -64,5 +64,5 @@ def transfer_coding(values: Sequence[bytes]) -> int:
         return CHUNKED
     codings = [coding.strip(b" \t").lower() for value in values for coding in value.split(b",")]
     if len(values) > 1 or b"chunked" in codings[:-1]:
-        raise Refused(BAD_REQUEST)
-    raise Refused(UNKNOWN_CODING)
+        raise Rejected(BAD_REQUEST)
+    raise Rejected(UNKNOWN_CODING)

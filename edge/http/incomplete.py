@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, ORIGIN_INVALID, TARGET_TOO_LONG, Refused
+from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, ORIGIN_INVALID, TARGET_TOO_LONG, Rejected
 from edge.http.request import HeadLimits
 
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)*")
@@ -24,26 +24,28 @@ def without_empty_lines(buffer: bytes) -> bytes:
 def check_incomplete(buffer: bytes, searched: int, limits: HeadLimits) -> None:
     """Refuse early what can no longer become a valid head; up to `searched` it is known to have been fine.
 
-    Raises: `Refused`.
+    Raises: `Rejected`.
     """
     if _BARE_LF.search(buffer, searched) is not None:
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     line_end = buffer.find(b"\r\n")
     line_bytes = len(buffer) if line_end < 0 else line_end
     if line_bytes > limits.target_bytes + _AROUND_TARGET_BYTES:
-        raise Refused(TARGET_TOO_LONG)
+        raise Rejected(TARGET_TOO_LONG)
     if len(buffer) > limits.head_bytes:
-        raise Refused(HEAD_TOO_LARGE)
+        raise Rejected(HEAD_TOO_LARGE)
 
 
 def check_incomplete_response(buffer: bytes, searched: int, max_bytes: int) -> None:
     """The same for the head of an origin's response: without this, the client would wait for the origin's deadline.
 
-    Raises: `Refused`.
+    Raises: `Rejected`.
     """
     if not buffer.startswith(_RESPONSE_START[: len(buffer)]):
-        raise Refused(ORIGIN_INVALID, "the origin's response does not begin with HTTP/1.")
+        raise Rejected(ORIGIN_INVALID, "the origin's response does not begin with HTTP/1.")
     if _BARE_LF.search(buffer, searched) is not None:
-        raise Refused(ORIGIN_INVALID, "the head of the origin's response has a line that ends with LF instead of CR LF")
+        raise Rejected(
+            ORIGIN_INVALID, "the head of the origin's response has a line that ends with LF instead of CR LF"
+        )
     if len(buffer) > max_bytes:
-        raise Refused(ORIGIN_INVALID, f"the head of the origin's response is longer than {max_bytes} bytes")
+        raise Rejected(ORIGIN_INVALID, f"the head of the origin's response is longer than {max_bytes} bytes")

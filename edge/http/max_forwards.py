@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from edge.http import fields
-from edge.http.error_responses import BAD_REQUEST, Refused
+from edge.http.error_responses import BAD_REQUEST, Rejected
 from edge.http.request import RequestHead
 
 _NAME: Final = b"max-forwards"
@@ -19,13 +19,13 @@ _OUR_MOST: Final = 256  # "the recipient's maximum supported value", and one for
 def count_down(head: RequestHead) -> RequestHead | None:
     """The request as it may go one hop on; None when it has come as far as it may, and is ours to answer.
 
-    Raises: `Refused` where the number is none, or said twice.
+    Raises: `Rejected` where the number is none, or said twice.
     """
     values = _FIELD.findall(head.kept)
     if not values:
         return head
     if len(values) > 1 or not values[0].isdigit():
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     left = min(int(values[0]), _OUR_MOST) if len(values[0]) <= _MAX_DIGITS else _OUR_MOST
     if not left:
         return None

@@ -31,7 +31,7 @@ from edge.http.error_responses import (
     METHOD_NOT_ALLOWED,
     TARGET_TOO_LONG,
     ErrorResponse,
-    Refused,
+    Rejected,
 )
 from edge.http.upgrade import protocols
 
@@ -124,7 +124,7 @@ _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
 def parse(head: bytes, limits: HeadLimits) -> RequestHead:
     """Read one head, from the request line to the empty line that ends it.
 
-    Raises: `Refused` with the answer the client gets.
+    Raises: `Rejected` with the answer the client gets.
     """
     ordinary = _ORDINARY.fullmatch(head)
     if ordinary is not None and len(head) <= limits.head_bytes:
@@ -145,38 +145,38 @@ def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
     """The same, by the rules alone."""
     match = _HEAD.fullmatch(head)
     if match is None or len(head) > limits.head_bytes:
-        raise Refused(_what_is_wrong(head, limits))
+        raise Rejected(_what_is_wrong(head, limits))
     method, target, stated_minor, block = match.groups()
     if not target.isascii():
         target = _percent_encoded(target)
     if method in _REFUSED_METHODS:
-        raise Refused(METHOD_NOT_ALLOWED)
+        raise Rejected(METHOD_NOT_ALLOWED)
     _check_limits(head, target, limits)
     minor = 0 if stated_minor == b"0" else 1  # RFC 9110 §2.5: what is later is taken for the latest one known
     request = _read(method, target, minor, _CUT.split(block))
     if not _llhttp_accepts(method, target, minor, block):  # last: it does not say why
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     return request
 
 
 def _percent_encoded(target: bytes) -> bytes:
     """Some clients send UTF-8 as it is; what reaches the origin is a URI (RFC 3986 §2.5).
 
-    Raises: `Refused` for other octets.
+    Raises: `Rejected` for other octets.
     """
     try:
         target.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Refused(BAD_REQUEST) from error
+        raise Rejected(BAD_REQUEST) from error
     return _NOT_ASCII.sub(lambda octet: b"%%%02X" % ord(octet[0]), target)
 
 
 def _check_limits(head: bytes, target: bytes, limits: HeadLimits) -> None:
     if len(target) > limits.target_bytes:
-        raise Refused(TARGET_TOO_LONG)
+        raise Rejected(TARGET_TOO_LONG)
     # The request line and the empty one are no fields.
     if len(head) > _SMALLEST_FIELD_BYTES * limits.fields and head.count(b"\n") - 2 > limits.fields:
-        raise Refused(HEAD_TOO_LARGE)
+        raise Rejected(HEAD_TOO_LARGE)
 
 
 def _what_is_wrong(head: bytes, limits: HeadLimits) -> ErrorResponse:
@@ -224,16 +224,16 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
 def _authority(method: bytes, minor: int, target: bytes, hosts: list[bytes]) -> tuple[bytes, bytes]:
     """The authority asked for, and the target in origin-form (RFC 9112 §3.2.1, §3.2.2) or as ``*`` (§3.2.4)."""
     if len(hosts) > 1 or (not hosts and minor == 1):
-        raise Refused(BAD_HOST)
+        raise Rejected(BAD_HOST)
     if b"#" in target:
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     if target[:1] == b"/" or (target == b"*" and method == b"OPTIONS"):
         if not hosts:
-            raise Refused(BAD_HOST)
+            raise Rejected(BAD_HOST)
         return hosts[0], target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
-        raise Refused(BAD_REQUEST)
+        raise Rejected(BAD_REQUEST)
     # RFC 9112 §3.2.2: the target's authority counts; the Host received is ignored, but has to be one.
     if hosts:
         parse_host(hosts[0])
@@ -247,14 +247,14 @@ def _authority(method: bytes, minor: int, target: bytes, hosts: list[bytes]) -> 
 def parse_host(authority: bytes) -> tuple[str, int | None]:
     """A Host as ``(name in lower case without trailing dot, port or None)``.
 
-    Raises: `Refused` where it is none (RFC 9110 §7.2).
+    Raises: `Rejected` where it is none (RFC 9110 §7.2).
     """
     match = _HOST.fullmatch(authority)
     if match is None or len(match[1]) > 253:
-        raise Refused(BAD_HOST)
+        raise Rejected(BAD_HOST)
     name, port = match[1].decode("ascii").lower(), int(match[2]) if match[2] else None
     if (port is not None and port > 65535) or ".." in name or (name[0] == "[" and not _is_ipv6(name[1:-1])):
-        raise Refused(BAD_HOST)
+        raise Rejected(BAD_HOST)
     return name, port
 
 
@@ -270,11 +270,11 @@ def _upgrade(minor: int, body: int, connection: list[bytes], values: list[bytes]
 def _expects_continue(minor: int, values: list[bytes] | tuple[()]) -> bool:
     """RFC 9110 §10.1.1: 100-continue is all there is to expect, and HTTP/1.0 cannot wait for it.
 
-    Raises: `Refused` (417).
+    Raises: `Rejected` (417).
     """
     expected = fields.tokens(values)
     if expected and expected != [b"100-continue"]:
-        raise Refused(EXPECTATION_FAILED)
+        raise Rejected(EXPECTATION_FAILED)
     return minor == 1 and bool(expected)
 
 

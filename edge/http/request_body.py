@@ -24,7 +24,7 @@ class RequestBody:
     def frame(self, data: bytes) -> bytes:
         """The part of the body in `data`, framed for the origin as its head states: by length, or in chunks of our own.
 
-        Raises: `Refused` when the coding is broken; the body is of no use afterwards.
+        Raises: `Rejected` when the coding is broken; the body is of no use afterwards.
         """
         if self._chunks is None:
             return self.decode(data)

@@ -27,7 +27,7 @@ class RequestReader:
     def next_head(self) -> tuple[bytes, RequestHead] | None:
         """The next head, as received and as read; None while it is incomplete.
 
-        Raises: `Refused` for what is not, or can no longer become, a valid head. No request can follow it.
+        Raises: `Rejected` for what is not, or can no longer become, a valid head. No request can follow it.
         """
         buffer = self.buffer
         if buffer[:2] == b"\r\n":  # RFC 9112 §2.2: empty lines are ignored before a request line

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge.http import fields, framing
-from edge.http.error_responses import ORIGIN_INVALID, Refused
+from edge.http.error_responses import ORIGIN_INVALID, Rejected
 from edge.http.upgrade import protocols
 
 
@@ -38,11 +38,11 @@ _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
 def parse(head: bytes, method: bytes) -> ResponseHead:
     """Read the head of an answer to `method`.
 
-    Raises: `Refused` (`ORIGIN_INVALID`) where it is no valid HTTP/1.x or its framing is ambiguous.
+    Raises: `Rejected` (`ORIGIN_INVALID`) where it is no valid HTTP/1.x or its framing is ambiguous.
     """
     match = _HEAD.fullmatch(head)
     if match is None:
-        raise Refused(ORIGIN_INVALID)
+        raise Rejected(ORIGIN_INVALID)
     version, code, reason, block = match.groups()
     minor, status = 0 if version == b"0" else 1, int(code)  # RFC 9110 §2.5: what is later is taken for HTTP/1.1
     cut: dict[bytes, list[bytes]] = {}
@@ -55,8 +55,8 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
         body = framing.response_body(status, method, minor, lengths, codings)
         is_told = method == b"HEAD" or status == 304  # … and not of a 204 (RFC 9110 §8.6), to whatever it answers
         stated = framing.content_length(lengths) if lengths and is_told and status != 204 else None
-    except Refused as error:
-        raise Refused(ORIGIN_INVALID) from error
+    except Rejected as error:
+        raise Rejected(ORIGIN_INVALID) from error
     connection = fields.tokens(cut[b"connection"]) if b"connection" in cut else []
     kept = b"".join(parts[::3])
     if not _HOP_TOKENS.issuperset(connection):  # RFC 9110 §7.6.1: it nominates others

@@ -36,7 +36,7 @@ class ResponseBody:
     def frame(self, data: bytes) -> bytes:
         """What the client is sent of `data`.
 
-        Raises: `Refused` when the coding is broken; the body is of no use afterwards.
+        Raises: `Rejected` when the coding is broken; the body is of no use afterwards.
         """
         missing = self._missing_bytes
         if missing >= 0:

@@ -1,7 +1,8 @@
 """The encoding of both control channels: one message a line, JSON, named by the key ``say``. Pure.
 
-A message is a dataclass. Its fields are its JSON, unless it defines `to_plain` and `from_plain` itself. Unknown fields
-are ignored, so that a later version may add some.
+A message is a dataclass. The name that is sent is its class's, or its `NAME`: a process of another version may be at
+the other end, so that it stays when the class is renamed. The fields are its JSON, unless it defines `to_plain` and
+`from_plain` itself. Unknown fields are ignored, so that a later version may add some.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ M = TypeVar("M")
 
 def encode_message(message: Any) -> bytes:
     plain = message.to_plain() if hasattr(message, "to_plain") else asdict(message)
-    return orjson.dumps({"say": type(message).__name__, **plain}) + b"\n"
+    return orjson.dumps({"say": _name_of(type(message)), **plain}) + b"\n"
+
+
+def _name_of(kind: type[Any]) -> str:
+    name: str = getattr(kind, "NAME", kind.__name__)
+    return name
 
 
 class MessageDecoder(Generic[M]):
     """Decodes the messages of one side of a channel; `kinds` are their classes."""
 
     def __init__(self, *kinds: type[M]) -> None:
-        self._kinds: Mapping[str, Any] = {kind.__name__: kind for kind in kinds}
+        self._kinds: Mapping[str, Any] = {_name_of(kind): kind for kind in kinds}
 
     def decode(self, line: bytes) -> M | None:
         """None for a message of another name. Raises: ValueError, KeyError for what is no message."""

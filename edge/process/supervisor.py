@@ -30,7 +30,7 @@ from edge.process.health import EdgeHealth, View
 from edge.process.listeners import Listeners
 from edge.process.recent_traffic import RecentTraffic
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
-from edge.process.worker_messages import Beat, Begin, Ready, Traffic, Wake
+from edge.process.worker_messages import Beat, Compose, Ready, Traffic, Wake
 from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
 from edge.upstream.breaker import MOST_REPORTED
@@ -220,7 +220,7 @@ class Supervisor:
                 self._listeners.close_pairs()
 
     def _start(self, worker: int, pair: int) -> None:
-        begin = Begin(self._service, self._settings, pair, self._pairs)
+        begin = Compose(self._service, self._settings, pair, self._pairs)
         try:
             process = WorkerProcess(worker, begin, self._descriptors, self._on_report)
         except OSError as error:

@@ -25,8 +25,8 @@ from edge.process.child import LINE_LIMIT_BYTES
 from edge.process.worker_messages import (
     Adopt,
     Beat,
-    Begin,
     Command,
+    Compose,
     Drain,
     Finish,
     Ready,
@@ -54,7 +54,7 @@ log = logs.get_logger("edge.process.worker")
 class Worker:
     """One a process. Owns the service and what it accepts from; ends on `Finish`."""
 
-    def __init__(self, begin: Begin, service: Service, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, begin: Compose, service: Service, writer: asyncio.StreamWriter) -> None:
         self._begin = begin
         self._service = service
         self._writer = writer
@@ -107,7 +107,7 @@ class Worker:
                 else:
                     await self._stop_accepting()
                 self._finishing = asyncio.create_task(self._finish(grace_seconds), name="finish")
-            case Begin():
+            case Compose():
                 raise ValueError("already begun")
 
     # Accepting -------------------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ async def _work(control: socket.socket) -> None:
     if not first:
         return
     begin = decode_command(first)
-    if not isinstance(begin, Begin):
-        raise ValueError("the first message is Begin")
+    if not isinstance(begin, Compose):
+        raise ValueError("the first message is Compose")
     logs.configure(f"edge worker {begin.pair}", level=begin.settings.log_level)
     asyncio.get_running_loop().set_exception_handler(_log_unhandled)
     service = compose(begin.service, begin.settings)

@@ -1,14 +1,14 @@
 """The messages between a supervisor and a worker, over the socketpair between them: pure encoding.
 
 One message a line, JSON; an empty line is `Wake`, so that waking a worker costs a byte. The supervisor's first
-message is `Begin`. No secret is sent here: a worker reads the master key from its file by itself.
+message is `Compose`. No secret is sent here: a worker reads the master key from its file by itself.
 End of file means that the other side is gone.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
@@ -28,8 +28,10 @@ class ListenerPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class Compose:
     """The worker's part: compose `service` (``module:function``) for pair `pair`, and accept nothing yet."""
+
+    NAME: ClassVar = "Begin"
 
     service: str
     settings: Settings
@@ -80,7 +82,7 @@ class Finish:
     grace_seconds: float
 
 
-Command = Begin | Wake | Adopt | Release | Drain | Finish
+Command = Compose | Wake | Adopt | Release | Drain | Finish
 
 
 # From a worker -------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class Traffic:
 Report = Ready | Beat | Traffic
 
 
-_COMMANDS: MessageDecoder[Command] = MessageDecoder(Begin, Adopt, Release, Drain, Finish)
+_COMMANDS: MessageDecoder[Command] = MessageDecoder(Compose, Adopt, Release, Drain, Finish)
 _REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat, Traffic)
 _WAKE = b"\n"
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from edge.process.child import Child
-from edge.process.worker_messages import Begin, Command, Report, decode_report, encode
+from edge.process.worker_messages import Command, Compose, Report, decode_report, encode
 
 
 class WorkerProcess:
     """Created, started and awaited by the supervisor. When `run` ends, for whatever reason, no process is left."""
 
     def __init__(
-        self, number: int, begin: Begin, descriptors: tuple[int, ...], report: Callable[[int, Report], None]
+        self, number: int, begin: Compose, descriptors: tuple[int, ...], report: Callable[[int, Report], None]
     ) -> None:
         """`descriptors`: what it inherits besides its control channel. `report` gets `number` and each message.
 

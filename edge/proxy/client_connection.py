@@ -25,14 +25,25 @@ from edge.http.error_responses import (
     REQUEST_TIMEOUT,
     TOO_MANY_CONNECTIONS,
     ErrorResponse,
-    Refused,
+    Rejected,
     render,
 )
 from edge.http.forwarded import Client, address_of
 from edge.http.request import RequestHead
 from edge.http.request_reader import RequestReader
 from edge.proxy.buffered_exchange import CONTINUE, BufferedExchange
-from edge.proxy.connection_states import CLOSED, ENDED, EXCHANGE, LINGERING, OPEN, PAUSED, READING, TUNNEL, Input, State
+from edge.proxy.connection_states import (
+    CLOSED,
+    ENDED,
+    EXCHANGE,
+    LINGERING,
+    OPEN,
+    PAUSED,
+    READING,
+    TUNNEL,
+    ConnectionState,
+    Input,
+)
 from edge.proxy.exchange import CANCELLED, COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
@@ -88,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
         self._input: Input = OPEN
         self._is_full = False  # the transport has enough to send
         self._unsent_bytes = sys.maxsize  # when last looked at
-        self.state: State = READING
+        self.state: ConnectionState = READING
         # the request's
         self.bytes_down = 0
         self._request_id = ""  # where requests have one
@@ -235,20 +246,17 @@ class ClientConnection(asyncio.Protocol):
                 self._begin(memory)
                 continue
             try:
-                complete = reader.next_head()
-            except Refused as error:
+                if (complete := reader.next_head()) is None:
+                    break
+            except Rejected as error:
                 self._refuse(error.response, None, reader.buffer)
                 return
-            if complete is None:
-                break
             is_new = True
             raw, head = complete
             outcome = respond(head, worker.lookup, self._listening, self._client, self._server_name)
             if type(outcome) is Forward:
                 if head.fields.body:
-                    self._begin(outcome, BufferedExchange if outcome.route.buffer_uploads_bytes else Exchange)
-                    if reader.buffer:
-                        self._continue(reader.take_rest())
+                    self._begin_with_body(outcome)
                     continue
                 if not head.fields.upgrade:
                     memory.remember(raw, outcome)
@@ -292,6 +300,12 @@ class ClientConnection(asyncio.Protocol):
         self.exchange = exchange = make(self, worker.exchanges, head, route, upstream_head, worker.loop.time())
         exchange.start()
 
+    def _begin_with_body(self, forward: Forward) -> None:
+        """Begin an exchange whose request has a body: what was read of it goes there."""
+        self._begin(forward, BufferedExchange if forward.route.buffer_uploads_bytes else Exchange)
+        if self._reader.buffer:
+            self._continue(self._reader.take_rest())
+
     def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:
         """Give the request an id, a trusted proxy's own or a new one, and state it to the origin."""
         given = request_ids.given_id(head) if self._client.is_trusted else None
@@ -308,7 +322,7 @@ class ClientConnection(asyncio.Protocol):
         if self.state is TUNNEL or not exchange.request_is_complete:
             try:
                 data = exchange.on_request_data(data)
-            except Refused as error:
+            except Rejected as error:
                 self._break_request(exchange, error.response)
                 return
             if not data:

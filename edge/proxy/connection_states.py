@@ -26,7 +26,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class State(IntEnum):
+class ConnectionState(IntEnum):
     READING = 0
     EXCHANGE = 1
     TUNNEL = 2
@@ -34,9 +34,9 @@ class State(IntEnum):
     CLOSED = 4
 
 
-READING, EXCHANGE, TUNNEL, LINGERING, CLOSED = State
+READING, EXCHANGE, TUNNEL, LINGERING, CLOSED = ConnectionState
 
-NEXT_STATES: Final[Mapping[State, frozenset[State]]] = {
+NEXT_STATES: Final[Mapping[ConnectionState, frozenset[ConnectionState]]] = {
     READING: frozenset({READING, EXCHANGE, LINGERING, CLOSED}),
     EXCHANGE: frozenset({READING, TUNNEL, LINGERING, CLOSED}),
     TUNNEL: frozenset({LINGERING, CLOSED}),

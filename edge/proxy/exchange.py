@@ -30,7 +30,7 @@ from edge.http.error_responses import (
     ORIGIN_SLOW,
     REQUEST_TIMEOUT,
     ErrorResponse,
-    Refused,
+    Rejected,
 )
 from edge.http.incomplete import check_incomplete_response
 from edge.http.request import RequestHead
@@ -251,7 +251,7 @@ class Exchange:
     def on_request_data(self, data: bytes) -> bytes:
         """Bytes of the request's body, or of the tunnel. Returns what lies beyond the body's end.
 
-        Raises: `Refused` when the coding is broken; the exchange is not finished by that.
+        Raises: `Rejected` when the coding is broken; the exchange is not finished by that.
         """
         if self.phase is TUNNEL:
             self._pass_up(data)
@@ -292,7 +292,7 @@ class Exchange:
         else:
             try:
                 self._read_head(data)
-            except Refused as error:
+            except Rejected as error:
                 if self._upstream is not None and self.reused:  # it may be what followed the response before
                     self._upstream.sent_unasked = True
                 self._refuse(error.response, error.reason)
@@ -346,7 +346,7 @@ class Exchange:
     def _relay_interim(self, answer: ResponseHead) -> None:
         self._interim_count += 1
         if self._interim_count > MAX_INTERIM_RESPONSES:
-            raise Refused(ORIGIN_INVALID)
+            raise Rejected(ORIGIN_INVALID)
         self.client.set_deadline(self._patience())
         if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
             self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
@@ -377,7 +377,7 @@ class Exchange:
         assert body is not None
         try:
             sent += body.frame(data)
-        except Refused:
+        except Rejected:
             if sent:
                 self.client.write(sent)
             self._break_off()
@@ -395,7 +395,7 @@ class Exchange:
         chosen = {name.strip().lower() for name in answer.upgrade.split(b",")} - {b""}
         if not chosen or not chosen <= offered:
             self.status = 0
-            raise Refused(ORIGIN_INVALID)
+            raise Rejected(ORIGIN_INVALID)
         self.phase = TUNNEL
         self.answered_at = self._context.time()
         self.client.set_deadline(self._context.timeouts.tunnel)

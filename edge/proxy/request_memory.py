@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from edge.http.error_responses import Refused
+from edge.http.error_responses import Rejected
 from edge.http.forwarded import Client
 from edge.http.head_template import HeadTemplate, is_comparable
 from edge.http.request import ORDINARY_LINE, HeadLimits, RequestHead
@@ -48,6 +48,13 @@ class KnownFields:
     route: Final[Route]
     surroundings: Final[Surroundings]
     generation: int
+
+    def holds_in(self, routes: RouteTable) -> bool:
+        """Whether `route` is still its domain's route; if so, it is known to be so in the table's generation."""
+        if routes.find(self.head.fields.host) is not self.route:
+            return False
+        self.generation = routes.generation
+        return True
 
 
 class RecentFields:
@@ -138,15 +145,13 @@ class RequestMemory:
             kept = known.head.kept
         route = known.route
         generation = recent.routes.generation
-        if known.generation != generation:
-            if recent.routes.find(known.head.fields.host) is not route:
-                return False
-            known.generation = generation
+        if known.generation != generation and not known.holds_in(recent.routes):
+            return False
         if _DOT in target and target.startswith(WELL_KNOWN):
             return False
         try:
             upstream_target = paths.rewrite(route, target)
-        except Refused:
+        except Rejected:
             return False
         if known is not self._known:
             self._use(known)

@@ -82,11 +82,7 @@ class WorkerContext:
         self.idle_seconds = bounds.idle_seconds
         self.head_seconds = bounds.head_seconds
         self.upstream_idle_seconds = bounds.origin_idle_seconds
-        self.connection_limits = ConnectionLimits(
-            in_all=bounds.client_connections,
-            per_client=bounds.connections_per_client,
-            trusted_proxies=settings.edge_trusted_proxies,
-        )
+        self.connection_limits = _connection_limits(settings, bounds)
         self.routes = RouteTable(reader, keyring, api_domain=api_domain(settings))
         self.lookup = Lookup(
             self.routes.find, self.is_awaiting_certificate, self.challenge_answer, partial(probe_answer, keyring)
@@ -215,6 +211,14 @@ class WorkerContext:
                 route = self.routes.find(exchange.route.domain)
                 if route is None or route.application_id != exchange.route.application_id:
                     connection.abort()
+
+
+def _connection_limits(settings: Settings, bounds: WorkerLimits) -> ConnectionLimits:
+    return ConnectionLimits(
+        in_all=bounds.client_connections,
+        per_client=bounds.connections_per_client,
+        trusted_proxies=settings.edge_trusted_proxies,
+    )
 
 
 def _dispatcher(

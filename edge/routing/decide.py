@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from common.probe import PROBE_PATH
-from edge.http.error_responses import LOOP, Refused
+from edge.http.error_responses import LOOP, Rejected
 from edge.http.request import RequestHead
 from edge.routing import paths, redirects
 from edge.routing.challenge import is_challenge
@@ -46,15 +46,15 @@ def decide(
 ) -> bytes | Redirect:
     """The target to ask the origin for, or a redirect.
 
-    Raises: `Refused` for a route that refuses, a path that climbs, and a request that keeps coming back to us.
+    Raises: `Rejected` for a route that refuses, a path that climbs, and a request that keeps coming back to us.
     """
     if head.fields.via and head.fields.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
-        raise Refused(LOOP)
+        raise Rejected(LOOP)
     if route.refusal is not None:  # on the plain port too: HTTPS would only refuse it again
-        raise Refused(route.refusal)
+        raise Rejected(route.refusal)
     if route.redirect_to is not None:
         if redirects.leads_back(route, find_route):
-            raise Refused(LOOP)
+            raise Rejected(LOOP)
         return Redirect(redirects.location(route.redirect_to, head.target), is_upgrade=False)
     if not secure and redirects_to_https and not is_challenge(head):
         return Redirect(_https_location(head, ports), is_upgrade=True)

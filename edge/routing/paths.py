@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http.error_responses import CLIMBING_PATH, Refused
+from edge.http.error_responses import CLIMBING_PATH, Rejected
 from edge.routing.route import Route
 
 _PERCENT: Final = ord("%")
@@ -21,12 +21,12 @@ _HIDDEN_SLASH: Final = re.compile(rb"%2f|%5c|\\", re.IGNORECASE)  # a slash to s
 def rewrite(route: Route, target: bytes) -> bytes:
     """The target to ask the origin for. `target` is in origin-form or ``*``.
 
-    Raises: `Refused` when ``..``, however it is written, climbs above the root.
+    Raises: `Rejected` when ``..``, however it is written, climbs above the root.
     """
     # Two dots in a row, or what may hide one. By number: `b"%" in target` costs ten times as much.
     may_climb = _PERCENT in target or _BACKSLASH in target or (_DOT in target and target.find(b"..") >= 0)
     if may_climb and _climbs(target.partition(b"?")[0]):
-        raise Refused(CLIMBING_PATH)
+        raise Rejected(CLIMBING_PATH)
     if not route.base_path or target == b"*":
         return target
     if route.root_paths and is_root_path(route.root_paths, target.partition(b"?")[0]):

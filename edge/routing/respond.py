@@ -21,7 +21,7 @@ from edge.http.error_responses import (
     MISDIRECTED,
     NOT_ENROLLED,
     ErrorResponse,
-    Refused,
+    Rejected,
     reason,
 )
 from edge.http.forwarded import Client
@@ -94,12 +94,12 @@ def respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cli
     """`server_name` is the name that TLS was made for, "" without TLS."""
     try:
         return _respond(head, lookup, listening, client, server_name)
-    except Refused as error:
+    except Rejected as error:
         return error.response
 
 
 def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Client, server_name: str) -> Outcome:
-    """Raises: `Refused`."""
+    """Raises: `Rejected`."""
     if head.target.startswith(WELL_KNOWN) and (body := _own_resource(head, lookup, listening)) is not None:
         return Reply(200, b"\r\nContent-Type: text/plain", body)
     route = lookup.find_route(head.fields.host)
@@ -135,7 +135,7 @@ def _is_too_large(body: int, *limits: int | None) -> bool:
 
 
 def _decide(route: Route, head: RequestHead, lookup: Lookup, listening: Listening) -> bytes | Redirect:
-    """Raises: `Refused`."""
+    """Raises: `Rejected`."""
     return decide(
         route,
         head,

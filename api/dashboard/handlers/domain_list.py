@@ -34,7 +34,7 @@ _Query: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _ListScope:
     """The applications that the visitor may choose from, the one that is chosen, and the ids of those listed: None is
     every application."""
 
@@ -100,18 +100,18 @@ class DomainListPage:
             "owns_any": roles.owns_any,
         }
 
-    async def _scope(self, connection: Connection, roles: Roles, chosen: str | None) -> _Scope:
+    async def _scope(self, connection: Connection, roles: Roles, chosen: str | None) -> _ListScope:
         organisations = roles.visible_organisation_ids
         choices = await applications.list_visible(connection, organisations, most=_LISTED_APPLICATIONS)
         if not chosen:
             ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
-            return _Scope(choices, None, ids)
+            return _ListScope(choices, None, ids)
         application = await applications.get_application(connection, chosen)
         if application is None or not roles.may(Permission.VIEW, application.organisation_id):
             raise web.HTTPNotFound
         if application.id not in {each.id for each in choices}:
             choices = [application, *choices]
-        return _Scope(choices, chosen, [application.id])
+        return _ListScope(choices, chosen, [application.id])
 
 
 def _query(request: web.Request) -> _Query:

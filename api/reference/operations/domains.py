@@ -27,7 +27,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getTraffic",
         "Domains",
         "Requests, bytes, errors and latency of a domain over time",
-        answers.Traffic,
+        answers.DomainTraffic,
         queries=(
             Query(
                 "period",

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 from common import settings
 from common.secrets import load_keyring
 from edge.proxy.client_connection import ClientConnection
-from edge.proxy.connection_states import NEXT_STATES, State
+from edge.proxy.connection_states import NEXT_STATES, ConnectionState
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange
 from edge.proxy.worker_context import WorkerContext
@@ -219,12 +219,12 @@ class _CheckedConnection(ClientConnection):
     """Each change of its state must be one of `NEXT_STATES`."""
 
     @property
-    def state(self) -> State:  # type: ignore[override]
+    def state(self) -> ConnectionState:  # type: ignore[override]
         return self._state
 
     @state.setter
-    def state(self, new: State) -> None:
-        old = getattr(self, "_state", State.READING)
+    def state(self, new: ConnectionState) -> None:
+        old = getattr(self, "_state", ConnectionState.READING)
         assert new in NEXT_STATES[old], f"{old.name} → {new.name}"
         self._state = new
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge.http.error_responses import Refused
+from edge.http.error_responses import Rejected
 from edge.http.framing import CHUNKED, UNTIL_CLOSE
 from edge.http.request_body import RequestBody
 from edge.http.response_body import ResponseBody
@@ -36,9 +36,9 @@ def test_chunked_request_is_decoded_for_an_origin_that_gets_a_length() -> None:
 
 
 def test_request_above_its_limit_and_one_with_a_broken_chunk_are_refused() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         RequestBody(CHUNKED, 3).frame(b"4\r\nabcd\r\n0\r\n\r\n")
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         RequestBody(CHUNKED, None).frame(b"-4\r\n")
 
 

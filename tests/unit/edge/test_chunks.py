@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.http.chunks import LAST_CHUNK, ChunkReader, encode
-from edge.http.error_responses import Refused
+from edge.http.error_responses import Rejected
 
 
 def decode(*parts: bytes) -> tuple[bytes, bytes, bool]:
@@ -50,7 +50,7 @@ def test_extensions_and_trailers_are_dropped() -> None:
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(stream: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         decode(stream)
 
 
@@ -58,7 +58,7 @@ def test_size_padded_with_blanks_is_read_where_allowed() -> None:
     reader = ChunkReader(may_pad=True)
     assert reader.feed(b"3  \r\nabc\r\n0\t\r\n\r\n") == [b"abc"]
     assert reader.is_done
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         ChunkReader(may_pad=True).feed(b" 3\r\n")
 
 
@@ -83,7 +83,7 @@ def test_what_is_accepted_means_the_same_to_h11(noise: bytes) -> None:
     stream = b"2\r\nok\r\n" + noise
     try:
         content, _, done = decode(stream)
-    except Refused:
+    except Rejected:
         return
     if not done:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, ErrorResponse, Refused
+from edge.http.error_responses import BAD_REQUEST, HEAD_TOO_LARGE, TARGET_TOO_LONG, ErrorResponse, Rejected
 from edge.http.incomplete import check_incomplete, without_empty_lines
 from edge.http.request import HeadLimits
 
@@ -22,7 +22,7 @@ LIMITS = HeadLimits(fields=10, head_bytes=300, target_bytes=100)
     ],
 )
 def test_what_can_no_longer_become_a_head_is_refused_early(buffer: bytes, kind: ErrorResponse) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         check_incomplete(buffer, 0, LIMITS)
     assert refused.value.response is kind
 

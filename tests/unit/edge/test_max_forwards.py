@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge.http.error_responses import Refused
+from edge.http.error_responses import Rejected
 from edge.http.max_forwards import count_down
 from edge.http.request import HeadLimits, RequestHead, parse
 
@@ -41,5 +41,5 @@ def test_who_sets_no_bound_has_none() -> None:
 
 @pytest.mark.parametrize("received", [b"", b"-1", b"1, 2", b"1\r\nMax-Forwards: 1", b"\xb2"])
 def test_what_is_no_single_number_is_refused(received: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(Rejected):
         count_down(asked(b"Max-Forwards: %b\r\n" % received))

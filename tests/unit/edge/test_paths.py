@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge.http.error_responses import CLIMBING_PATH, Refused
+from edge.http.error_responses import CLIMBING_PATH, Rejected
 from edge.routing.paths import rewrite
 from edge.routing.route import Origin, Route
 
@@ -60,7 +60,7 @@ def test_targets_get_the_applications_path_and_pass_byte_for_byte(base: bytes, t
     ],
 )
 def test_paths_that_climb_are_refused(path: bytes) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         rewrite(route(b"/app", b"/a"), path)
     assert caught.value.response == CLIMBING_PATH
 

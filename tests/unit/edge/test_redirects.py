@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edge.http import request
-from edge.http.error_responses import LOOP, Refused
+from edge.http.error_responses import LOOP, Rejected
 from edge.http.request import HeadLimits, RequestHead
 from edge.routing import redirects
 from edge.routing.decide import Ports, Redirect, decide
@@ -77,7 +77,7 @@ def test_a_chain_without_end_is_a_circle_to_us() -> None:
 
 def test_a_circle_is_refused() -> None:
     routes = {"a.example": secured("a.example", "b.example"), "b.example": secured("b.example", "a.example")}
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         decide(
             routes["a.example"],
             head(),

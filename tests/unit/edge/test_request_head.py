@@ -19,7 +19,7 @@ from edge.http.error_responses import (
     TARGET_TOO_LONG,
     UNKNOWN_CODING,
     ErrorResponse,
-    Refused,
+    Rejected,
 )
 from edge.http.framing import CHUNKED
 from edge.http.request import HeadLimits, RequestHead, parse, parse_any
@@ -41,7 +41,7 @@ def read(raw: bytes) -> RequestHead:
 
 
 def refusal(raw: bytes) -> ErrorResponse:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         read(raw)
     return caught.value.response
 
@@ -279,7 +279,7 @@ def test_upgrade_is_offered_only_with_connection_and_never_h2c() -> None:
 def meaning(parse: Callable[[bytes, HeadLimits], RequestHead], raw: bytes) -> RequestHead | ErrorResponse:
     try:
         return replace(parse(raw, HeadLimits()))
-    except Refused as error:
+    except Rejected as error:
         return error.response
 
 

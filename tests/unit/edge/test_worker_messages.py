@@ -10,8 +10,8 @@ from common.settings import load
 from edge.process.worker_messages import (
     Adopt,
     Beat,
-    Begin,
     Command,
+    Compose,
     Drain,
     Finish,
     ListenerPair,
@@ -61,11 +61,12 @@ def test_begin_carries_every_setting_but_the_secret_ones() -> None:
             "FRONTAGE_PUBLIC_URL": "https://api.example",
         }
     )
-    begin = Begin("module:function", settings, 1, (ListenerPair(3, 4), ListenerPair(5, 6)))
+    begin = Compose("module:function", settings, 1, (ListenerPair(3, 4), ListenerPair(5, 6)))
     line = encode(begin)
     assert b"hushhush" not in line
+    assert line.startswith(b'{"say":"Begin",')  # as to and from processes of other versions
     arrived = decode_command(line)
-    assert isinstance(arrived, Begin)
+    assert isinstance(arrived, Compose)
     assert arrived.settings == replace(settings, database_url=None, acme_eab=())
     assert (arrived.service, arrived.pair, arrived.pairs) == (begin.service, begin.pair, begin.pairs)
 
