@@ -5,6 +5,9 @@ The load (wrk: one thread, 64 connections) and the origin (nginx) run on core 1,
 completed, the median of the rounds. Machines drift: only the ratios of one run count. `bench.peers` states what all
 proxies have in common, `bench.cases` what is asked of them. Our own routing, limits, metrics and header rules are on.
 
+A run with an error is left out and printed with its case, proxy and reason; the others go on, and the medians are of
+the rounds that there are.
+
 The table is also written as JSON and as a picture (``compare.json``, ``compare.png`` in ``bench/output``).
 """
 
@@ -39,7 +42,7 @@ from bench.peers.certificates import write_certificates
 from bench.peers.frontage_edge import Frontage
 from bench.peers.haproxy_proxy import HAProxy
 from bench.peers.nginx_proxy import Nginx, nginx
-from bench.pinned import last_line, module, server
+from bench.pinned import LoadFailed, last_line, module, server
 from bench.process_tree import cpu_seconds
 from common.errors import FrontageError, OperatorError
 
@@ -70,7 +73,7 @@ class Measured:
 
 
 Results = dict[tuple[str, str], list[Measured]]
-"""(case's key, peer) -> one a round."""
+"""(case's key, peer) -> one a round, less those that failed."""
 
 
 def main() -> None:
@@ -81,6 +84,8 @@ def main() -> None:
     try:
         chosen, peers = cases.select(arguments.cases), _select_peers(arguments.peers)
         results = asyncio.run(_compare(chosen, peers, console, rounds=arguments.rounds, seconds=arguments.seconds))
+        if not any(results.values()):
+            raise OperatorError("no run succeeded")
         console.print(_table(results, chosen, peers))
         for line in _resumptions(results, [peer.name for peer in peers]):
             console.print(line)
@@ -138,9 +143,19 @@ async def _compare(
                     for case in chosen:
                         for peer_name, serving in started:
                             progress.update(task, description=f"{peer_name}: {case.title}")
-                            results[case.key, peer_name].append(await _measure(loads, case, serving, seconds))
+                            with _left_out(f"{case.key} through {peer_name}", console):
+                                results[case.key, peer_name].append(await _measure(loads, case, serving, seconds))
                             progress.advance(task)
     return results
+
+
+@contextlib.contextmanager
+def _left_out(what: str, console: Console) -> Iterator[None]:
+    """A run that fails within the block is printed, and the next one follows."""
+    try:
+        yield
+    except LoadFailed as error:
+        console.print(f"left out: {what}: {error}", markup=False)
 
 
 def _require(peers: Sequence[Peer]) -> None:
@@ -232,8 +247,9 @@ class _Loads:
 
 
 def costs_of(results: Results, case: Case, peers: Sequence[str]) -> dict[str, float]:
-    """Medians, by peer."""
-    return {name: statistics.median(each.cpu_us for each in results[case.key, name]) for name in peers}
+    """Medians, by peer; without the peers that no run succeeded with."""
+    measured = {name: results[case.key, name] for name in peers if results.get((case.key, name))}
+    return {name: statistics.median(run.cpu_us for run in runs) for name, runs in measured.items()}
 
 
 def _table(results: Results, chosen: Sequence[Case], peers: Sequence[Peer]) -> Table:
@@ -265,6 +281,8 @@ def _resumptions(results: Results, names: Sequence[str]) -> Iterator[str]:
 
 
 def _cell(costs: dict[str, float], name: str) -> str:
+    if name not in costs:
+        return "failed"
     cost = f"{costs[name]:.1f}" if costs[name] < 100 else f"{costs[name]:.0f}"
     if REFERENCE not in costs or name == REFERENCE:
         return cost
@@ -286,7 +304,11 @@ def _write(
     path = output.write("compare", {"rounds": arguments.rounds, "seconds": arguments.seconds, "cases": figures})
     console.print(f"written to {path}")
     picture = path.with_suffix(".png")
-    panels = [compare_picture.Panel(case.title, costs_of(results, case, names), case.bar) for case in chosen]
+    panels = [
+        compare_picture.Panel(case.title, costs, case.bar)
+        for case in chosen
+        if (costs := costs_of(results, case, names))
+    ]
     if compare_picture.draw(picture, panels, ours=OURS):
         console.print(f"drawn to {picture}")
     else:
@@ -305,7 +327,8 @@ def _figures(results: Results, case: Case, names: Sequence[str]) -> dict[str, An
         "ratio": verdict and verdict.ratio,
         "met": verdict and verdict.is_met,
         "runs": {
-            name: [{"cpu_us": each.cpu_us} | asdict(each.run) for each in results[case.key, name]] for name in names
+            name: [{"cpu_us": each.cpu_us} | asdict(each.run) for each in results.get((case.key, name), ())]
+            for name in names
         },
     }
 
