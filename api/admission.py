@@ -8,6 +8,8 @@ Rules
     tokens and client secrets are verified in turns of the clients' addresses, and for one address in turns of the
         applications that its requests name: neither many names from one address nor a request that names another's
         application take another's turn
+    what needs no token of the API's runs in turns of the clients' addresses; none is refused, for connections are
+        bounded, and each has one request at work
     a tenant with too many requests waiting is answered 429 for further ones
 """
 
@@ -22,6 +24,8 @@ _SLOTS = 6  # these and those that verify are fewer than the pool's connections,
 _HOLD_SECONDS = 0.05
 _MOST_WAITING = 200
 _VERIFICATIONS = 3
+_OPEN = 3
+_OPEN_HOLD_SECONDS = 0.005  # what takes longer waits for its client, the database, or a thread
 _DNS_SLOTS = 32  # of one application; a quarter of the resolver's passes (`common.dns.resolvers.MOST_PASSES`)
 _MOST_WAITING_FOR_DNS = 128
 
@@ -57,6 +61,7 @@ class Admission:
 
     def __init__(self) -> None:
         self._slots = _working_queue(_SLOTS)
+        self._open = FairQueue(_OPEN, longest_hold_seconds=_OPEN_HOLD_SECONDS)
         self._verifications = _working_queue(_VERIFICATIONS)
         self._verifications_of_address = _QueueOfEach(lambda: _working_queue(_VERIFICATIONS))
         self._dns_of_application = _QueueOfEach(
@@ -70,6 +75,12 @@ class Admission:
             self._verifications_of_address.slot(address, named_application_id[:64]),
             self._verifications.slot(address),
         ):
+            yield
+
+    @asynccontextmanager
+    async def open_slot(self, address: str) -> AsyncIterator[None]:
+        """For a request that needs no token of the API's: of a page, of `POST /token`, of the dashboard."""
+        async with self._open.slot(address):
             yield
 
     @asynccontextmanager

@@ -198,7 +198,10 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
             actor = request[KEY_HOLDER].actor if by_user else request[APPLICATION].id
             with acting(Actor("api", actor, request[REQUEST_ID])):
                 return await handler(request)
-        return await handler(request)
+        if _route_of(request) in _HEALTH_ROUTES:
+            return await handler(request)
+        async with admission.open_slot(request[CLIENT_ADDRESS]):
+            return await handler(request)
 
     return authenticate_request
 

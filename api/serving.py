@@ -34,6 +34,7 @@ _DRAIN_POLL_SECONDS = 0.02
 _FIRST_REQUEST_SECONDS = 10.0
 _IDLE_SECONDS = 60.0
 MOST_CONNECTIONS = 1024
+_UNSENT_BYTES = 64 * 1024  # of responses that a client does not read: the kernel would take megabytes of them
 
 _log = get_logger("api.serving")
 
@@ -216,7 +217,11 @@ async def _listen(
     """Raises: `OperatorError`."""
     try:
         if passed is not None:
-            return await asyncio.get_running_loop().create_server(new_connection, sock=passed)
-        return await asyncio.get_running_loop().create_server(new_connection, *listen)
+            server = await asyncio.get_running_loop().create_server(new_connection, sock=passed)
+        else:
+            server = await asyncio.get_running_loop().create_server(new_connection, *listen)
     except OSError as error:
         raise cannot_listen(listen, "FRONTAGE_API_LISTEN", error) from error
+    for listener in server.sockets:  # its connections inherit it
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+    return server

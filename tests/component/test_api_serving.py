@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 
 import pytest
 from aiohttp import web
@@ -123,3 +124,18 @@ async def test_requests_whose_body_does_not_come_are_evicted_before_any_other_is
 
 async def _answer(_: web.Request) -> web.Response:
     return web.Response(text="ok")
+
+
+async def test_the_kernel_takes_little_of_a_response_that_nobody_reads() -> None:
+    async def show(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        of_connection = request.transport.get_extra_info("socket")
+        return web.Response(text=str(of_connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)))
+
+    app = web.Application()
+    app.router.add_get("/", show)
+    async with serving(app, HostPort("127.0.0.1", 0)) as address, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"\r\n\r\n65536")
+        writer.close()
