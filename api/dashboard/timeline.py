@@ -43,8 +43,7 @@ def steps(certificate: InService | None, order: OrderState | None, now: datetime
     """Oldest first: asked for, each phase with the time it took, live, and what comes next."""
     found: list[TimelineStep] = []
     if order is not None:
-        kind = "new" if order.state == "issued" else order.kind  # an order that is done waits for its renewal
-        found.append(TimelineStep(_KINDS[kind], "done", words.ago(order.requested_at, now)))
+        found.append(TimelineStep(_KINDS[order.kind], "done", words.ago(order.requested_at, now)))
         ordered = sorted(order.phases.items(), key=lambda phase: _place(phase[0]))
         found += [TimelineStep(_PHASES.get(name, name), "done", words.seconds(taken)) for name, taken in ordered]
         if order.state == "running":

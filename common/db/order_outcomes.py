@@ -88,7 +88,8 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
         connection,
         order,
         f"due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4, {_RECHECKED},"
-        " kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(), failed_at = null",
+        " issued_kind = kind, kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(),"
+        " failed_at = null",
         renew_at,
         phases,
         FIRST_LOOK_SECONDS,

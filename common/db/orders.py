@@ -36,6 +36,10 @@ RENEWALS_A_DAY = 5
 DNS_MOVED_AWAY = "the domain's DNS does not lead to us: point it here, and its certificate is looked after"
 """The `last_error` of such an order."""
 
+_SHOWN_KIND = "case when finished_at is null then kind else coalesce(issued_kind, 'new') end"
+"""What the run that is under way, or else the last one, is for: ``kind`` is the next one's once a run has finished. An
+order that finished before 0068 counts as new."""
+
 _RECHECKED_FOR = "request_id = case when kind = 'renewal' then {} else request_id end"
 """A check is caused by the request that asks for it; an order that runs for a request stays that request's."""
 
@@ -52,8 +56,8 @@ class NotRenewable(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class OrderState:
-    """An order for people to look at. `failing_since`: when its owner was notified; `departed_at` when the domain's DNS
-    was seen to have left."""
+    """An order for people to look at. `kind`: what the run is for that is under way, or was the last. `failing_since`:
+    when its owner was notified; `departed_at` when the domain's DNS was seen to have left."""
 
     state: State
     kind: Kind
@@ -188,8 +192,8 @@ async def request_unproven(
 
 async def describe(connection: Connection, domain: str) -> OrderState | None:
     row = await connection.fetchrow(
-        "select state, kind, attempts, last_error, due_at, renew_at, phases, requested_at, finished_at,"
-        " failed_at as failing_since, placed_issuer, request_id,"
+        f"select state, {_SHOWN_KIND} as kind, attempts, last_error, due_at, renew_at, phases, requested_at,"
+        " finished_at, failed_at as failing_since, placed_issuer, request_id,"
         " (select max(departed_at) from domains d where d.domain = orders.domain) as departed_at"
         " from orders where domain = $1",
         domain,
