@@ -12,7 +12,7 @@ from common.installation_problems import find_different_issuers
 
 if TYPE_CHECKING:
     from common.clock import Clock
-    from common.db.edge_nodes import EdgeNode
+    from common.db.edge_nodes import EdgeNode, FailedUpgrade
     from common.db.monitor_nodes import MonitorNode
     from common.db.pool import Database
     from common.settings import Settings
@@ -71,6 +71,7 @@ def judge_edges(edges: Sequence[tuple[EdgeNode, bool]], behind: Iterable[EdgeNod
     alive = [edge for edge, is_alive in edges if is_alive]
     gone = [edge for edge, is_alive in edges if not is_alive]
     findings = [_judge_behind(edge) for edge in behind]
+    findings += [_judge_upgrade(edge, failed) for edge in alive if (failed := edge.description.failed_upgrade)]
     findings += [
         note(
             "edges",
@@ -88,6 +89,12 @@ def _judge_behind(edge: EdgeNode) -> Finding:
     seen, _, remedy = (edge.condition.reason or "has not applied the latest changes").partition(": ")
     remedy = remedy or "see its log, and whether it reaches the database"
     return broken("edges", f"{_named(edge.node_id, edge.host)}: {seen}", remedy)
+
+
+def _judge_upgrade(edge: EdgeNode, failed: FailedUpgrade) -> Finding:
+    where = _named(edge.node_id, edge.host)
+    seen = f"{where}: its upgrade at {_time(failed.at)} failed, and the version before serves on ({failed.reason})"
+    return broken("edges", seen, "put that right there, and upgrade again")
 
 
 def judge_monitors(monitors: Sequence[MonitorNode], *, is_used: bool) -> list[Finding]:

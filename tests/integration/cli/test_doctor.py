@@ -22,7 +22,7 @@ from common.cli.doctor.database import check_keys, check_space, check_work
 from common.cli.doctor.findings import Finding, FindingState
 from common.clock import SystemClock
 from common.db import edge_nodes, feed, monitor_nodes
-from common.db.edge_nodes import Condition
+from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade
 from common.db.pool import Database
 from common.db.secrets_canary import ensure_canary
 from common.probe import PROBE_PATH, probe_answer
@@ -317,6 +317,20 @@ async def test_edges_and_monitors_are_judged_by_their_leases(database: Database)
     assert "98765432 on edge-b left without ending its lease" in says
     assert "2 internal CAs" in says
     assert "monitor- on host-b has stopped work: batches" in says
+
+
+async def test_an_upgrade_that_failed_on_another_machine_is_broken(database: Database) -> None:
+    failure = FailedUpgrade(NOW, "ended with status 1")
+    async with database.transaction() as connection:
+        head = await feed.read_head(connection)
+        await edge_nodes.report(connection, "0123456789", head.identity, head.version, host="edge-a")
+        await edge_nodes.describe(connection, "0123456789", EdgeDescription("1.0", None, failure))
+    failed = found(await examine_nodes(database), "edges")
+    assert failed.state is FindingState.BROKEN
+    assert failed.seen == (
+        "01234567 on edge-a: its upgrade at 2026-11-22 12:00:00 UTC failed, and the version before serves on"
+        " (ended with status 1)"
+    )
 
 
 def test_a_failed_upgrade_is_broken(tmp_path: Path) -> None:
