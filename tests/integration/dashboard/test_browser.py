@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from api.pages.handbook import CONTENTS
 from common.accounts import hash_token, mint_token
 from common.db import domains, events, monitored_domains, sessions, traffic, webhook_endpoints
 from common.db.applications import update_application
@@ -318,6 +319,33 @@ async def test_every_page_keeps_the_rules_of_accessibility(dashboard: BrowsedDas
             await expect(page.locator(".loading")).to_have_count(0, timeout=SLOW_MILLISECONDS)
             found |= await broken_rules(page, name)
     assert {name: rules for name, rules in found.items() if rules} == {}
+
+
+async def test_the_handbook_on_a_phone_begins_with_its_text(dashboard: BrowsedDashboard) -> None:
+    wide = []
+    async with browsing(dashboard) as page:
+        await page.set_viewport_size({"width": 375, "height": 812})
+        for name in [name for group in CONTENTS.values() for name in group]:
+            await page.goto(f"/docs/{name}")
+            await expect(page.locator("h1")).to_be_in_viewport()
+            if await page.evaluate("document.documentElement.scrollWidth") > 375:
+                wide.append(name)
+        await page.goto("/docs?q=certificate")
+        await expect(page.locator(".hits li").first).to_be_in_viewport()
+        assert await axe(page) == []
+        await screenshot(page, "dashboard/handbook-phone")
+        await page.get_by_role("link", name="Contents").press("Enter")
+        await expect(page.get_by_role("navigation").get_by_role("link", name="Concepts")).to_be_in_viewport()
+    assert wide == []
+
+
+async def test_the_selected_tab_is_seen_on_a_phone(dashboard: BrowsedDashboard) -> None:
+    partner = await dashboard.partner()
+    async with browsing(dashboard) as page:
+        await page.set_viewport_size({"width": 375, "height": 812})
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.goto(f"/dashboard/applications/{partner.id}/delete")
+        await expect(page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)  # all but its foot, which covers the line
 
 
 async def broken_rules(page: Page, name: str) -> dict[str, list[str]]:
