@@ -98,6 +98,7 @@ async def test_a_stream_goes_on_when_the_database_was_away(
 
 
 WATCHED = "www.watched.test"
+NEW_TARGET = "new.partner.test"
 UNCHECKED = "update monitored_domains set state = 'present', last_checked_at = now()"
 MISSING = "update monitored_domains set state = 'missing', records_present = '[]', records_missing = dns_records"
 
@@ -114,7 +115,7 @@ async def monitor(dashboard: Dashboard, application_id: str, state: str = UNCHEC
     [
         ("/live", ["Records missing", 'data-into="totals"', 'data-into="attention-card"']),
         ("/domains/live?product=monitor", [f"{WATCHED}</a>", "Records missing"]),
-        ("/applications/{}/live", ['data-into="totals"', 'data-into="checks"']),
+        ("/applications/{}/live", ['data-into="totals"', NEW_TARGET]),
         (
             f"/applications/{{}}/monitored/{WATCHED}/live",
             ['"monitored-state"><span class="badge bad">Records missing', "Missing"],
@@ -130,6 +131,7 @@ async def test_what_a_page_shows_is_sent_anew_when_it_changes(
     stream = await followed(browser, partner.id, path)
     async with dashboard.service.database.transaction() as connection:
         await connection.execute(MISSING)
+        await update_application(connection, partner.id, cname_target=NEW_TARGET)
     async with stream:
         await read_until(stream, *shown)
 
