@@ -31,5 +31,5 @@ def read_run(what: str, line: str) -> LoadRun:
     except (ValueError, TypeError):
         raise LoadFailed(f"{what}: {line}") from None
     if run.errors or not run.requests:
-        raise LoadFailed(f"{what}: {run.errors} errors in {run.requests} requests")
+        raise LoadFailed(f"{what}: {run.errors} errors, {run.requests} requests answered in {run.seconds:g} s")
     return run
