@@ -16,18 +16,17 @@ import json
 import os
 import socket
 import ssl
-import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench import heads, output
+from bench.callgrind import CountedProcess, counted
 from bench.cases import KB
-from bench.instruction_parts import PARTS, read_parts
+from bench.instruction_parts import PARTS
 from bench.peers.certificates import make_certificate
 from common.errors import OperatorError
 from common.secrets import load_keyring, new_master_key
@@ -37,20 +36,27 @@ HOST: Final = "shop.customer.localhost"
 BODY_BYTES: Final = 1024
 _PATIENCE_SECONDS: Final = 120.0
 _READ_BYTES: Final = 1 << 18
+_HANDSHAKE_SHARE: Final = 8  # a whole one costs as much as thirty requests
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionCase:
-    """`requests` are sent in turn, on one connection."""
+    """`requests` are sent in turn, on one connection; or each on a new one (`reconnects`), which may offer the last
+    one's TLS session (`resumes`)."""
 
     key: str
     title: str
     requests: Sequence[bytes]
     secure: bool = False
+    reconnects: bool = False
+    resumes: bool = False
+
+    def count(self, requests: int) -> int:
+        return max(1, requests // _HANDSHAKE_SHARE) if self.reconnects else requests
 
 
 def cases() -> list[InstructionCase]:
-    page = heads.page(HOST, heads.read_page())
+    page, closing = heads.page(HOST, heads.read_page()), heads.closing(HOST, KB)
     return [
         InstructionCase("repeated", "the same request again", heads.same(HOST, KB)),
         InstructionCase("varied", "every header block different", heads.varied(HOST, KB)),
@@ -61,6 +67,10 @@ def cases() -> list[InstructionCase]:
         InstructionCase("page", "a recorded browser's page load", page),
         InstructionCase("tls", "the same request again, over TLS", heads.same(HOST, KB), secure=True),
         InstructionCase("tls-varied", "every block different, over TLS", heads.varied(HOST, KB), secure=True),
+        InstructionCase("tls-new", "a new connection, whole handshake", closing, secure=True, reconnects=True),
+        InstructionCase(
+            "tls-resumed", "a new connection, resumed session", closing, secure=True, reconnects=True, resumes=True
+        ),
     ]
 
 
@@ -91,40 +101,69 @@ def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, dict[
     Raises: `OperatorError`.
     """
     counts = {}
-    with tempfile.TemporaryDirectory(prefix="frontage-instructions-") as name, socket.socket() as listener:
+    with tempfile.TemporaryDirectory(prefix="frontage-instructions-") as name, listening() as listener:
         directory = Path(name)
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        listener.settimeout(_PATIENCE_SECONDS)
-        _write_records(directory, listener.getsockname()[1])
+        write_records(directory, listener.getsockname()[1])
         with _worker(directory) as worker:
             for case in chosen:
-                with _Conversation(worker, listener, case) as conversation:
-                    conversation.run(len(case.requests) if case.key == "page" else requests // 4)
-                    worker.start_counting()
-                    conversation.run(requests)
-                    spent = worker.stop_counting()
-                    counts[case.key] = {part: spent[part] / requests for part in PARTS}
+                port = worker.https_port if case.secure else worker.http_port
+                counts[case.key] = measure_case(worker.process, port, listener, case, case.count(requests))
     return counts
 
 
-class _Conversation:
-    """One client connection and the one connection to the origin that serves it; both ends are this process'."""
+@contextlib.contextmanager
+def listening() -> Iterator[socket.socket]:
+    """The origin's socket."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(_PATIENCE_SECONDS)
+        yield listener
 
-    def __init__(self, worker: _Worker, listener: socket.socket, case: InstructionCase) -> None:
-        self._requests = case.requests
+
+def measure_case(
+    process: CountedProcess, port: int, listener: socket.socket, case: InstructionCase, requests: int
+) -> dict[str, float]:
+    """Instructions a request, by part. `process` is the proxy at `port`, and `listener` its origin."""
+    with Conversation(port, listener, case) as conversation:
+        conversation.run(len(case.requests) if case.key == "page" else requests // 4)
+        process.start_counting()
+        conversation.run(requests)
+        spent = process.stop_counting()
+    return {part: spent[part] / requests for part in PARTS}
+
+
+class Conversation:
+    """One client connection at a time to the proxy at `port`, and the one connection to the origin that serves it; both
+    ends are this process'."""
+
+    def __init__(self, port: int, listener: socket.socket, case: InstructionCase) -> None:
+        self._port = port
+        self._case = case
         self._turn = 0
         self._listener = listener
         self._origin: socket.socket | None = None
-        port = worker.https_port if case.secure else worker.http_port
-        self._client: socket.socket = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE_SECONDS)
-        if case.secure:
-            context = ssl.create_default_context()
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            self._client = context.wrap_socket(self._client, server_hostname=HOST)
+        self._context = ssl.create_default_context()
+        self._context.check_hostname = False
+        self._context.verify_mode = ssl.CERT_NONE
+        self._client = self._connect(None)
 
-    def __enter__(self) -> _Conversation:
+    def _connect(self, session: ssl.SSLSession | None) -> socket.socket:
+        plain = socket.create_connection(("127.0.0.1", self._port), timeout=_PATIENCE_SECONDS)
+        if not self._case.secure:
+            return plain
+        client = self._context.wrap_socket(plain, server_hostname=HOST, session=session)
+        if session is not None and not client.session_reused:
+            raise OperatorError("the worker did not resume a session")
+        return client
+
+    def _reconnect(self) -> None:
+        before = self._client
+        session = before.session if self._case.resumes and isinstance(before, ssl.SSLSocket) else None
+        before.close()
+        self._client = self._connect(session)
+
+    def __enter__(self) -> Conversation:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,13 +173,15 @@ class _Conversation:
 
     def run(self, requests: int) -> None:
         for _ in range(requests):
-            self._client.sendall(self._requests[self._turn % len(self._requests)])
+            if self._case.reconnects and self._turn:
+                self._reconnect()
+            self._client.sendall(self._case.requests[self._turn % len(self._case.requests)])
             self._turn += 1
             if self._origin is None:
                 self._origin, _ = self._listener.accept()
                 self._origin.settimeout(_PATIENCE_SECONDS)
             _read_head(self._origin)
-            self._origin.sendall(_ANSWER)
+            self._origin.sendall(ANSWER)
             head, body = _read_head(self._client)
             if not head.startswith(b"HTTP/1.1 200 "):
                 raise OperatorError(f"not an answer to count: {head[:40]!r}")
@@ -149,7 +190,7 @@ class _Conversation:
 
 
 # Fixed, with a Date: origins repeat themselves within a second.
-_ANSWER: Final = (
+ANSWER: Final = (
     b"HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n"
     b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n" % BODY_BYTES
 ) + b"x" * BODY_BYTES
@@ -167,62 +208,31 @@ def _read_head(peer: socket.socket) -> tuple[bytes, bytes]:
     return head, body
 
 
+@dataclass(frozen=True, slots=True)
 class _Worker:
-    """The worker's process under callgrind."""
-
-    def __init__(self, process: subprocess.Popen[str], directory: Path) -> None:
-        assert process.stdout is not None
-        self._process = process
-        self._directory = directory
-        self._dumps = 0
-        line = process.stdout.readline().split()
-        if len(line) != 2:
-            raise OperatorError(f"the worker did not start: {(directory / 'log').read_text()[-400:]}")
-        self.http_port, self.https_port = map(int, line)
-
-    def start_counting(self) -> None:
-        self._control("--zero")
-        self._control("--instr=on")
-
-    def stop_counting(self) -> Counter[str]:
-        """Instructions by part."""
-        self._control("--instr=off")
-        self._control("--dump")
-        self._dumps += 1
-        with (self._directory / f"callgrind.out.{self._dumps}").open(encoding="utf-8", errors="replace") as profile:
-            return read_parts(profile)
-
-    def _control(self, command: str) -> None:
-        done = subprocess.run(
-            ["callgrind_control", command, str(self._process.pid)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise OperatorError(f"callgrind_control {command}: {done.stderr.strip() or done.stdout.strip()}")
+    process: CountedProcess
+    http_port: int
+    https_port: int
 
 
 @contextlib.contextmanager
 def _worker(directory: Path) -> Iterator[_Worker]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | {
+    with counted(directory, [sys.executable, "-m", "bench.counted_worker"], worker_environ(directory)) as process:
+        http_port, https_port = map(int, process.read_words())
+        yield _Worker(process, http_port, https_port)
+
+
+def worker_environ(directory: Path) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | {
         PREFIX + "STATE_DIR": str(directory),
         PREFIX + "EDGE_HTTPS_REDIRECT": "off",
         PREFIX + "ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8",
         PREFIX + "EDGE_ORIGIN_TIMEOUT_SECONDS": "120",
         "PYTHONHASHSEED": "0",
     }
-    argv = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"]
-    argv += [f"--callgrind-out-file={directory}/callgrind.out", sys.executable, "-m", "bench.counted_worker"]
-    with (directory / "log").open("w") as log:
-        process = subprocess.Popen(
-            argv, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    try:
-        yield _Worker(process, directory)
-    finally:
-        process.kill()
-        process.communicate()
 
 
-def _write_records(directory: Path, origin_port: int) -> None:
+def write_records(directory: Path, origin_port: int) -> None:
     (directory / "master.key").write_text(new_master_key().line)
     (directory / "master.key").chmod(0o600)
     key, chain = make_certificate(HOST)

@@ -57,14 +57,28 @@ class Nginx:
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         http_port, https_port = free_ports(2)
-        servers = [_COMMON, *(_UPSTREAM.format(port=port) for port in sorted(set(sites.origin_ports.values())))]
-        for host, port in sites.origin_ports.items():
-            certificate = sites.certificate(host)
-            servers.append(
-                _SITE.format(host=host, port=port, http_port=http_port, https_port=https_port, certificate=certificate)
-            )
-        async with nginx("".join(servers), core=PROXY_CORE, port=http_port) as pid:
+        servers = proxy_servers(sites, http_port, https_port)
+        async with nginx(servers, core=PROXY_CORE, port=http_port) as pid:
             yield RunningProxy(pid, http_port, https_port)
+
+
+def proxy_servers(sites: Sites, http_port: int, https_port: int) -> str:
+    """The part of the configuration that makes nginx a proxy before the sites."""
+    servers = [_COMMON, *(_UPSTREAM.format(port=port) for port in sorted(set(sites.origin_ports.values())))]
+    for host, port in sites.origin_ports.items():
+        certificate = sites.certificate(host)
+        servers.append(
+            _SITE.format(host=host, port=port, http_port=http_port, https_port=https_port, certificate=certificate)
+        )
+    return "".join(servers)
+
+
+def command(directory: Path, servers: str) -> list[str]:
+    """Write the configuration into the directory, and return the command that runs nginx with it."""
+    os.chmod(directory, 0o755)  # its worker is another user when we are root
+    configuration = directory / "nginx.conf"
+    configuration.write_text(_MAIN.format(directory=directory, servers=servers))
+    return ["nginx", "-p", str(directory), "-c", str(configuration), "-e", str(directory / "error.log")]
 
 
 @contextlib.asynccontextmanager
@@ -72,9 +86,6 @@ async def nginx(servers: str, *, core: int, port: int) -> AsyncIterator[int]:
     """The pid of an nginx with these servers, one of them on `port`."""
     with tempfile.TemporaryDirectory(prefix="frontage-nginx-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
-        os.chmod(directory, 0o755)  # its worker is another user when we are root
-        configuration = directory / "nginx.conf"
-        configuration.write_text(_MAIN.format(directory=directory, servers=servers))
-        argv = ["nginx", "-p", name, "-c", str(configuration), "-e", str(directory / "error.log")]
+        argv = command(directory, servers)
         async with server(argv, core=core, log=directory / "output.log", port=port) as pid:
             yield pid

@@ -1,0 +1,152 @@
+"""The steps of a forwarded request one after another, for `bench.request_steps`, which has their instructions counted.
+
+``python -m bench.counted_steps``: the data path of one worker, composed as in production, between a client and an
+origin that are objects of this process: no socket, no event loop. For each step it prints the step's name and waits for
+a line, takes the step `REQUESTS` times, prints a line and waits again; an empty line is the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
+
+from bench import heads
+from bench.cases import KB
+from bench.counted_worker import MemoryReader
+from bench.instructions import ANSWER, HOST
+from common.secrets import load_keyring
+from common.settings import load
+from edge.http import request
+from edge.http.forwarded import Client
+from edge.http.head_template import HeadTemplate
+from edge.proxy.access_log import AccessLog
+from edge.proxy.client_connection import ClientConnection
+from edge.proxy.request_memory import RecentFields, RequestMemory
+from edge.proxy.worker_context import WorkerContext
+from edge.routing.respond import Forward, respond
+from edge.upstream.connection import UpstreamConnection
+
+REQUESTS: Final = 256
+EMPTY: Final = "nothing"
+"""The step that costs what going round the requests does."""
+_ADDRESS: Final = "127.0.0.1"
+
+
+class DeafTransport:
+    """What is written to it is gone."""
+
+    def write(self, data: bytes) -> None: ...
+    def abort(self) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_extra_info(self, name: str) -> object:
+        return (_ADDRESS, 1) if name == "peername" else None
+
+
+class Steps:
+    """One worker, and requests whose header blocks all differ, unless stated otherwise."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        settings = load()
+        reader = MemoryReader(settings.state_dir / "records.json")
+        self._worker = WorkerContext(settings, reader, load_keyring(settings.key_file), loop)
+        self._client = Client(_ADDRESS, secure=False, trusted_proxies=())
+        self._raws = heads.varied(HOST, KB)[:REQUESTS]
+        self._same = heads.same(HOST, KB)[0]
+        self._heads = [request.parse(raw, self._worker.limits) for raw in self._raws]
+        self._forwards = [self._forward(head) for head in self._heads]
+        template = HeadTemplate.learn(self._raws[0], self._raws[1], self._heads[1])
+        assert template is not None
+        self._template = template
+        self._memory = RequestMemory(RecentFields(self._worker.routes, self._worker.limits), self._client, "")
+        for raw, forward in zip(self._raws[:16], self._forwards, strict=False):  # it learns
+            if not self._memory.recall(raw):
+                self._memory.remember(raw, forward)
+        transport = cast("asyncio.Transport", DeafTransport())
+        self._connection = ClientConnection(self._worker, secure=False)
+        self._connection.connection_made(transport)
+        self._upstream = UpstreamConnection(self._forwards[0].route.origin, lambda _: None)
+        self._upstream.connection_made(transport)
+
+    def _forward(self, head: request.RequestHead) -> Forward:
+        worker = self._worker
+        outcome = respond(head, worker.lookup, worker.listening_http, self._client, "")
+        assert isinstance(outcome, Forward)
+        return outcome
+
+    def lend_upstream(self) -> None:
+        """Have the one upstream connection ready for the first request, as after an earlier one."""
+        dispatcher = cast("Any", self._worker.exchanges.dispatcher)  # a pool has no public way in for a connection
+        dispatcher._pool.request(self._upstream.origin, None)
+        dispatcher._pool.give_back(self._upstream.origin, self._upstream, dispatcher.now)
+
+    def all(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        yield EMPTY, self._empty
+        yield "miss: parse the head", self._parse
+        yield "miss: find the route, decide, compose", self._respond
+        yield "hit: read the head by its template", self._read
+        yield "hit: compose the head for the origin", self._compose
+        yield "hit: all of it, with the route and the path", self._recall
+        yield "whole exchange", self._whole
+        yield "whole exchange, the same head", self._whole_same
+        self._worker.access_log = AccessLog(os.devnull, node="bench", sample=1.0, user_agent=True, random=lambda: 0.0)
+        yield "whole exchange, with the access log", self._whole
+
+    def _empty(self) -> None:
+        for _ in self._raws:
+            pass
+
+    def _parse(self) -> None:
+        limits = self._worker.limits
+        for raw in self._raws:
+            request.parse(raw, limits)
+
+    def _respond(self) -> None:
+        for head in self._heads:
+            self._forward(head)
+
+    def _read(self) -> None:
+        for raw in self._raws:
+            self._template.read(raw)
+
+    def _compose(self) -> None:
+        for forward in self._forwards:
+            forward.surroundings.compose(forward.head, forward.head.target, b"")
+
+    def _recall(self) -> None:
+        for raw in self._raws:
+            assert self._memory.recall(raw)
+
+    def _whole(self) -> None:
+        for raw in self._raws:
+            self._connection.data_received(raw)
+            self._upstream.data_received(ANSWER)
+
+    def _whole_same(self) -> None:
+        for _ in self._raws:
+            self._connection.data_received(self._same)
+            self._upstream.data_received(ANSWER)
+
+
+def main() -> None:
+    loop = asyncio.new_event_loop()
+    steps = Steps(loop)
+    steps.lend_upstream()
+    for name, step in steps.all():
+        step()  # what is remembered is in memory, and specialised
+        print(name, flush=True)
+        sys.stdin.readline()
+        step()
+        print("done", flush=True)
+        sys.stdin.readline()
+    print(flush=True)
+    sys.stdin.readline()  # until it is ended
+
+
+if __name__ == "__main__":
+    main()
