@@ -270,6 +270,18 @@ async def test_a_phone_sorts_the_list_of_domains(dashboard: BrowsedDashboard) ->
         await expect(page.get_by_label("Order")).to_have_value("-name")
 
 
+async def test_a_refused_form_has_the_keyboard_in_the_first_field_to_mend(dashboard: BrowsedDashboard) -> None:
+    partner = await dashboard.partner()
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.goto(f"/dashboard/applications/{partner.id}/settings")
+        await page.get_by_label("Webhook URL").fill("no address")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Nothing was saved").wait_for()
+        await expect(page.get_by_label("Webhook URL")).to_be_focused()
+        await expect(page.get_by_label("Webhook URL")).to_be_in_viewport()
+
+
 async def test_a_form_of_another_site_changes_nothing(dashboard: BrowsedDashboard) -> None:
     """The browser keeps the cookie to itself (SameSite=Lax), so that the session goes on."""
     async with browsing(dashboard) as page:
