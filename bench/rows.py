@@ -1,4 +1,4 @@
-"""Rows of years of service, written straight into Postgres: many of each table, nothing of it due.
+"""Rows of years of service, written straight into Postgres: many of each table, nothing of it due for a day.
 
 For benches that compare a full database with an empty one. The rows are well-formed and small. Half of each table
 belongs to one application (`LARGE`), the rest is shared by `APPLICATIONS` others, of which `PARTNERS` belong to one
@@ -36,7 +36,8 @@ _NAME = """(case when n % 50 = 0 then 'shop-' when n % 200000 = 7 then 'rare-' e
     || left(md5(n::text), 14) || '.example')"""
 _OWNER = "('bench-' || case when n % 2 = 0 then 0 else 1 + n / 2 % greatest($3::int - 1, 1) end)"
 _ADDED = "(date_trunc('minute', now()) - n % 100000 * interval '1 minute')"
-_LAPSES = "(now() + interval '1 hour' + n % 90 * interval '1 day')"
+_LAPSES = "(now() + (1 + n % 90) * interval '1 day')"
+_DUE = "now() + interval '1 day' * (1 + random())"  # ten million rows can take hours
 
 # Each takes the numbers of its first and last row, and how many applications there are. Of domains, one in thirty has
 # moved away and one in seven has no certificate; one name in fifty is in Secure as well.
@@ -55,7 +56,7 @@ _TABLES = {
     "orders": f"""
         insert into orders (domain, application_id, state, kind, hold_until, due_at, renew_at, finished_at)
         select {_NAME}, {_OWNER}, 'issued', 'renewal', now(),
-            now() + interval '1 hour' + random() * interval '1 day', now() + random() * interval '60 days', now()
+            {_DUE}, now() + random() * interval '60 days', now()
         from generate_series($1::int, $2::int) n""",
     "changes": f"""
         insert into changes (kind, key, version, deleted, digest)
@@ -89,7 +90,7 @@ _TABLES = {
         from generate_series($1::int, $2::int) n""",
     "checks": f"""
         insert into checks (id, application_id, requested_at, due_at)
-        select 'mon_' || n, {_OWNER}, null, now() + interval '1 hour' * (1 + random())
+        select 'mon_' || n, {_OWNER}, null, {_DUE}
         from generate_series($1::int, $2::int) n""",
     "batches": f"""
         insert into batches (id, application_id, kind, submitted_at, due_at)
