@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,21 +191,9 @@ async def certificate_world(
         lab = await stack.enter_async_context(Lab.start())
         pebble = await stack.enter_async_context(running_pebble(directory, http_port=http_port, habits=habits))
         ca = await stack.enter_async_context(faulty_ca(pebble))
-        acme_directory = ca.directory if through_faulty_ca else pebble.directory
-        shared = {
-            "DATABASE_URL": dsn,
-            "MASTER_KEY_FILE": str(directory / "master.key"),
-            "DNS_SERVERS": lab.dns.address,
-            "API_LISTEN": f"127.0.0.1:{api_port}",
-            **_issuer_settings(acme_directory, pebble.ca_file),
-            **settings,
-        }
-
-        def role(name: str, number: int, **own: str) -> RoleProcess:
-            process = RoleProcess.make(directory, name, number, **shared, **own)
-            stack.push_async_callback(process.kill)
-            return process
-
+        shared = {"DATABASE_URL": dsn, "DNS_SERVERS": lab.dns.address, "API_LISTEN": f"127.0.0.1:{api_port}"}
+        shared |= _issuer_settings(ca.directory if through_faulty_ca else pebble.directory, pebble.ca_file)
+        role = partial(_make_role, stack, directory, shared | settings)
         api = role("api", 0)
         keyring = await prepare(api.settings)
         _write_zone(lab.zone, api.settings)
@@ -215,13 +204,21 @@ async def certificate_world(
         ca_file.write_text(await pebble.root())
         partner = ApiClient(session, *made, lab.origin.url)
         world = CertificateWorld(directory, postgres, dsn, database, keyring, pebble, ca, lab, api, partner, ca_file)
-        world.edges = [
-            role("edge", number, **({} if number else {"EDGE_HTTP": f"127.0.0.1:{http_port}"}))
-            for number in range(edges)
-        ]
+        first = {"EDGE_HTTP": f"127.0.0.1:{http_port}"}
+        world.edges = [role("edge", number, **({} if number else first)) for number in range(edges)]
         world.monitors = [role("monitor", number) for number in range(monitors)]
         await asyncio.gather(*(process.start() for process in (api, *world.edges, *world.monitors)))
         yield world
+
+
+def _make_role(
+    stack: AsyncExitStack, directory: Path, shared: Mapping[str, str], name: str, number: int, **own: str
+) -> RoleProcess:
+    """It is gone once the stack is left."""
+    key_file = str(directory / "master.key")
+    process = RoleProcess.make(directory, name, number, **{"MASTER_KEY_FILE": key_file, **shared, **own})
+    stack.push_async_callback(process.kill)
+    return process
 
 
 def _issuer_settings(acme_directory: str, ca_file: Path) -> dict[str, str]:

@@ -39,7 +39,7 @@ from bench.lone_edge import LoneEdge
 from bench.peers.certificates import make_certificate
 from bench.pinned import module, server
 from bench.private_stage import private_environment
-from bench.visitors import Visitors
+from bench.visitors import Visitors, VisitTimes
 from common.cli.database import prepare
 from common.cli.walk_clients import NoAnswer
 from common.db.pool import open_pool
@@ -280,6 +280,11 @@ async def _edge_with_many(directory: Path, progress: Progress, count: int) -> li
         postgres.stop()
     if cold.errors or warm.errors:
         raise OperatorError(f"a visitor was not served: {cold.last_error or warm.last_error}")
+    return _figures_of_many(count, starts, cold, warm)
+
+
+def _figures_of_many(count: int, starts: list[float], cold: VisitTimes, warm: VisitTimes) -> list[CertificateFigure]:
+    """`starts` in seconds; `cold` and `warm`: the first and the second visit of each certificate."""
     start, first, second = statistics.median(starts), cold.at_most(0.5) * 1000, warm.at_most(0.5) * 1000
     return [
         CertificateFigure(

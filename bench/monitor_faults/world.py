@@ -137,30 +137,25 @@ async def open_world(seed: int, counts: MonitorCounts) -> AsyncIterator[MonitorW
         configuration = MonitoringSetup(
             dsn, str(api.settings.key_file), [str(server.address) for server in resolvers], authority.address.port
         )
-        world = MonitorWorld(
-            zone,
-            resolvers,
-            authority,
-            sink,
-            receiver,
-            postgres,
-            database,
-            directory,
-            configuration,
-            api,
-            ApiClient(session, application_id, secret, ""),
-            random,
-            counts,
-        )
+        partner = ApiClient(session, application_id, secret, "")
+        peers = (zone, resolvers, authority, sink, receiver, postgres, database)
+        world = MonitorWorld(*peers, directory, configuration, api, partner, random, counts)
         zone.add(_NAME_SERVER, "A", "127.0.0.1")
-        try:
-            world.monitors += [world.start_monitor() for _ in range(_MONITORS)]
-            await api.start()
-            yield world
-        finally:
-            for process in world.monitors:
-                process.kill()
-                process.wait()
+        await stack.enter_async_context(_monitoring(world))
+        yield world
+
+
+@contextlib.asynccontextmanager
+async def _monitoring(world: MonitorWorld) -> AsyncIterator[None]:
+    """The monitors and the API run within the block; no monitor does after it."""
+    try:
+        world.monitors += [world.start_monitor() for _ in range(_MONITORS)]
+        await world.api.start()
+        yield
+    finally:
+        for process in world.monitors:
+            process.kill()
+            process.wait()
 
 
 def _make_api(directory: Path, dsn: str) -> RoleProcess:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import typer
@@ -139,60 +140,58 @@ def set_(
         buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
         tier=tier and tier.value,
     )
+    secrets = SecretChanges(service_auth, _own_service_auth(service_auth, is_given=service_auth_stdin), signature)
+    print_json(_in_database(partial(_change, application_id, SetChanges(changes, organisation, error_page, secrets))))
 
-    own_value = _own_service_auth(service_auth) if service_auth_stdin else None
 
-    async def work(connection: Connection, keyring: Keyring) -> dict[str, Any]:
-        if organisation is not None:
-            changes["organisation_id"] = await _organisation_id(connection, organisation)
-        secrets = SecretChanges(service_auth, own_value, signature)
-        return await _change(connection, keyring, application_id, changes, error_page, secrets)
+class SetChanges(NamedTuple):
+    """What `set` is to change; None leaves a thing as it is."""
 
-    print_json(_in_database(work))
+    settings: ApplicationChanges
+    organisation: str | None
+    error_page: str | None
+    secrets: SecretChanges
 
 
 class SecretChanges(NamedTuple):
-    """What `set` was asked to do with the application's secrets; None leaves one as it is."""
-
     service_auth: ServiceAuthOption | None
     own_service_auth: str | None
     signature: SecretSwitch | None
 
 
-async def _change(
-    connection: Connection,
-    keyring: Keyring,
-    application_id: str,
-    changes: ApplicationChanges,
-    error_page: str | None,
-    wanted: SecretChanges,
-) -> dict[str, Any]:
+async def _change(application_id: str, wanted: SetChanges, connection: Connection, keyring: Keyring) -> dict[str, Any]:
     """Return the application afterwards, with the secrets that were made."""
     from common import application_secrets as secrets
     from common.db.applications import update_application
 
     before = await _get(connection, application_id)
+    changes = wanted.settings
+    if wanted.organisation is not None:
+        changes["organisation_id"] = await _organisation_id(connection, wanted.organisation)
     await update_application(connection, application_id, **changes)
-    await _set_error_page(connection, application_id, error_page)
-    switch = cast("secrets.ServiceAuthChange | None", wanted.service_auth and wanted.service_auth.value)
+    await _set_error_page(connection, application_id, wanted.error_page)
+    service_auth, own, signature = wanted.secrets
+    switch = cast("secrets.ServiceAuthChange | None", service_auth and service_auth.value)
     try:
-        token = await secrets.switch_service_auth(connection, keyring, application_id, switch, wanted.own_service_auth)
+        token = await secrets.switch_service_auth(connection, keyring, application_id, switch, own)
     except secrets.ServiceAuthRefused as error:
         raise OperatorError(str(error)) from error
     minted = {
-        "serviceAuthToken": None if wanted.own_service_auth else token,
-        "signatureKey": await secrets.switch_signature(connection, keyring, before, _value(wanted.signature)),
+        "serviceAuthToken": None if own else token,
+        "signatureKey": await secrets.switch_signature(connection, keyring, before, _value(signature)),
     }
     shown = await _show(connection, application_id)
     return shown | {name: secret for name, secret in minted.items() if secret is not None}
 
 
-def _own_service_auth(wanted: ServiceAuthOption | None) -> str:
-    """Raises: `OperatorError`."""
+def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> str | None:
+    """The application's own value, from standard input. Raises: `OperatorError`."""
     import sys
 
     from common import application_settings as rules
 
+    if not is_given:
+        return None
     if wanted not in (ServiceAuthOption.ON, ServiceAuthOption.ROTATE):
         raise OperatorError("--service-auth-stdin goes with --service-auth on or rotate")
     try:

@@ -1,4 +1,4 @@
-"""The replicator: keeps this node's replica equal to Postgres, and reports its version to Postgres.
+"""The replicator: keeps this node's replica equal to Postgres; its lease (`edge.replica.lease`) reports the version.
 
 Woken by the listener and by a slow poll, it catches up in one snapshot of the feed; wake-ups during a catch-up lead
 to exactly one more. Whatever Postgres does (gone, frozen, restored, another one), the replica serves what it
@@ -8,18 +8,17 @@ last knew. LMDB's work, fsync included, happens in one thread.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
 import lmdb
 
 from common.clock import Clock
-from common.db import edge_nodes, monitor_nodes
-from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
+from common.db.edge_nodes import LEASE_SECONDS, Condition, EdgeTraffic, FailedUpgrade
 from common.db.feed import FeedEntry, Snapshot, open_snapshot
 from common.db.listener import Listener
 from common.db.pool import refuse_transaction_pooler
@@ -34,16 +33,15 @@ from common.settings import Settings
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
 from edge.replica.condition import condition_of, is_key_missing
 from edge.replica.directory import replica_path
+from edge.replica.lease import EdgeLease
 from edge.replica.requests_applied import RequestsApplied
 from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
 _POLL_SECONDS = 5.0
 _SOON_SECONDS = 0.1
-_RENEWAL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 3.0
-_FAREWELL_SECONDS = 1.0
 _FLAGS_SECONDS = 0.5
 _UNATTENDED_SECONDS = 3.0
 
@@ -70,9 +68,7 @@ class Replicator:
         software_version: str = "",
     ) -> None:
         """`keyring`: the keys of the workers; without them the condition has no report on keys. `software_version` is
-        reported with the lease.
-
-        `on_applied` is called in the loop with each version committed to the replica.
+        reported with the lease. `on_applied` is called in the loop with each version committed to the replica.
 
         Raises: `OperatorError` when the replica cannot be written by this process.
         """
@@ -84,28 +80,20 @@ class Replicator:
         self.store = Store(replica_path(settings.state_dir))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica")
         self._listener = Listener(dsn_provider, self.wake, application_name=f"{_NAME} listener", patience=patience)
+        self._lease = EdgeLease(self.store, dsn_provider, clock, patience, self._read_state, software_version)
         self._session: Connection | None = None
         self._is_server_tried = False
         self._wake = asyncio.Event()
-        self._moved = asyncio.Event()
         self._is_reached = False
         self._equal_at: float | None = None
-        self._heard_at = clock.monotonic()
         self._cut_off_at = clock.monotonic()  # the last time; the store may say so from an earlier life
         self._held: tuple[HeldCopy, Copy] | None = None
         self._is_accepted = False
-        self._is_lease_kept = False
         self._settings = settings
         self._keyring = keyring
         self._reader = self.store.reader()
         self._latest_certificate: dict[str, bytes] = {}
         self._write_error: str | None = None
-        self._attended_at = clock.monotonic()
-        self._looked_at = -_RENEWAL_SECONDS
-        self._failing_origins: tuple[FailingOrigin, ...] = ()
-        self._traffic: EdgeTraffic | None = None
-        self._software_version = software_version
-        self._failed_upgrade: FailedUpgrade | None = None
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -144,20 +132,20 @@ class Replicator:
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
         """From the next renewal on, the lease shows that this edge cannot reach these origins."""
-        self._failing_origins = origins
+        self._lease.failing_origins = origins
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
         """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
-        self._failed_upgrade = failure
+        self._lease.failed_upgrade = failure
 
     def report_traffic(self, traffic: EdgeTraffic) -> None:
         """From the next renewal on, the lease shows this as the traffic of the last minute."""
-        self._traffic = traffic
+        self._lease.traffic = traffic
 
-    @property
-    def _description(self) -> EdgeDescription:
+    def _read_state(self) -> tuple[Condition, datetime | None]:
+        """The condition, and since when a copy has been held back."""
         held = self.held_copy
-        return EdgeDescription(self._software_version, None if held is None else held.held_at, self._failed_upgrade)
+        return self.condition, None if held is None else held.held_at
 
     def _lacks_key(self) -> bool:
         if self._keyring is None:
@@ -180,7 +168,7 @@ class Replicator:
 
     def keep_lease(self) -> None:
         """When `run` ends, another writer follows at once: the node serves on."""
-        self._is_lease_kept = True
+        self._lease.is_kept = True
 
     def close(self) -> None:
         """After `run` has ended."""
@@ -200,7 +188,7 @@ class Replicator:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._listener.run(), name="replica listener")
                 tasks.create_task(self._follow(), name="replica follower")
-                tasks.create_task(self._keep_lease(), name="replica lease")
+                tasks.create_task(self._lease.run(), name="replica lease")
                 tasks.create_task(self._publish_flags(), name="replica flags")
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
@@ -226,7 +214,7 @@ class Replicator:
             except (DatabaseUnavailable, OperatorError, lmdb.Error) as error:
                 if isinstance(error, lmdb.Error):
                     self._write_error = str(error)
-                    self._moved.set()
+                    self._lease.report_soon()
                 if isinstance(error, OperatorError) and self.version is None:
                     raise
                 if self._is_reached or not failures:
@@ -253,7 +241,8 @@ class Replicator:
             if step is Step.COPY and not await self._copy(snapshot):
                 return
         self._held, self._is_accepted = None, False
-        self._equal_at = self._heard_at = self._clock.monotonic()
+        self._equal_at = self._clock.monotonic()
+        self._lease.note_reached()
 
     async def _apply_changes(self, snapshot: Snapshot) -> bool:
         """False when the changes did not lead to the feed's checksum; then nothing was applied."""
@@ -307,7 +296,7 @@ class Replicator:
 
     def _announce(self) -> None:
         self._on_applied(self.store.state.version)
-        self._moved.set()
+        self._lease.report_soon()
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
@@ -346,65 +335,7 @@ class Replicator:
             self._session.terminate()
             self._session = None
 
-    # The lease -------------------------------------------------------------------------------------------
-
-    async def _keep_lease(self) -> None:
-        """Report each second, and at once when the version moves; a session of its own, so that a long copy does
-        not let the lease lapse."""
-        try:
-            while True:
-                with suppress(DatabaseUnavailable, OperatorError):
-                    await self._report_on_one_session()
-                await asyncio.sleep(_RENEWAL_SECONDS)
-        finally:
-            if not self._is_lease_kept:
-                await self._say_farewell()
-
-    async def _report_on_one_session(self) -> None:
-        if self.version is None:
-            await self._moved.wait()
-        host = socket.gethostname()
-        session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
-        try:
-            with border(session):
-                await edge_nodes.flush_lazily(session)
-                # In this session: another database may follow.
-                reported: tuple[FailingOrigin, ...] | None = None
-                described: EdgeDescription | None = None
-                counted: EdgeTraffic | None = None
-                while True:
-                    self._moved.clear()
-                    state, failing = self.store.state, self._failing_origins
-                    await edge_nodes.report(
-                        session,
-                        self.store.node_id,
-                        state.identity or "",
-                        state.version,
-                        self.condition,
-                        host=host,
-                        failing=failing if failing != reported else None,
-                    )
-                    reported = failing
-                    if (description := self._description) != described:
-                        await edge_nodes.describe(session, self.store.node_id, description)
-                        described = description
-                    if (traffic := self._traffic) is not None and traffic != counted:
-                        await edge_nodes.report_traffic(session, self.store.node_id, traffic)
-                        counted = traffic
-                    self._heard_at = self._clock.monotonic()
-                    await self._look_for_monitors(session)
-                    await _wait(self._moved, _RENEWAL_SECONDS)
-        finally:
-            session.terminate()
-
-    async def _look_for_monitors(self, session: Connection) -> None:
-        """At most once every `_RENEWAL_SECONDS`, however fast versions move."""
-        now = self._clock.monotonic()
-        if now - self._looked_at < _RENEWAL_SECONDS / 2:
-            return
-        self._looked_at = now
-        if await monitor_nodes.is_issuing(session):
-            self._attended_at = now
+    # What readers must know ------------------------------------------------------------------------------
 
     async def _publish_flags(self) -> None:
         """Keep readers informed: they answer every HTTP-01 challenge (`edge.routing.certificates`) and hold handshakes
@@ -415,12 +346,12 @@ class Replicator:
         without Postgres knows nothing new."""
         while True:
             now = self._clock.monotonic()
-            has_lapsed = now - self._heard_at > edge_nodes.LEASE_SECONDS
+            has_lapsed = now - self._lease.reached_at > LEASE_SECONDS
             has_lost_connection = not self.connected and self._equal_at is not None
             is_cut_off = has_lapsed or has_lost_connection or self._held is not None or self._is_behind
             if is_cut_off and not self.store.is_cut_off:
                 self._cut_off_at = now
-            is_unattended = self._heard_at - self._attended_at > _UNATTENDED_SECONDS
+            is_unattended = self._lease.reached_at - self._lease.attended_at > _UNATTENDED_SECONDS
             if (is_cut_off, is_unattended) != (self.store.is_cut_off, self.store.is_unattended):
                 with suppress(lmdb.Error):  # a full disk: `_follow` meets it, too, and reports it
                     await self._in_thread(
@@ -433,16 +364,6 @@ class Replicator:
     def _is_behind(self) -> bool:
         """Whether the replica has not been equal to the feed since it was cut off: a new lease does not show that."""
         return self.store.is_cut_off and (self._equal_at is None or self._equal_at < self._cut_off_at)
-
-    async def _say_farewell(self) -> None:
-        with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
-                session = await open_session(self._dsn_provider(), f"{_NAME} lease", self._patience)
-                try:
-                    with border(session):
-                        await edge_nodes.end_lease(session, self.store.node_id)
-                finally:
-                    session.terminate()
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
