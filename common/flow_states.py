@@ -15,7 +15,7 @@ from types import MappingProxyType
 from common.errors import FrontageError
 
 
-class FlowState(StrEnum):
+class State(StrEnum):
     CHOOSING = "choosing"  # no domain yet
     CHECKING = "checking"  # provider, zone and ways are being looked at
     UNCHECKED = "unchecked"  # the DNS could not be asked: `error` holds the reason; plan looks again
@@ -51,10 +51,10 @@ class Move(StrEnum):
     CLOSE = "close"  # person, or monitor after a day without a change
 
 
-_S = FlowState
+_S = State
 _BEFORE_WRITING = (_S.CHOOSING, _S.CHECKING, _S.UNCHECKED, _S.PLANNED)
 
-TRANSITIONS: Mapping[Move, tuple[frozenset[FlowState], FlowState]] = MappingProxyType(
+TRANSITIONS: Mapping[Move, tuple[frozenset[State], State]] = MappingProxyType(
     {
         Move.CHOOSE: (frozenset(_BEFORE_WRITING), _S.CHECKING),
         Move.LOOK: (frozenset({_S.CHECKING, _S.UNCHECKED, _S.PLANNED, _S.HALTED, _S.WAITING, _S.UNDONE}), _S.CHECKING),
@@ -86,13 +86,13 @@ ENDED = frozenset({_S.FINISHED, _S.TIMED_OUT, _S.UNDONE, _S.CLOSED})
 class NotPossible(FrontageError):
     """The flow is in a state in which the move cannot be made."""
 
-    def __init__(self, state: FlowState, move: Move) -> None:
+    def __init__(self, state: State, move: Move) -> None:
         super().__init__(f"a flow that is {state} cannot {move}")
         self.state = state
         self.move = move
 
 
-def after(state: FlowState, move: Move) -> FlowState:
+def after(state: State, move: Move) -> State:
     """Raises: `NotPossible`."""
     begins, ends = TRANSITIONS[move]
     if state not in begins:

@@ -434,7 +434,7 @@ class TrafficPoint(TrafficFigures):
     """The start of the interval."""
 
 
-class DomainTraffic(AnswerModel):
+class Traffic(AnswerModel):
     """Intervals without a request are left out."""
 
     domain: str

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from api.reference.answers import AnswerModel
-from common.flow_states import FlowState
+from common.flow_states import State
 from common.records import RecordType
 
 
@@ -106,7 +106,7 @@ class Flow(AnswerModel):
 
     id: str
     job_id: str
-    state: FlowState
+    state: State
     version: int
     domain: str | None
     subdomain: str | None

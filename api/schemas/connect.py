@@ -12,7 +12,7 @@ from common.connect import flow_events
 from common.db.connect_flows import Flow
 from common.db.domains import CertificateState
 from common.db.shares import Share
-from common.flow_states import FlowState
+from common.flow_states import State
 
 Way = Literal["domain_connect", "provider_api", "dynamic_update", "manual"]
 MOST_CREDENTIALS = 12
@@ -146,7 +146,7 @@ def _propagation(of: Flow) -> dict[str, Any] | None:
     status = flow_events.propagation_status(of)
     if status is None:
         return None
-    is_looked_for = of.state in (FlowState.WAITING, FlowState.PROPAGATING)
+    is_looked_for = of.state in (State.WAITING, State.PROPAGATING)
     return {
         "status": status,
         "since": of.since,

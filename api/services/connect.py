@@ -59,7 +59,7 @@ from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
 from common.db.pool import Database
 from common.errors import FenceLost
-from common.flow_states import FlowState, Move, NotPossible, after
+from common.flow_states import Move, NotPossible, State, after
 from common.secrets import Keyring
 from common.settings import Settings
 
@@ -179,7 +179,7 @@ class ConnectService:
             "plan": found.plan.as_json(),
             "requested": [each.as_json() for each in found.requested],
         }
-        replanned = await self._move(flow, Move.LOOK, lambda _: changes, to=FlowState.PLANNED)
+        replanned = await self._move(flow, Move.LOOK, lambda _: changes, to=State.PLANNED)
         raise Refused(
             ZONE_CHANGED,
             code="zone_changed",
@@ -217,7 +217,7 @@ class ConnectService:
             if flow is None or not _is_expected(flow, state):
                 return False
             changes: Changes = {"handover": {"url": (flow.handover or {})["url"], **returned.as_json()}}
-            if flow.state in (FlowState.WAITING, FlowState.PROPAGATING):  # else the DNS was faster than the person
+            if flow.state in (State.WAITING, State.PROPAGATING):  # else the DNS was faster than the person
                 changes |= {"looks": 0, "due_at": self.clock.now()}
             try:
                 async with self.database.transaction() as connection:
@@ -323,7 +323,7 @@ class ConnectService:
     async def check(self, flow: Flow) -> Flow:
         """Look for the records at once; where they are live, try again what failed to be enrolled. A person who waits
         may ask as often as the rate limits let them."""
-        if flow.state not in (FlowState.ENROLLING, FlowState.FINISHED):
+        if flow.state not in (State.ENROLLING, State.FINISHED):
             return await self._move(flow, Move.LOOK_AGAIN, lambda _: {"due_at": self.clock.now()})
         if not any(each["status"] == "failed" for each in flow.enrolments):
             return flow
@@ -334,7 +334,7 @@ class ConnectService:
 
     async def close(self, flow: Flow) -> Flow:
         """The person has closed the modal: what was begun in the zone goes on, what was not is given up."""
-        if flow.state not in (FlowState.CHOOSING, FlowState.CHECKING, FlowState.UNCHECKED, FlowState.PLANNED):
+        if flow.state not in (State.CHOOSING, State.CHECKING, State.UNCHECKED, State.PLANNED):
             return flow
         return await self._move(flow, Move.CLOSE, lambda _: {"due_at": None})
 
@@ -344,7 +344,7 @@ class ConnectService:
         move: Move,
         changes: Callable[[Flow], Changes],
         *,
-        to: FlowState | None = None,
+        to: State | None = None,
         completed: bool = False,
     ) -> Flow:
         """`to`: the state, where the move goes on at once. `completed`: the person has done their part.
@@ -366,7 +366,7 @@ class ConnectService:
         text = body.domain or configuration.prefilled_domain or access.domain
         if text is None:
             return None
-        return self._changes_of(access, configuration, text, body.subdomain) | {"state": FlowState.CHECKING}
+        return self._changes_of(access, configuration, text, body.subdomain) | {"state": State.CHECKING}
 
     def _changes_of(self, access: Access, configuration: Configuration, text: str, subdomain: str | None) -> Changes:
         """Raises: `Refused`."""
@@ -400,7 +400,7 @@ def _pending_again(enrolment: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in enrolment.items() if name not in ("code", "hint")} | {"status": "pending"}
 
 
-def _possible(flow: Flow, move: Move) -> FlowState:
+def _possible(flow: Flow, move: Move) -> State:
     """The state after the move. Raises: `Refused`."""
     try:
         return after(flow.state, move)

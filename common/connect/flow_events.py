@@ -14,7 +14,7 @@ from common.db import connect_flows, events
 from common.db.connect_flows import Flow
 from common.db.events import NewEvent
 from common.db.pool import Connection
-from common.flow_states import FlowState
+from common.flow_states import State
 
 FlowEvent = Literal["domain.flow.completed", "domain.added", "domain.propagation.timeout"]
 _AUTOMATIC = ("domain_connect", "provider_api", "dynamic_update")
@@ -31,9 +31,9 @@ def propagation_status(flow: Flow) -> str | None:
     """``pending``, ``success`` or ``timeout``; None before the records are looked for."""
     if flow.since is None:
         return None
-    if flow.state in (FlowState.ENROLLING, FlowState.FINISHED):
+    if flow.state in (State.ENROLLING, State.FINISHED):
         return "success"
-    return "timeout" if flow.state is FlowState.TIMED_OUT else "pending"
+    return "timeout" if flow.state is State.TIMED_OUT else "pending"
 
 
 async def complete(connection: Connection, flow: Flow, moment: datetime) -> Flow:

@@ -21,7 +21,7 @@ from common.db.connect_flows import Changes, Flow
 from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
-from common.flow_states import FlowState, Move, after
+from common.flow_states import Move, State, after
 
 LEASE_SECONDS = 15.0
 
@@ -59,7 +59,7 @@ class Settlement:
 
     async def settle(self, flow: Flow, now: Values, problem: WayFailed | None) -> Flow:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
-        is_undo = flow.state is FlowState.UNDOING
+        is_undo = flow.state is State.UNDOING
         journal = tuple(map(JournalEntry.from_json, flow.journal))
         journal = settle_undo(journal, now) if is_undo else settle_journal(journal, now)
         if not is_undo and problem is None:
@@ -79,7 +79,7 @@ class Settlement:
             if is_done and is_undo:
                 await _end_monitoring(connection, flow)
             settled = await connect_flows.settle(connection, flow, **changes)
-            if settled.state is FlowState.PROPAGATING:
+            if settled.state is State.PROPAGATING:
                 settled = await flow_events.complete(connection, settled, self.clock.now())
             await connect_flows.wake(connection)
             return settled
@@ -87,7 +87,7 @@ class Settlement:
 
 def _concerned(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEntry]:
     """All of an undo; of a plan, what it was to write: sets of earlier plans are no part of it."""
-    if flow.state is FlowState.UNDOING:
+    if flow.state is State.UNDOING:
         return list(journal)
     writing = {entry.change.key for entry in map(JournalEntry.from_json, flow.journal) if entry.status == "writing"}
     return [entry for entry in journal if entry.change.key in writing]

@@ -29,7 +29,7 @@ from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
 from common.errors import FrontageError
-from common.flow_states import FlowState
+from common.flow_states import State
 
 KEPT_DAYS = 30
 """How long a flow is kept after its last change."""
@@ -63,7 +63,7 @@ class Flow:
     application_id: str
     job_id: str
     user_id: str | None
-    state: FlowState
+    state: State
     version: int
     config: Mapping[str, Any]
     warnings: Sequence[str]
@@ -101,7 +101,7 @@ class Flow:
     @property
     def is_routine(self) -> bool:
         """Whether the next step is not awaited by a person at the modal."""
-        return self.state in (FlowState.WAITING, FlowState.PROPAGATING) and self.looks > 5
+        return self.state in (State.WAITING, State.PROPAGATING) and self.looks > 5
 
     @property
     def host(self) -> str | None:
@@ -113,7 +113,7 @@ class Flow:
 class Changes(TypedDict, total=False):
     """Columns to write; what is left out stays."""
 
-    state: FlowState
+    state: State
     user_id: str | None
     domain: str | None
     subdomain: str | None
@@ -165,7 +165,7 @@ async def create(
         application_id,
         job_id or new_job_id(),
         user_id,
-        FlowState.CHOOSING,
+        State.CHOOSING,
         dict(config),
         list(warnings),
         ABANDONED_SECONDS,
@@ -327,4 +327,4 @@ async def next_due_seconds(connection: Connection, /) -> float | None:
 
 
 def _flow(row: Record) -> Flow:
-    return Flow(**{**row, "state": FlowState(row["state"])})
+    return Flow(**{**row, "state": State(row["state"])})

@@ -30,7 +30,7 @@ from edge.process.health import EdgeHealth, View
 from edge.process.listeners import Listeners
 from edge.process.recent_traffic import RecentTraffic
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
-from edge.process.worker_messages import Beat, Compose, Ready, Traffic, Wake
+from edge.process.worker_messages import Beat, Compose, DomainCounts, Ready, Wake
 from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
 from edge.upstream.breaker import MOST_REPORTED
@@ -258,7 +258,7 @@ class Supervisor:
                 self._roster.beat(number, now, is_idle=is_idle)
                 self._measured.report(number, families)
                 self._failing[number] = failing
-            case Traffic(entries):
+            case DomainCounts(entries):
                 counted = TrafficReport.from_plain(entries)
                 self._traffic.add(counted)
                 self._recent_traffic.add(counted, now)

@@ -27,11 +27,11 @@ from edge.process.worker_messages import (
     Beat,
     Command,
     Compose,
+    DomainCounts,
     Drain,
     Finish,
     Ready,
     Release,
-    Traffic,
     Wake,
     decode_command,
     encode,
@@ -76,7 +76,7 @@ class Worker:
 
     def report_traffic(self) -> None:
         if entries := self._service.take_traffic().to_plain():
-            self._writer.write(encode(Traffic(entries)))
+            self._writer.write(encode(DomainCounts(entries)))
 
     async def report_last(self) -> None:
         """Behind `close` of the service: what was counted until then."""

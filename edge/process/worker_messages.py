@@ -113,17 +113,19 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class DomainCounts:
     """What it counted for each domain since it last sent this: `common.traffic.TrafficReport.to_plain`."""
+
+    NAME: ClassVar = "Traffic"
 
     entries: list[list[Any]]
 
 
-Report = Ready | Beat | Traffic
+Report = Ready | Beat | DomainCounts
 
 
 _COMMANDS: MessageDecoder[Command] = MessageDecoder(Compose, Adopt, Release, Drain, Finish)
-_REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat, Traffic)
+_REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat, DomainCounts)
 _WAKE = b"\n"
 
 

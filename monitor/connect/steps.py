@@ -33,7 +33,7 @@ from common.connect.zone_inspector import ZoneInspector
 from common.db import connect_flows, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
-from common.flow_states import FlowState, Move, after
+from common.flow_states import Move, State, after
 from common.record_checks.record_checker import RecordChecker
 from monitor.connect.enrolment import FlowEnrolment, enrolments_of
 from monitor.connect.schedule import is_over, next_look
@@ -78,15 +78,15 @@ class Steps:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
         with self.shared.hold(flow.application_id):
             match flow.state:
-                case FlowState.CHECKING:
+                case State.CHECKING:
                     await self._look(flow)
-                case FlowState.WAITING | FlowState.PROPAGATING:
+                case State.WAITING | State.PROPAGATING:
                     await self._find_records(flow)
-                case FlowState.ENROLLING:
+                case State.ENROLLING:
                     await self._enrol(flow)
-                case FlowState.APPLYING | FlowState.UNDOING:
+                case State.APPLYING | State.UNDOING:
                     await self._read_back(flow)
-                case FlowState.CHOOSING | FlowState.UNCHECKED | FlowState.PLANNED:
+                case State.CHOOSING | State.UNCHECKED | State.PLANNED:
                     await self._settle(flow, state=after(flow.state, Move.CLOSE), due_at=None)
                 case _:
                     await self._settle(flow, due_at=None)
@@ -184,7 +184,7 @@ class Steps:
     async def _settle(self, flow: Flow, *, complete: bool = False, **changes: Any) -> None:
         async with self.database.transaction() as connection:
             settled = await connect_flows.settle(connection, flow, **changes)
-            if settled.state is FlowState.ENROLLING:
+            if settled.state is State.ENROLLING:
                 await connect_flows.wake(connection)  # due at once, and a person waits
             if complete:
                 await flow_events.complete(connection, settled, self.clock.now())

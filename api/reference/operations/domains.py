@@ -27,7 +27,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "getTraffic",
         "Domains",
         "Requests, bytes, errors and latency of a domain over time",
-        answers.DomainTraffic,
+        answers.Traffic,
         queries=(
             Query(
                 "period",

@@ -27,7 +27,7 @@ from common.db.applications import update_application
 from common.db.listener import Listener
 from common.db.monitored_domains import CHANNEL
 from common.dns import Resolver
-from common.flow_states import FlowState
+from common.flow_states import State
 from tests.integration.api.conftest import SERVER
 from tests.integration.api.connecting import APEX, CONFIG, CUSTOMER, KEY, PARENT, Flow, World, open_world, zone_file
 from tests.integration.api.secured import go_live, serve_origin
@@ -183,7 +183,7 @@ async def test_a_write_whose_process_died_is_settled_by_what_is_in_the_zone(
         if written >= 2:
             await knot.add(APEX, "shop", "CNAME", f"{TARGET}.")
         way = {"way": "dynamic_update", "journal": journal}
-        await connect_flows.begin(connection, row, lease_seconds=0.0, state=FlowState.APPLYING, **way)  # type: ignore[arg-type]
+        await connect_flows.begin(connection, row, lease_seconds=0.0, state=State.APPLYING, **way)  # type: ignore[arg-type]
 
     settled = await flow.until("halted", "finished")
 
