@@ -13,8 +13,10 @@ import re
 import select
 import stat
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,7 +89,7 @@ class AccessLog:
     ) -> None:
         """`now` is monotonic; `head` is None where the request could not be read."""
         entry: dict[str, Any] = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "time": timestamp(time.time()),
             "id": request_id,
             "node": self._node,
             "status": status,
@@ -121,6 +123,18 @@ class AccessLog:
         return [
             Family.of("frontage_edge_access_log_dropped", "Lines not written.", "counter", self._writer.dropped_count)
         ]
+
+
+def timestamp(unix_seconds: float) -> str:
+    """RFC 3339, with milliseconds: ``2026-11-23T15:45:00.123+00:00``."""
+    milliseconds = int(unix_seconds * 1000)
+    return f"{_whole_second(milliseconds // 1000)}.{milliseconds % 1000:03}+00:00"
+
+
+@lru_cache(maxsize=2)
+def _whole_second(unix_seconds: int) -> str:
+    """The same for all requests of a second; made for each, it would be a tenth of what a logged request costs."""
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _of_exchange(exchange: Exchange, now: float) -> dict[str, Any]:
