@@ -13,7 +13,7 @@ from rich.progress import Progress
 
 import bench.tenants
 from bench import output
-from bench.tenants.offences import ask_beside_dead_dns, ask_beside_unfinished_bodies, list_beside_lists
+from bench.tenants.offences import ask_beside_dead_dns, ask_beside_slow_connections, list_beside_lists
 from bench.tenants.waits import Waits, table
 from bench.tenants.world import two_tenants
 from common.errors import FrontageError
@@ -65,7 +65,7 @@ async def _measure(console: Console, offences: Sequence[str], domains: int, dire
                     case "dns":
                         measured += await ask_beside_dead_dns(world, progress)
                     case "bodies":
-                        measured += await ask_beside_unfinished_bodies(world, progress)
+                        measured += await ask_beside_slow_connections(world, progress)
                     case "lists":
                         measured += await list_beside_lists(world, progress, domains)
             return measured

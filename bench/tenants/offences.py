@@ -29,9 +29,14 @@ _NEIGHBOURS_DOMAINS = 1000
 _PAGE_ITEMS = 10
 _NO_LIMITS = {"API_REQUESTS_PER_SECOND": "1000000", "API_REQUESTS_PER_SECOND_PER_ADDRESS": "1000000"}
 
-_UNFINISHED = (520, 1000)
 _VALID = 200
 _HALF_A_BODY = b"POST /token HTTP/1.1\r\nHost: api\r\nContent-Length: 100\r\n\r\n{"
+_READS_NOTHING = 20 * b"GET /openapi.json HTTP/1.1\r\nHost: api\r\n\r\n"
+_CONNECTIONS = (
+    (520, "unfinished bodies", _HALF_A_BODY),
+    (1000, "unfinished bodies", _HALF_A_BODY),
+    (500, "connections that read none of 20 /openapi.json", _READS_NOTHING),
+)
 
 
 # Questions beside dead DNS --------------------------------------------------------------------------------
@@ -102,19 +107,19 @@ def _pages(domains: int, random: Random) -> Iterator[str]:
         yield f"/power?status={status}&page={page}"
 
 
-# Unfinished bodies ----------------------------------------------------------------------------------------
+# Connections that keep the API waiting --------------------------------------------------------------------
 
 
-async def ask_beside_unfinished_bodies(world: TwoTenants, progress: Progress) -> list[Waits]:
-    return [await _beside_unfinished_bodies(world, progress, count) for count in _UNFINISHED]
+async def ask_beside_slow_connections(world: TwoTenants, progress: Progress) -> list[Waits]:
+    return [await _beside_connections(world, progress, *each) for each in _CONNECTIONS]
 
 
-async def _beside_unfinished_bodies(world: TwoTenants, progress: Progress, count: int) -> Waits:
+async def _beside_connections(world: TwoTenants, progress: Progress, count: int, words: str, sent: bytes) -> Waits:
     """The addresses in turn: the offender's own, and another."""
-    name = f"/token and /healthz beside {count:,} unfinished bodies"
+    name = f"/token and /healthz beside {count:,} {words}"
     requests = (_token_request(world.neighbour), b"GET /healthz HTTP/1.1\r\nHost: api\r\n\r\n")
     kinds = itertools.cycle(itertools.product((world.offender.address, world.neighbour.address), requests))
-    async with world.api() as api, _unfinished_bodies(api, world.offender.address, count):
+    async with world.api() as api, _slow_connections(api, world.offender.address, count, sent):
         answers: list[TimedResponse] = []
         for _, (address, request) in zip(progress.track(range(_VALID), description=name), kinds, strict=False):
             async with TenantClient.connect(api, address) as client:
@@ -123,11 +128,11 @@ async def _beside_unfinished_bodies(world: TwoTenants, progress: Progress, count
 
 
 @contextlib.asynccontextmanager
-async def _unfinished_bodies(api: HostPort, address: str, count: int) -> AsyncIterator[None]:
+async def _slow_connections(api: HostPort, address: str, count: int, sent: bytes) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as connections:
         for _ in range(count):
             client = await connections.enter_async_context(TenantClient.connect(api, address))
-            await client.send(_HALF_A_BODY)
+            await client.send(sent)
         yield
 
 
