@@ -81,21 +81,6 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} " + f"({shown} %)".replace(" ", NO_BREAK)
 
 
-def setting(value: object) -> str:
-    """A value of the audit log: ``on``, ``off``, ``none``, ``/static, /media``."""
-    match value:
-        case bool():
-            return "on" if value else "off"
-        case list() if value:
-            return ("; " if isinstance(value[0], dict) else ", ").join(map(setting, value))
-        case dict() if value:
-            return ", ".join(f"{name} {setting(each)}" for name, each in value.items())
-        case None | "" | [] | {}:
-            return "none"
-        case _:
-            return str(value)
-
-
 def unicode_name(name: str) -> str:
     """As people write a name with A-labels (``xn--…``); empty for any other name. It never stands alone: another name
     can look the same."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.audit_values import value_in_words
 from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
@@ -78,7 +79,10 @@ def _effect_line(effect: Effect) -> str:
 
 def _change(entry: AuditEntry) -> str:
     before, after = entry.before or {}, entry.after or {}
-    parts = [f"{name}: {before.get(name)} → {after.get(name)}" for name in {**before, **after}]
+    parts = [
+        f"{name}: {value_in_words(before.get(name))} → {value_in_words(after.get(name))}"
+        for name in {**before, **after}
+    ]
     return f"  ({', '.join(parts)})" if parts else ""
 
 

@@ -164,7 +164,7 @@ def sign_out(email: Email, as_json: AsJson = False) -> None:
         return await sessions.end_all(connection, (await get_user(connection, address)).id)
 
     ended = run_in_database(work)
-    print_result({"email": address, "ended": ended}, f"{ended} sessions of {address} have ended", as_json=as_json)
+    print_result({"email": address, "ended": ended}, f"sessions of {address} that have ended: {ended}", as_json=as_json)
 
 
 @app.command()

@@ -5,26 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.dashboard.rendering import with_codes
-from api.dashboard.words import NO_BREAK, setting, share, unicode_name
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (True, "on"),
-        (False, "off"),
-        (None, "none"),
-        ("", "none"),
-        ([], "none"),
-        (["/static", "/media"], "/static, /media"),
-        (0, "0"),
-        ({}, "none"),
-        ({"from": 1}, "from 1"),
-        ([{"type": "A", "ttl": 300}, {"type": "TXT"}], "type A, ttl 300; type TXT"),
-    ],
-)
-def test_values_of_the_audit_log_are_words(value: object, shown: str) -> None:
-    assert setting(value) == shown
+from api.dashboard.words import NO_BREAK, share, unicode_name
 
 
 @pytest.mark.parametrize(
