@@ -1,9 +1,9 @@
 """What is wrong with a domain: everything that can be seen of it from here, looked at afresh.
 
-The name's enrolments are read first, and once: without them every part is unknown. Each part is looked at by itself,
-and may fail by itself within `LONGEST_SECONDS`: it is unknown then (None), and the others still stand. Of a name that
-another application holds, only that is shown, and what anybody could see. What the facts come to is
-`api.services.next_step`'s to say.
+The name's enrolments are read first, and once: without them its DNS and what the application has are unknown. Each part
+is looked at by itself, and may fail by itself within `LONGEST_SECONDS`: it is unknown then (None), and the others still
+stand. Of a name that another application holds, only that is shown, and what anybody could see. What the facts come to
+is `api.services.next_step`'s to say.
 """
 
 from __future__ import annotations
@@ -130,7 +130,10 @@ class DiagnosisService:
         uses_acme = self.settings.issuer == "acme"
         held = await _part("enrolments", lambda: self.enrolment.held(name))
         if held is None:
-            return Diagnosis(name, uses_acme, None, None, None, None, None, unreached=None)
+            authorization, nodes = await asyncio.gather(
+                _part("caa", lambda: self._look_at_caa(name)), _part("nodes", self._look_at_nodes)
+            )
+            return Diagnosis(name, uses_acme, None, authorization, None, nodes, None, unreached=None)
         looked, authorization, (holding, origin, unreached), nodes = await asyncio.gather(
             _part("dns", lambda: self._look_at_dns(application, name, held)),
             _part("caa", lambda: self._look_at_caa(name)),

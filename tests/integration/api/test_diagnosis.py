@@ -258,9 +258,7 @@ async def test_the_enrolments_are_read_once(service: Service, monkeypatch: pytes
     assert asked == [DOMAIN]
 
 
-async def test_without_the_enrolments_nothing_is_said_of_a_domain(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_the_enrolments_the_other_parts_stand(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     partner = await service.partner()
     service.point(DOMAIN)
     assert (await partner.post(DOMAIN)).status == 200
@@ -271,7 +269,8 @@ async def test_without_the_enrolments_nothing_is_said_of_a_domain(
     monkeypatch.setattr("common.db.domains.find", break_down)
     found = await diagnose(partner)
 
-    assert (found["status"], found["dns"]["status"]) == ("unknown", "unknown")
+    assert (found["status"], found["dns"]["status"], found["origin"]["status"]) == ("unknown",) * 3
+    assert (found["caa"]["status"], found["monitor"]["status"]) == ("anyone may issue", "running")
     assert found["next_step"] == "Not everything could be looked at: ask again in a moment."
 
 
