@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
-from common.settings import Settings, load, without_secrets
+from common.settings import PREFIX, HostPort, Settings, load, without_secrets
 from edge.process.message_codec import MessageDecoder, encode_message
 
 
@@ -39,14 +39,25 @@ class Compose:
     pairs: tuple[ListenerPair, ...]
 
     def to_plain(self) -> dict[str, Any]:
-        settings = without_secrets(self.settings)  # a worker has no business with the database or a CA
+        # Secrets are for the database and for CAs, with which a worker has no business.
+        settings = {name.removeprefix(PREFIX).lower(): text for name, text in without_secrets(self.settings).items()}
         pairs = [asdict(pair) for pair in self.pairs]
         return {"service": self.service, "settings": settings, "pair": self.pair, "pairs": pairs}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         pairs = tuple(ListenerPair(**pair) for pair in plain["pairs"])
-        return cls(plain["service"], load(plain["settings"]), plain["pair"], pairs)
+        given = {PREFIX + name.upper(): _text(value) for name, value in plain["settings"].items() if name != "acme_eab"}
+        return cls(plain["service"], load(given), plain["pair"], pairs)
+
+
+def _text(value: Any) -> str:
+    """A setting's text. An older supervisor, one of whose workers ends after the packages were replaced, sends other
+    JSON: a host and a port, lists, numbers, null; and CAs' accounts, which are left out above."""
+    if isinstance(value, list):
+        is_host_and_port = [type(part) for part in value] == [str, int]
+        return str(HostPort(*value)) if is_host_and_port else ",".join(map(_text, value))
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from common.metrics import Family
@@ -69,6 +70,34 @@ def test_begin_carries_every_setting_but_the_secret_ones() -> None:
     assert isinstance(arrived, Compose)
     assert arrived.settings == replace(settings, database_url=None, acme_eab=())
     assert (arrived.service, arrived.pair, arrived.pairs) == (begin.service, begin.pair, begin.pairs)
+
+
+def test_the_settings_of_an_older_supervisor_are_read() -> None:
+    """Packages were replaced, and a worker ended before the upgrade: the old supervisor starts a new one."""
+    sent = {
+        "edge_https": ["::1", 8443],
+        "edge_https_redirect": False,
+        "edge_head_timeout_seconds": 0.25,
+        "edge_max_body_bytes": None,
+        "allow_private_addresses": ["127.0.0.0/8", "fd00::/8"],
+        "deny_addresses": [],
+        "dns_servers": [["127.0.0.1", 5353], ["::1", 53]],
+        "state_dir": "/tmp/frontage",
+        "acme_eab": [["ca.example", "kid", "hushhush-hushhush"]],
+    }
+    line = orjson.dumps({"say": "Begin", "service": "module:function", "settings": sent, "pair": 0, "pairs": []})
+    arrived = decode_command(line)
+    assert isinstance(arrived, Compose)
+    assert arrived.settings == load(
+        {
+            "FRONTAGE_EDGE_HTTPS": "[::1]:8443",
+            "FRONTAGE_EDGE_HTTPS_REDIRECT": "off",
+            "FRONTAGE_EDGE_HEAD_TIMEOUT_SECONDS": "0.25",
+            "FRONTAGE_ALLOW_PRIVATE_ADDRESSES": "127.0.0.0/8,fd00::/8",
+            "FRONTAGE_DNS_SERVERS": "127.0.0.1:5353,[::1]:53",
+            "FRONTAGE_STATE_DIR": "/tmp/frontage",
+        }
+    )
 
 
 @pytest.mark.parametrize("line", [b'{"say":"Ready"}\n', b'{"say":"Jump"}\n', b"no json\n"])
