@@ -30,7 +30,6 @@ DEBIAN_PACKAGES = {
     "prometheus": "promtool",
     "unbound": "unbound",
 }
-SOME_FAILED = 1  # pytest's status when it came to its end; any other is an accident
 
 
 def main(arguments: list[str]) -> int:
@@ -48,14 +47,8 @@ def main(arguments: list[str]) -> int:
         ]
     )
     failed = [name for name, command in steps if run(name, command) != 0]
-    # Tests that kill, freeze and restart real processes meet busy machines: what failed gets one more try, alone, and
-    # both runs stay in the output. What fails twice has failed; so has a run that broke off, which tried only a part.
-    pytest = [python, "-m", "pytest", *arguments]
-    again = [*pytest, "--last-failed", "--last-failed-no-failures", "none"]
-    status = run("tests", [*pytest, f"--numprocesses={processes()}", "--dist=worksteal"])
-    if status == SOME_FAILED:
-        status = run("tests that failed, once more", again)
-    if status != 0:
+    pytest = [python, "-m", "pytest", f"--numprocesses={processes()}", "--dist=worksteal", *arguments]
+    if run("tests", pytest) != 0:
         failed.append("tests")
     print(f"\n{'failed: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
     return 1 if failed else 0
