@@ -21,6 +21,11 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 OLDEST_VERSION = 140_000
 
+# Parameters of an address, as psql takes them, that are no settings of the server.
+_LIBPQ_DEADLINES = frozenset(
+    ("connect_timeout", "tcp_user_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -148,7 +153,7 @@ async def open_session(dsn: str, application_name: str, patience: Patience = DEF
 async def _connect(dsn: str, application_name: str, patience: Patience) -> Connection:
     try:
         return await asyncpg.connect(
-            dsn,
+            _without_deadlines(dsn),
             timeout=patience.connect_seconds,
             command_timeout=patience.query_seconds,
             server_settings={"application_name": application_name},
@@ -159,6 +164,13 @@ async def _connect(dsn: str, application_name: str, patience: Patience) -> Conne
         ) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
         raise unavailable(error) from error
+
+
+def _without_deadlines(dsn: str) -> str:
+    """libpq keeps these by itself. The driver would pass them on to the server, which refuses them; ours hold."""
+    address, _, query = dsn.partition("?")
+    kept = [parameter for parameter in query.split("&") if parameter.partition("=")[0] not in _LIBPQ_DEADLINES]
+    return f"{address}?{'&'.join(kept)}" if query and kept else address
 
 
 async def _configure(connection: Connection, patience: Patience) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 
+from common.cli.service import units
 from common.db.pool import Database, Patience, open_pool
 from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
 from tests.conftest import in_database
@@ -119,3 +120,22 @@ async def test_cancelled_work_leaves_the_pool_whole(dsn: str) -> None:
             await task
         async with database.transaction() as connection:
             assert await connection.fetchval("select 1") == 1
+
+
+async def test_an_address_may_have_what_psql_takes_and_the_server_does_not_know(dsn: str) -> None:
+    """`frontage service` prints one; providers' addresses have others."""
+    mark = "&" if "?" in dsn else "?"
+    address = f"{dsn}{mark}connect_timeout=5&keepalives=1&keepalives_idle=30&tcp_user_timeout=5000"
+    async with open_pool(address, size=1, application_name="test") as database, database.connection() as connection:
+        assert await connection.fetchval("select 1") == 1
+
+
+async def test_the_printed_environment_has_an_address_that_the_server_takes(dsn: str) -> None:
+    [printed] = [line.strip("'") for line in units.environment().splitlines() if "DATABASE_URL" in line]
+    parameters = printed.partition("?")[2].replace("sslmode=require", "sslmode=prefer")
+    mark = "&" if "?" in dsn else "?"
+    async with (
+        open_pool(f"{dsn}{mark}{parameters}", size=1, application_name="test") as database,
+        database.connection() as connection,
+    ):
+        assert await connection.fetchval("select 1") == 1
