@@ -19,6 +19,7 @@ def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> 
         assert "WantedBy=multi-user.target" in text
         assert "ProtectSystem=strict" in text
         assert "CapabilityBoundingSet=\n" in text
+        assert "SystemCallFilter=@system-service\n" in text
         assert "StartLimitIntervalSec=0" in text.partition("[Service]")[0]
         assert "$" not in text.replace("$MAINPID", "")
     assert files[f"{units.SYSTEMD}/frontage-https.socket"].count("ListenStream=443") == 2
