@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from importlib import import_module
 from typing import TypeAlias
 
 from aiohttp import web
@@ -20,7 +22,6 @@ from api.dashboard.handlers.home import HomePage
 from api.dashboard.handlers.monitored import MonitoredPages
 from api.dashboard.handlers.operations import OperationsPages
 from api.dashboard.handlers.organisations import OrganisationPages
-from api.dashboard.handlers.passkeys import PasskeyPages
 from api.dashboard.handlers.signing_in import SigningInPages
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.dashboard.live import RENDERINGS, SLOTS, stream_slots
@@ -46,7 +47,8 @@ def build_dashboard(context: DashboardContext) -> web.Application:
         ("GET", "/link/{token}", signing_in.get_link),
         ("POST", "/link/{token}", signing_in.post_link),
         ("POST", "/sign-out", signing_in.sign_out),
-        *_account_routes(AccountPages(context), PasskeyPages(context)),
+        *_account_routes(AccountPages(context)),
+        *_passkey_routes(context),
         ("GET", "/organisations", organisations.list_all),
         ("POST", "/organisations", organisations.create),
         ("GET", "/organisations/{organisation}", organisations.get),
@@ -64,22 +66,37 @@ def build_dashboard(context: DashboardContext) -> web.Application:
     return app
 
 
-def _account_routes(account: AccountPages, passkeys: PasskeyPages) -> Routes:
+def _account_routes(account: AccountPages) -> Routes:
     return (
-        ("GET", "/sign-in/passkey", passkeys.get_sign_in),
-        ("POST", "/sign-in/passkey", passkeys.post_sign_in),
         ("GET", "/account", account.get),
         ("POST", "/account/password", account.set_password),
         ("POST", "/account/sessions/end", account.end_session),
         ("GET", "/account/confirm", account.get_confirm),
         ("POST", "/account/confirm", account.post_confirm),
-        ("GET", "/account/confirm/passkey", passkeys.get_confirm),
-        ("POST", "/account/confirm/passkey", passkeys.post_confirm),
-        ("GET", "/account/passkeys", passkeys.get_new),
-        ("POST", "/account/passkeys", passkeys.post_new),
-        ("POST", "/account/passkeys/remove", passkeys.remove),
         ("POST", "/account/keys", account.make_key),
         ("POST", "/account/keys/revoke", account.revoke_key),
+    )
+
+
+def _passkey_routes(context: DashboardContext) -> Routes:
+    """Their library is imported for the first request that needs it, in a thread, and not at the start of each API."""
+
+    def page(name: str) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            handlers = await asyncio.to_thread(import_module, "api.dashboard.handlers.passkeys")
+            handler: Handler = getattr(handlers.PasskeyPages(context), name)
+            return await handler(request)
+
+        return handle
+
+    return (
+        ("GET", "/sign-in/passkey", page("get_sign_in")),
+        ("POST", "/sign-in/passkey", page("post_sign_in")),
+        ("GET", "/account/confirm/passkey", page("get_confirm")),
+        ("POST", "/account/confirm/passkey", page("post_confirm")),
+        ("GET", "/account/passkeys", page("get_new")),
+        ("POST", "/account/passkeys", page("post_new")),
+        ("POST", "/account/passkeys/remove", page("remove")),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.dashboard.browser import Cookies
-from api.dashboard.passkeys import Passkeys
+from api.dashboard.relying_party import RelyingParty
 from api.dashboard.rendering import Renderer
 from api.dashboard.throttle import Throttle
 from api.services.applications import ApplicationService
@@ -51,7 +51,7 @@ class DashboardContext:
     cookies: Cookies
     renderer: Renderer
     throttle: Throttle
-    passkeys: Passkeys
+    relying_party: RelyingParty
 
     @classmethod
     def of(
@@ -83,5 +83,5 @@ class DashboardContext:
             cookies,
             Renderer(clock, cookies, find_exposure(settings)),
             Throttle.of(clock, keyring),
-            Passkeys.of(clock, keyring, settings.base_url),
+            RelyingParty.of(settings.base_url),
         )

@@ -6,6 +6,8 @@ Rules
     answers count from our own origin and RP ID alone, and only with user verification (a PIN, a fingerprint)
     credentials are discoverable: the authenticator knows the user, who types no address
     no attestation is asked for: any authenticator will do
+
+The library's import takes as long as a fifth of the API's start: no module imports this one before a passkey is used.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from webauthn import (
     generate_authentication_options,
@@ -42,9 +43,9 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
+from api.dashboard.relying_party import RelyingParty
 from common.clock import Clock
 from common.errors import FrontageError
-from common.ip_addresses import parse_address
 from common.secrets import Keyring
 
 CHALLENGE_SECONDS = 300
@@ -94,27 +95,16 @@ class NewCredential:
 
 @dataclass(frozen=True, slots=True)
 class Passkeys:
-    """One a process. `rp_id` is the host of the dashboard's address, `origin` its scheme, host and port."""
+    """One a process."""
 
     clock: Clock
     keyring: Keyring
-    rp_id: str
-    origin: str
-    is_possible: bool
-
-    @classmethod
-    def of(cls, clock: Clock, keyring: Keyring, base_url: str) -> Passkeys:
-        """`is_possible` where browsers allow passkeys: over https, or http on this machine, and by name."""
-        url = urlsplit(base_url)
-        host = url.hostname or ""
-        is_local = host == "localhost" or host.endswith(".localhost")
-        is_possible = parse_address(host) is None and (url.scheme == "https" or is_local)
-        return cls(clock, keyring, host, f"{url.scheme}://{url.netloc}", is_possible)
+    relying_party: RelyingParty
 
     def options_to_register(self, user_id: str, email: str, known: Sequence[bytes], holder: str) -> str:
         """As JSON. `known`: credentials that the user has already; their authenticators refuse to make another."""
         options = generate_registration_options(
-            rp_id=self.rp_id,
+            rp_id=self.relying_party.id,
             rp_name="Frontage",
             user_name=email,
             user_id=user_id.encode(),
@@ -130,7 +120,7 @@ class Passkeys:
     def options_to_assert(self, purpose: ProofPurpose, holder: str, allowed: Sequence[bytes] = ()) -> str:
         """As JSON. `allowed`: the credentials that will do; without any, whichever the user chooses."""
         options = generate_authentication_options(
-            rp_id=self.rp_id,
+            rp_id=self.relying_party.id,
             challenge=self._challenge(purpose, holder),
             timeout=CHALLENGE_SECONDS * 1000,
             allow_credentials=[PublicKeyCredentialDescriptor(id=each) for each in allowed],
@@ -146,8 +136,8 @@ class Passkeys:
             verified = verify_registration_response(
                 credential=credential,
                 expected_challenge=challenge,
-                expected_rp_id=self.rp_id,
-                expected_origin=self.origin,
+                expected_rp_id=self.relying_party.id,
+                expected_origin=self.relying_party.origin,
                 require_user_verification=True,
             )
         except _UNREADABLE as error:
@@ -173,8 +163,8 @@ class Passkeys:
             verified = verify_authentication_response(
                 credential=assertion.credential,
                 expected_challenge=assertion.challenge,
-                expected_rp_id=self.rp_id,
-                expected_origin=self.origin,
+                expected_rp_id=self.relying_party.id,
+                expected_origin=self.relying_party.origin,
                 credential_public_key=public_key,
                 credential_current_sign_count=0,
                 require_user_verification=True,

@@ -144,7 +144,7 @@ async def account_page(
         passkey_error=passkey_error,
         most_passkeys=passkeys.MOST_OF_USER,
         is_confirmed=is_confirmed,
-        is_possible=context.passkeys.is_possible,
+        is_possible=context.relying_party.is_possible,
         confirm=CONFIRM,
         keys=keys,
         key_error=key_error,
@@ -167,6 +167,6 @@ async def confirm_page(
         status=status,
         error=error,
         next=local_path(wanted or f"{ROOT}/account"),
-        has_passkey=bool(known) and context.passkeys.is_possible,
+        has_passkey=bool(known) and context.relying_party.is_possible,
         minutes=sessions.CONFIRMED_MINUTES,
     )

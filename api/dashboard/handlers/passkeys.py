@@ -12,7 +12,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.handlers.account import CONFIRM, account_page, confirm_page
 from api.dashboard.handlers.signing_in import sign_in_page, start_session
 from api.dashboard.middlewares import text_of
-from api.dashboard.passkeys import Assertion, NotProven, ProofPurpose, hash_challenge
+from api.dashboard.passkeys import Assertion, NotProven, Passkeys, ProofPurpose, hash_challenge
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import SignedInVisitor, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
@@ -41,16 +41,17 @@ class _Proof:
 
 
 class PasskeyPages:
-    """One a process."""
+    """Holds nothing but the context: there may be one for each request."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
+        self._passkeys = Passkeys(context.clock, context.keyring, context.relying_party)
 
     # Signing in -----------------------------------------------------------------------------------------------
 
     async def get_sign_in(self, request: web.Request) -> web.StreamResponse:
         """What the authenticator is asked for, as JSON."""
-        return self._options(self._context.passkeys.options_to_assert(ProofPurpose.SIGN_IN, self._guest(request)))
+        return self._options(self._passkeys.options_to_assert(ProofPurpose.SIGN_IN, self._guest(request)))
 
     async def post_sign_in(self, request: web.Request) -> web.StreamResponse:
         context, address = self._context, request[CLIENT_ADDRESS]
@@ -82,7 +83,7 @@ class PasskeyPages:
         async with self._context.database.connection() as connection:
             known = await passkeys.list_passkeys(connection, visitor.user.id)
         allowed = [each.credential_id for each in known]
-        options = self._context.passkeys.options_to_assert(ProofPurpose.CONFIRM, _holder(visitor), allowed)
+        options = self._passkeys.options_to_assert(ProofPurpose.CONFIRM, _holder(visitor), allowed)
         return self._options(options)
 
     async def post_confirm(self, request: web.Request) -> web.StreamResponse:
@@ -113,7 +114,7 @@ class PasskeyPages:
                 raise web.HTTPForbidden
             known = await passkeys.list_passkeys(connection, visitor.user.id)
         return self._options(
-            self._context.passkeys.options_to_register(
+            self._passkeys.options_to_register(
                 visitor.user.id, visitor.user.email, [each.credential_id for each in known], _holder(visitor)
             )
         )
@@ -122,7 +123,7 @@ class PasskeyPages:
         visitor, context = visitor_of(request), self._context
         try:
             name = read_name(text_of(request, "name"))
-            made = context.passkeys.verify_registration(text_of(request, "credential"), _holder(visitor))
+            made = self._passkeys.verify_registration(text_of(request, "credential"), _holder(visitor))
         except InvalidSetting as error:
             return await account_page(context, request, status=422, passkey_error=f"Not added: {error}.")
         except NotProven as error:
@@ -163,7 +164,7 @@ class PasskeyPages:
 
     async def _verify(self, answer: str, purpose: ProofPurpose, holder: str) -> _Proof:
         """Raises: `NotProven`."""
-        assertion = self._context.passkeys.read_assertion(answer, purpose, holder)
+        assertion = self._passkeys.read_assertion(answer, purpose, holder)
         async with self._context.database.connection() as connection:
             key = await passkeys.find(connection, assertion.credential_id)
         if key is None:
@@ -172,12 +173,12 @@ class PasskeyPages:
             purpose is ProofPurpose.SIGN_IN or assertion.user_handle is not None  # §7.2, step 6
         ):
             raise NotProven("the authenticator names another user")
-        return _Proof(assertion, key, self._context.passkeys.verify_assertion(assertion, key.public_key))
+        return _Proof(assertion, key, self._passkeys.verify_assertion(assertion, key.public_key))
 
     def _guest(self, request: web.Request) -> str:
         """Raises: HTTPForbidden without the cookie that the page of signing in sets."""
         guest = self._context.cookies.read(request, "guest")
-        if guest is None or not self._context.passkeys.is_possible:
+        if guest is None or not self._context.relying_party.is_possible:
             raise web.HTTPForbidden
         return guest
 

@@ -131,7 +131,7 @@ def sign_in_page(
         error=error,
         email=text_of_maybe(request, "email"),
         next=wanted,
-        passkeys=context.passkeys,
+        relying_party=context.relying_party,
     )
 
 
