@@ -9,8 +9,8 @@ from common.postgres import EmbeddedPostgres
 
 
 async def test_many_writers_connect_in_time_for_a_short_run(tmp_path: Path) -> None:
-    script = tmp_path / "nothing.sql"
-    script.write_text("select 1;\n")
+    script = tmp_path / "waiting.sql"
+    script.write_text("select pg_sleep(0.2);\n")
     server = EmbeddedPostgres(tmp_path / "state")
     dsn = server.start()
     try:
