@@ -113,16 +113,23 @@ FRONTAGE_PUBLIC_URL='https://api.example.com'
 """
 _USER = 'u frontage - "Frontage" /var/lib/frontage\n'
 _CONTAINER = Template("""\
-# podman build -t frontage . ; podman run --env-file frontage.env -v frontage:/var/lib/frontage frontage edge
+# podman build -t frontage .
+# podman run --env-file frontage.env -v frontage:/var/lib/frontage frontage migrate
+# podman run --env-file frontage.env -v frontage:/var/lib/frontage --stop-timeout 30 frontage edge
+# frontage.env has one FRONTAGE_NAME=value a line, without quotes: podman and docker would make them part of the value.
+FROM docker.io/library/python:3.13-slim AS build
+COPY . /source
+RUN python -m venv /opt/frontage \\
+    && /opt/frontage/bin/pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source
+
 FROM docker.io/library/python:3.13-slim
 RUN useradd --system --uid 1000 --home-dir /var/lib/frontage frontage \\
     && install --directory --owner=frontage --mode=0700 /var/lib/frontage
-COPY . /source
-RUN pip install --no-cache-dir --constraint /source/.ci/constraints.txt /source && rm --recursive /source
+COPY --from=build /opt/frontage /opt/frontage
 USER frontage
 VOLUME /var/lib/frontage
-ENV FRONTAGE_STATE_DIR=/var/lib/frontage FRONTAGE_EDGE_HTTP=0.0.0.0:8080 FRONTAGE_EDGE_HTTPS=0.0.0.0:8443 \\
-    FRONTAGE_API_LISTEN=0.0.0.0:8000
+ENV PATH=/opt/frontage/bin:$$PATH FRONTAGE_STATE_DIR=/var/lib/frontage \\
+    FRONTAGE_EDGE_HTTP=0.0.0.0:8080 FRONTAGE_EDGE_HTTPS=0.0.0.0:8443 FRONTAGE_API_LISTEN=0.0.0.0:8000
 EXPOSE $ports
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["frontage"]
@@ -163,5 +170,5 @@ def environment() -> str:
 
 
 def container() -> str:
-    """A Containerfile, to be built in a clone of the repository."""
+    """A Containerfile, to be built in a clone of the repository; the image has no part of the clone itself."""
     return _CONTAINER.substitute(ports="8080 8443 8000")

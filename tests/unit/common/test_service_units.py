@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.cli.service import units
+from common.settings import load
 
 
 def test_each_role_has_a_unit_that_can_be_enabled_and_the_edge_its_sockets() -> None:
@@ -59,3 +61,12 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
     )
     ours = [line for line in done.stderr.splitlines() if "frontage" in line]
     assert ours == []
+
+
+def test_the_containers_image_has_settings_that_exist_and_no_part_of_the_clone() -> None:
+    build, _, image = units.container().rpartition("FROM ")
+    assert "COPY . /source" in build
+    assert re.findall(r"^COPY (.*)$", image, re.MULTILINE) == ["--from=build /opt/frontage /opt/frontage"]
+    variables = dict(re.findall(r"(FRONTAGE_\w+)=([^\s']+)", image))
+    assert {"FRONTAGE_STATE_DIR", "FRONTAGE_EDGE_HTTP", "FRONTAGE_API_LISTEN"} <= variables.keys()
+    load(variables)
