@@ -177,8 +177,7 @@ class Runner(Generic[C]):
         if not free:
             return poll
         self._ended_since = 0
-        async with self._database.transaction() as connection:
-            claims = await self._queue.claim(connection, most=free, lease_seconds=self._lease_seconds)
+        claims = await self._claim(free)
         for claim in claims:
             self._start(claim)
         self._is_more_due = len(claims) == free
@@ -190,6 +189,21 @@ class Runner(Generic[C]):
         if self._is_more_due:
             return min(poll, _OVERDUE_PAUSE_SECONDS)
         return poll if due is None else min(poll, max(due, _SHORTEST_PAUSE_SECONDS))
+
+    async def _claim(self, most: int) -> list[C]:
+        """Cancelled, it hands back what was claimed meanwhile: a commit under way may take effect."""
+        claiming = asyncio.create_task(self._claim_now(most), name="claims: claim now")
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            with suppress(FrontageError):
+                if claims := await claiming:
+                    await self._extend(claims, 0.0)
+            raise
+
+    async def _claim_now(self, most: int) -> list[C]:
+        async with self._database.transaction() as connection:
+            return await self._queue.claim(connection, most=most, lease_seconds=self._lease_seconds)
 
     def _start(self, claim: C) -> None:
         task = asyncio.create_task(self._work(claim), name=f"claims: {claim.key}")
