@@ -147,6 +147,11 @@ class TlsShared:
         """Tell the handshake how it goes on. Not 0.0: it must wait so many seconds for a build instead."""
         domain = handshake.server_name
         found = self._certificates.find(domain)
+        seconds, is_cut_off = 0.0, False
+        if found is Missing.ABSENT:
+            seconds, is_cut_off = self._hold_seconds(domain), self._reader.is_cut_off()
+            # Again, behind them: what ends them brings the certificate in the same commit, or an earlier one.
+            found = self._certificates.find(domain)
         if found is Missing.UNBUILT:
             wait = self._budget.take(self.loop.time()) if may_build else 1 / self.limits.builds_per_second
             if wait:
@@ -160,13 +165,12 @@ class TlsShared:
         elif found is Missing.UNUSABLE:
             handshake.refuse(Failure.UNUSABLE_CERTIFICATE)
         else:
-            self._hold(handshake)
+            self._hold(handshake, seconds, is_cut_off=is_cut_off)
         return 0.0
 
-    def _hold(self, handshake: Handshake) -> None:
-        seconds = self._hold_seconds(handshake.server_name)
+    def _hold(self, handshake: Handshake, seconds: float, *, is_cut_off: bool) -> None:
         is_held = handshake in self._held
-        if seconds <= 0 and not self._reader.is_cut_off():
+        if seconds <= 0 and not is_cut_off:
             handshake.refuse(Failure.UNKNOWN_NAME)
         elif not is_held and not self._held.add(handshake):
             handshake.refuse(Failure.HOLD_LIMIT)

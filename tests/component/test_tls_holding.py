@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -47,6 +50,40 @@ async def test_an_unknown_name_is_held_while_the_replica_is_behind() -> None:
         here.tls.on_replica_change()
         assert await missing == "TLSV1_UNRECOGNIZED_NAME"
         assert here.failed(Failure.UNKNOWN_NAME) == 1
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+@pytest.mark.parametrize("moment", range(8))
+async def test_a_certificate_may_arrive_between_any_two_reads_of_the_replica(
+    monkeypatch: pytest.MonkeyPatch, moment: int, is_cut_off: bool
+) -> None:
+    """What ends the wait comes with it or behind it: whoever reads both must not miss both."""
+    async with edge() as here:
+        replica, count = here.replica, itertools.count()
+        replica.cut_off = is_cut_off
+        if not is_cut_off:
+            replica.put_order("new.example", hold_seconds=30)
+
+        def commit() -> None:
+            replica.put_certificate("new.example")
+            replica.remove("order", "new.example")
+            replica.cut_off = False
+
+        def with_commit(read: Callable[..., Any]) -> Callable[..., Any]:
+            def reading(*arguments: object) -> Any:
+                if next(count) == moment:
+                    commit()
+                return read(*arguments)
+
+            return reading
+
+        for name in ("generation", "get_raw", "is_cut_off", "is_unattended"):
+            monkeypatch.setattr(replica, name, with_commit(getattr(replica, name)))
+        asking = asyncio.ensure_future(in_thread(lambda: ask(here.port, "new.example")))
+        await until(lambda: asking.done() or here.tls.held_now == 1)
+        commit()
+        here.tls.on_replica_change()
+        assert await asking == b"hello"
 
 
 async def test_an_unknown_name_is_held_only_for_a_moment() -> None:
