@@ -15,6 +15,9 @@ Rules
     enough; what few contain is then found in the index of name parts (`name_grams`). That index is every application's:
     so many of others' names can hold the text that it is given up after `_INDEXED` names or `_INDEX_SECONDS`, and
     `_WALKED` names are walked. A part can thus hold fewer rows than its limit, even none, while the list goes on
+    a search of several applications reads an equal share of a walk from each, and `_FEWEST_OWN` names at least. What
+    follows the last name that was read of any application is not known, so the walk ends there. So that an application
+    with most of the names does not end it soon, more is read of those whose share ends first
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -24,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import isqrt
 from typing import Any, Literal, TypeAlias, get_args
 
 from asyncpg import QueryCanceledError, Record
@@ -43,6 +47,7 @@ NEVER = datetime.max  # noqa: DTZ901 - as the driver reads it
 _WINDOW = 2_000
 _WALKED = 10_000
 _EVERYONES = 10
+_FEWEST_OWN = 10
 _INDEXED = 1_000
 _INDEX_SECONDS = 0.05
 _FEWEST_CHARACTERS = 3
@@ -73,6 +78,10 @@ class Wanted:
     sort: Sort = "name"
     after: ListKey | None = None
     limit: int = 50
+
+    @property
+    def is_of_many(self) -> bool:
+        return self.applications is not None and len(self.applications) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +202,14 @@ async def list_part(connection: Connection, wanted: Wanted) -> ListPart:
     if part.next is None or 2 * len(part.rows) >= wanted.limit:
         return part  # half a part now, rather than a whole one for several times the work
     enough = 2 * wanted.limit * _WINDOW // max(1, len(part.rows))  # names, at the rate at which the text was met
-    if enough <= _WALKED:  # of a text so common the index would find too many
-        return await _walk(connection, wanted, enough)
-    if len(wanted.text) >= _FEWEST_CHARACTERS:
+    if enough > _WALKED and len(wanted.text) >= _FEWEST_CHARACTERS:  # of a more common text it would find too many
         found = await _find(connection, wanted)
         if found is not None:
             return found
-    return await _walk(connection, wanted, _WALKED)
+    most = min(enough, _WALKED)
+    if wanted.is_of_many and _own_names(wanted, most) == _own_names(wanted, _WINDOW):
+        return part  # of so many applications a longer walk would read the same names
+    return await _walk(connection, wanted, most)
 
 
 class _TooManyHeldError(Exception):
@@ -230,24 +240,28 @@ async def _find(connection: Connection, wanted: Wanted) -> ListPart | None:
 
 
 async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
-    """Of the next `most` names of the list those that hold the text; of many applications' fewer, since each one's next
-    names are read before they are merged. The last name of the walk is read too: the list goes on after it."""
-    most = max(most // 10, most // len(wanted.applications or (None,)))
+    """Of the next `most` names of the list those that hold the text; of several applications', of as many as are known.
+    The last name of the walk is read too: the list goes on after it."""
     query = _Query(wanted)
-    branches, order = query.branches(most, by_text=False), query.order
+    own = _own_names(wanted, most) if wanted.is_of_many else most
+    branches, order = query.branches(own, by_text=False), query.order
     if not branches:
         return ListPart([], None)
     matches = query.matches("name")
+    walked = _until_one_ends(branches, matches, order) if wanted.is_of_many else _first_names(branches, order, most)
     found = await connection.fetch(
-        f"with found as materialized (select numbered.*, {matches} as matches"
-        " from (select walked.*, row_number() over () as place"
-        f" from (select * from ({branches}) each_one order by {order} limit {most}) walked) numbered"
-        f" where {matches} or place = {most} limit {wanted.limit}) {_DETAILS} order by place",
+        f"with found as materialized (select walked.*, {matches} as matches from ({walked}) walked"
+        f" where {matches} or is_last order by place limit {wanted.limit}) {_DETAILS} order by place",
         *query.values,
     )
     rows = [_row(each) for each in found if each["matches"]]
-    is_over = len(rows) < wanted.limit and not (found and found[-1]["place"] == most)
+    is_over = len(rows) < wanted.limit and not (found and found[-1]["is_last"])
     return ListPart(rows, None if is_over else _key(found[-1]))
+
+
+def _own_names(wanted: Wanted, most: int) -> int:
+    """How many names of each application a walk of `most` reads."""
+    return max(_FEWEST_OWN, most // len(wanted.applications or (None,)))
 
 
 async def _read(connection: Connection, wanted: Wanted) -> ListPart:
@@ -383,7 +397,7 @@ class _Query:
         each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, limit)
         merged = f"select each_own.* from unnest({owners}::text[]) owner (id) cross join lateral ({each}) each_own"
         if self._wanted.text:
-            return merged
+            return self._known_of_many(owners, branch, columns, own, limit)
         # No index has the well ones of everyone apart: if they were few, a condition would walk far to find so many.
         is_listed = source.well if source.well in own else "true"
         everyone = _select(
@@ -394,6 +408,24 @@ class _Query:
             _EVERYONES * len(ids),
         )
         return _of_everyone(everyone, _EVERYONES * len(ids), owners, limit, merged)
+
+    def _known_of_many(self, owners: str, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
+        """The next names of each application, `ends` where they may go on. The square root of them, those whose names
+        end first, are read on: in all twice as many names are read as with one limit."""
+        more = isqrt(len(self._wanted.applications or ()))
+        of_one = self._sorted(branch, product_is_fixed=True)
+
+        def of_each(those: str, most: int) -> str:
+            each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, most)
+            numbered = f"select each_own.*, row_number() over () = {most} as ends from ({each}) each_own"
+            return f"select next_own.* from {those} owner (id) cross join lateral ({numbered}) next_own"
+
+        return (
+            f"with known as materialized ({of_each(f'unnest({owners}::text[])', limit)}),"
+            f" crowded as materialized (select owner_id from known where ends order by {self.order} limit {more})"
+            f" select * from known where owner_id not in (select owner_id from crowded)"
+            f" union all {of_each('crowded', limit * more)}"
+        )
 
     def _of_text(self, branch: _Branch, columns: str, conditions: Sequence[str], limit: int) -> str:
         source, ids = branch.source, self._wanted.applications
@@ -478,6 +510,22 @@ def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str)
         f" else (select count(*) from everyone) < {most} end as is_whole)"
         f" select {_COLUMNS} from ours where (select is_whole from answer)"
         f" union all select {_COLUMNS} from ({merged}) merged where not (select is_whole from answer)"
+    )
+
+
+def _first_names(branches: str, order: str, most: int) -> str:
+    return (
+        f"select first.*, row_number() over () as place, row_number() over () = {most} as is_last"
+        f" from (select * from ({branches}) each_one order by {order} limit {most}) first"
+    )
+
+
+def _until_one_ends(branches: str, matches: str, order: str) -> str:
+    """What matches up to the first name where an application's may go on: of what follows it, some is not known."""
+    return (
+        "select ordered.*, ends as is_last from (select each_one.*, row_number() over by_place as place,"
+        f" count(*) filter (where ends) over by_place as ended from ({branches}) each_one"
+        f" where {matches} or ends window by_place as (order by {order})) ordered where ended = 0 or ended = 1 and ends"
     )
 
 

@@ -118,6 +118,30 @@ async def test_a_search_goes_on_where_its_walk_ended(filled: Database, monkeypat
             assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
 
 
+@pytest.mark.parametrize("fewest", [1, 3])
+async def test_a_search_of_several_applications_misses_no_name_where_one_has_most(
+    filled: Database, monkeypatch: pytest.MonkeyPatch, fewest: int
+) -> None:
+    """Each walk ends before names that were not read, whichever application has them."""
+    for constant, value in {"_WALKED": 8, "_WINDOW": 8, "_FEWEST_OWN": fewest}.items():
+        monkeypatch.setattr(domain_list, constant, value)
+    partner = ["a", "b", "c", "d", "e"]
+    async with filled.transaction() as connection:
+        await connection.execute(
+            "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
+            " select id, id, id || '.p.test', '', '' from unnest(array['c', 'd', 'e']) id"
+        )
+        await connection.execute(
+            "update domains set application_id = case when hashtext(domain) % 7 = 0 then 'c'"
+            " when hashtext(domain) % 7 = 1 then 'd' else application_id end"
+        )
+    for sort in SORTS:
+        for status in (None, *STATUSES):
+            everything = await walk(filled, Wanted(partner, status=status, sort=sort, limit=1000))
+            found = await walk(filled, Wanted(partner, text="1", status=status, sort=sort, limit=3))
+            assert list(map(identity, found)) == [identity(row) for row in everything if "1" in row.name]
+
+
 async def test_a_search_by_index_that_takes_long_is_given_up(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep(connection: Connection, _: Wanted) -> ListPart:
         await connection.execute("select pg_sleep(600)")

@@ -31,6 +31,12 @@ _MONITORED = """
     from generate_series(1, $1) n
 """
 
+_MONITORED_OF_PARTNER = """
+    insert into monitored_domains (id, application_id, domain, dns_records, state)
+    select n, 'p' || case when n % 6 = 0 then 0 else n % $1 end, md5(n::text) || '.test', '[]', 'present'
+    from generate_series(1, 12000) n
+"""
+
 
 class Explained:
     """A connection that keeps the plan of each query."""
@@ -145,6 +151,29 @@ async def expect_few_blocks_of_many_applications(filled: Database) -> None:
                 wanted = replace(wanted, after=part.next)
             blocks[sort, status] = max(counts)
     assert max(blocks.values()) <= 500, blocks
+
+
+async def test_a_search_of_many_applications_reads_few_names_of_each(filled: Database) -> None:
+    """A hundred of a partner's applications have 100 names each; the one with 2,000 does not end the walk soon."""
+    partner = [f"p{number}" for number in range(101)]
+    async with filled.connection() as connection:
+        await connection.execute("set session_replication_role = replica")
+        await connection.execute("delete from monitored_domains")
+        await connection.execute(_MONITORED_OF_PARTNER, 101)
+        await connection.execute("vacuum analyze monitored_domains")
+        explained = Explained(connection)
+        wanted = Wanted(partner, "ab", "monitor", limit=200)  # no index finds two characters
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(domain_list, "_WINDOW", 500)
+            patched.setattr(domain_list, "_WALKED", 1_000)
+            part = await domain_list.list_part(cast("Connection", explained), wanted)
+        everything = await domain_list.list_part(connection, replace(wanted, text="", limit=12_000))
+    (plan,) = explained.plans  # a longer walk would read the same
+    assert rows_read(plan) <= 2 * 10 * 101 + 200
+    assert part.next is not None
+    walked = [row.name for row in everything.rows if row.name <= part.next.name]
+    assert len(walked) >= 300
+    assert [row.name for row in part.rows] == [name for name in walked if "ab" in name]
 
 
 async def expect_few_rows(connection: Connection, wanted: Wanted) -> None:
