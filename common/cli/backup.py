@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, unquote, urlsplit
@@ -60,7 +61,7 @@ def restore(
     with _database(settings) as dsn:
         if asyncio.run(_has_tables(dsn)):
             raise OperatorError("the database is not empty: restore into a new one, so that nothing is overwritten")
-        _run("pg_restore", dsn, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", str(file))
+        _restore(dsn, file)
         asyncio.run(prepare(settings))
     print_result({"file": file}, "restored; start the roles, then run `frontage doctor`", as_json=as_json)
 
@@ -98,23 +99,75 @@ async def _has_tables(dsn: str) -> bool:
 
 
 def _run(program: str, dsn: str, *arguments: str) -> None:
-    """One of Postgres' client programs. The password goes by the environment, which other users cannot read.
-
-    Raises: OperatorError.
-    """
+    """One of Postgres' client programs. Raises: OperatorError."""
     from common.postgres.binaries import client_program
 
-    parts = urlsplit(dsn)
-    account = quote(unquote(parts.username or ""), safe="")
-    host = parts.netloc.rpartition("@")[2]
-    address = parts._replace(netloc=f"{account}@{host}" if account else host).geturl()
-    environ = os.environ | ({"PGPASSWORD": unquote(parts.password)} if parts.password else {})
-    argv = [client_program(program), *arguments]
-    argv += [f"--dbname={address}"]
+    address, environ = _address(dsn)
+    argv = [client_program(program), *arguments, address]
     try:
         done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
     except OSError as error:
         raise OperatorError(f"{program} cannot be run: {error.strerror}") from error
     if done.returncode:
-        words = done.stderr.strip().splitlines()
-        raise OperatorError(f"{program} failed: {words[0] if words else f'status {done.returncode}'}")
+        raise _failure(program, done.stderr, done.returncode)
+
+
+def _restore(dsn: str, file: Path) -> None:
+    """All in one transaction: pg_restore writes the SQL, and psql runs what the server knows of it.
+
+    Raises: OperatorError.
+    """
+    from common.postgres.binaries import client_program
+
+    address, environ = _address(dsn)
+    reader = [client_program("pg_restore"), "--no-owner", "--no-privileges", "--file=-", str(file)]
+    writer = [client_program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
+    writer += ["--output=/dev/null", address]
+    pipe = subprocess.PIPE
+    with (
+        tempfile.TemporaryFile("w+") as reader_words,
+        tempfile.TemporaryFile("w+") as writer_words,
+        subprocess.Popen(reader, stdout=pipe, stderr=reader_words) as reading,
+        subprocess.Popen(writer, stdin=pipe, stderr=writer_words, env=environ) as writing,
+    ):
+        assert reading.stdout is not None
+        assert writing.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # psql has ended, and says why
+            writing.stdin.writelines(without_newer_settings(reading.stdout))
+            writing.stdin.flush()
+        reading.stdout.close()
+        if reading.wait() and writing.poll() is None:
+            writing.kill()  # at the end of its input it would commit what it has
+        with contextlib.suppress(BrokenPipeError):
+            writing.stdin.close()
+        for program, process, words in (("psql", writing, writer_words), ("pg_restore", reading, reader_words)):
+            if process.wait() > 0:
+                words.seek(0)
+                raise _failure(program, words.read(), process.returncode)
+        if writing.returncode or reading.returncode:
+            raise OperatorError("the restore was interrupted: nothing was changed")
+
+
+def without_newer_settings(script: Iterable[bytes]) -> Iterator[bytes]:
+    """The SQL of a restore without a setting that Postgres 17's and later programs begin it with, whatever the server:
+    older servers refuse it, and no session of ours has it set."""
+    is_beginning = True
+    for line in script:
+        if is_beginning and line == b"SET transaction_timeout = 0;\n":
+            is_beginning = False
+        else:
+            yield line
+
+
+def _address(dsn: str) -> tuple[str, dict[str, str]]:
+    """The argument that names the database, and the environment with its password, which other users cannot read."""
+    parts = urlsplit(dsn)
+    account = quote(unquote(parts.username or ""), safe="")
+    host = parts.netloc.rpartition("@")[2]
+    address = parts._replace(netloc=f"{account}@{host}" if account else host).geturl()
+    return f"--dbname={address}", os.environ | ({"PGPASSWORD": unquote(parts.password)} if parts.password else {})
+
+
+def _failure(program: str, words: str, status: int) -> OperatorError:
+    lines = words.strip().splitlines()
+    return OperatorError(f"{program} failed: {lines[0] if lines else f'status {status}'}")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.private_stage import private_environment
+from common.cli.backup import without_newer_settings
 from tests.acceptance.terminal import Terminal
 from tests.children import ROOT
 
@@ -37,6 +38,17 @@ def up(env: dict[str, str]) -> Iterator[None]:
         yield
 
 
+def test_an_older_server_is_not_given_a_setting_that_it_does_not_know() -> None:
+    script = [
+        b"--\n",
+        b"SET lock_timeout = 0;\n",
+        b"SET transaction_timeout = 0;\n",
+        b"COPY public.t (c) FROM stdin;\n",
+    ]
+    data = [b"SET transaction_timeout = 0;\n", b"\\.\n"]
+    assert list(without_newer_settings([*script, *data])) == [script[0], script[1], script[3], *data]
+
+
 def test_a_backup_of_the_embedded_database_restores_into_a_new_one(tmp_path: Path) -> None:
     before, after = environment(tmp_path / "before"), environment(tmp_path / "after")
     file = str(tmp_path / "frontage.dump")
@@ -50,7 +62,10 @@ def test_a_backup_of_the_embedded_database_restores_into_a_new_one(tmp_path: Pat
     assert "no master key" in frontage("restore", file, env=after, status=1)
     (tmp_path / "after").mkdir(exist_ok=True)
     shutil.copy(tmp_path / "before" / "master.key", tmp_path / "after" / "master.key")
-    frontage("restore", file, env=after)
+    half = tmp_path / "half.dump"
+    half.write_bytes(Path(file).read_bytes()[: os.stat(file).st_size * 3 // 4])
+    assert "pg_restore failed" in frontage("restore", str(half), env=after, status=1)
+    frontage("restore", file, env=after)  # into what is still empty
     assert "not empty" in frontage("restore", file, env=after, status=1)
     with up(after):
         assert json.loads(frontage("app", "show", made["applicationId"], env=after))["name"] == "Acme"
