@@ -61,7 +61,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         queries=(
             Query("domain", TEXT, "Returns this one instead of a list."),
             _SUBDOMAIN,
-            Query("offset", {"type": "integer", "minimum": 0, "maximum": 10**15, "default": 0}, "Rows to leave out."),
+            Query(
+                "offset",
+                {"type": "integer", "minimum": 0, "maximum": 10**15, "default": 0},
+                "Rows to leave out. `sort` and `after` read a long list faster.",
+            ),
             Query(
                 "limit", {"type": "integer", "minimum": 1, "maximum": LARGEST_LIMIT, "default": DEFAULT_LIMIT}, "Rows."
             ),
