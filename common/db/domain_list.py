@@ -433,7 +433,7 @@ class _Query:
         if source is _ENROLLED and self._wanted.product:
             own.append(f"product = {self._value(self._wanted.product)}")
         if ids is not None:
-            own.append(f"application_id = any({self._value(list(ids))}::text[])")
+            own.append(_is_among("application_id", self._value(list(ids))))
         table = f"held_of_{source.table} {source.table}"
         return _select(branch, columns, own, self._sorted(branch), limit, table=table)
 
@@ -500,11 +500,17 @@ def _select(
     return f"select {columns} from {table or branch.source.table} where {where} order by {order} limit {limit}"
 
 
+def _is_among(owner: str, owners: str) -> str:
+    """Looks the owner up in a hash. In a plan that Postgres keeps for all values, ``= any`` would compare it with one
+    after the other; ``in`` alone may become a join, which loses the order."""
+    return f"({owner} in (select unnest({owners}::text[]))) is true"
+
+
 def _of_everyone(everyone: str, most: int, owners: str, limit: int, merged: str) -> str:
     """The owners' rows among everyone's next `most`; or, where these are too few and the list goes on, `merged`."""
     return (
         f"with everyone as materialized ({everyone}),"
-        f" ours as materialized (select * from everyone where is_listed and owner_id = any({owners}::text[])"
+        f" ours as materialized (select * from everyone where is_listed and {_is_among('owner_id', owners)}"
         f" limit {limit}),"
         f" answer as materialized (select case when (select count(*) from ours) = {limit} then true"
         f" else (select count(*) from everyone) < {most} end as is_whole)"
