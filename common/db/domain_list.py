@@ -248,7 +248,7 @@ async def _walk(connection: Connection, wanted: Wanted, most: int) -> ListPart:
     if not branches:
         return ListPart([], None)
     matches = query.matches("name")
-    walked = _until_one_ends(branches, matches, order) if wanted.is_of_many else _first_names(branches, order, most)
+    walked = _until_one_ends(branches, order) if wanted.is_of_many else _first_names(branches, order, most)
     found = await connection.fetch(
         f"with found as materialized (select walked.*, {matches} as matches from ({walked}) walked"
         f" where {matches} or is_last order by place limit {wanted.limit}) {_DETAILS} order by place",
@@ -410,15 +410,17 @@ class _Query:
         return _of_everyone(everyone, _EVERYONES * len(ids), owners, limit, merged)
 
     def _known_of_many(self, owners: str, branch: _Branch, columns: str, own: Sequence[str], limit: int) -> str:
-        """The next names of each application, `ends` where they may go on. The square root of them, those whose names
-        end first, are read on: in all twice as many names are read as with one limit."""
+        """Of the next names of each application those that match, and the one after which they may go on (`ends`). The
+        square root of the applications, those whose names end first, are read on: in all twice as many names are read
+        as with one limit."""
         more = isqrt(len(self._wanted.applications or ()))
-        of_one = self._sorted(branch, product_is_fixed=True)
+        of_one, matches = self._sorted(branch, product_is_fixed=True), self.matches("name")
 
         def of_each(those: str, most: int) -> str:
             each = _select(branch, columns, [*own, "application_id = owner.id"], of_one, most)
             numbered = f"select each_own.*, row_number() over () = {most} as ends from ({each}) each_own"
-            return f"select next_own.* from {those} owner (id) cross join lateral ({numbered}) next_own"
+            next_own = f"select next_own.* from {those} owner (id) cross join lateral ({numbered}) next_own"
+            return f"{next_own} where {matches} or ends"
 
         return (
             f"with known as materialized ({of_each(f'unnest({owners}::text[])', limit)}),"
@@ -526,12 +528,12 @@ def _first_names(branches: str, order: str, most: int) -> str:
     )
 
 
-def _until_one_ends(branches: str, matches: str, order: str) -> str:
-    """What matches up to the first name where an application's may go on: of what follows it, some is not known."""
+def _until_one_ends(branches: str, order: str) -> str:
+    """Up to the first name where an application's may go on: of what follows it, some is not known."""
     return (
         "select ordered.*, ends as is_last from (select each_one.*, row_number() over by_place as place,"
         f" count(*) filter (where ends) over by_place as ended from ({branches}) each_one"
-        f" where {matches} or ends window by_place as (order by {order})) ordered where ended = 0 or ended = 1 and ends"
+        f" window by_place as (order by {order})) ordered where ended = 0 or ended = 1 and ends"
     )
 
 
