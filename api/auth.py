@@ -66,7 +66,7 @@ class TokenFault(StrEnum):
 _HINTS: Final = MappingProxyType(
     {
         TokenFault.MISSING: "send the headers applicationId and Authorization: Bearer <JWT>, each once",
-        TokenFault.UNSIGNED: "the token is not signed (HS256) with the client secret of this application",
+        TokenFault.UNSIGNED: "not signed (HS256) with the client secret of this application, or it is being deleted",
         TokenFault.EXPIRED: "ask POST /token for another",
         TokenFault.TOO_LONG: "the token needs an exp at most 24 hours ahead, in seconds since 1970",
         TokenFault.NOT_YET: "its nbf lies ahead: compare your clock",

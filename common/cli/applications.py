@@ -272,7 +272,7 @@ def delete(
     _: AlwaysJson = False,
 ) -> None:
     """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
-    continued by the same command, or by an API that starts."""
+    continued by the same command, or by any API process within half a minute."""
     from common.cli.application_deletion import delete_application
     from common.cli.database import run_with_database
 

@@ -230,5 +230,4 @@ class ApplicationPages:
             status=status,
             extent=extent,
             error=error,
-            running=self._removals.is_running(application.id),
         )
