@@ -157,5 +157,9 @@ if (menu) {
   side.addEventListener("keydown", (event) => { if (event.key === "Escape" && side.hasAttribute("data-open")) { show(false); menu.focus(); } });
 }
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // signed out meanwhile, perhaps
-document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // tabs scroll on a phone
+const tab = document.querySelector(".tabs [aria-current]");
+if (tab) { // tabs scroll on a phone; the page stays where it is, which may be at a field to mend
+  const tabs = tab.closest(".tabs");
+  tabs.scrollLeft += tab.getBoundingClientRect().left - tabs.getBoundingClientRect().left - (tabs.clientWidth - tab.offsetWidth) / 2;
+}
 prepare(document);
