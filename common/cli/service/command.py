@@ -57,7 +57,7 @@ def install(
     typer.echo(
         f"\nNext: write your values into {ENVIRONMENT_FILE}, then\n"
         "  systemd-sysusers && systemctl daemon-reload\n"
-        "  set -a && . /etc/frontage/frontage.env && FRONTAGE_STATE_DIR=/var/lib/frontage frontage migrate\n"
+        f"  set -a && . {ENVIRONMENT_FILE} && FRONTAGE_STATE_DIR=/var/lib/frontage {_program()} migrate\n"
         "  chown -R frontage: /var/lib/frontage\n"
         f"  systemctl enable --now {names}",
         err=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,19 @@ def test_the_containers_image_has_settings_that_exist_and_no_part_of_the_clone()
     variables = dict(re.findall(r"(FRONTAGE_\w+)=([^\s']+)", image))
     assert {"FRONTAGE_STATE_DIR", "FRONTAGE_EDGE_HTTP", "FRONTAGE_API_LISTEN"} <= variables.keys()
     load(variables)
+
+
+def test_install_prints_the_next_commands_by_the_path_of_the_program(tmp_path: Path) -> None:
+    """Root's shell seldom has the environment's programs on its path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "common.cli", "service", "install", "monitor", "--root", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    unit = (tmp_path / units.SYSTEMD.lstrip("/") / "frontage-monitor.service").read_text()
+    [program] = re.findall(r"^ExecStart=(\S+) monitor$", unit, re.MULTILINE)
+    assert program.startswith("/")
+    assert f" {program} migrate\n" in done.stderr
+    assert "systemctl enable --now frontage-monitor\n" in done.stderr
