@@ -121,7 +121,7 @@ class ApiWiring:
             batches=BatchService(database),
             webhooks=WebhookService(database),
             applications=self._applications(enrolment.service_targets),
-            domain_actions=DomainActions(database, self._policy),
+            domain_actions=DomainActions(database, self._policy, enrolment.claims),
             removals=Removals(database),
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),

@@ -32,8 +32,10 @@ class DomainActionHandlers:
         name = queries.parse_name(request.match_info["domain"])
         body = await read_body(request, TransferBody)
         is_operator = KEY_HOLDER in request and request[KEY_HOLDER].rights.is_operator
-        await self._service.transfer(application_of(request), name, body.to, body.application_url, to_any=is_operator)
-        return answers.message(TRANSFERRED)
+        target = await self._service.transfer(
+            application_of(request), name, body.to, body.application_url, to_any=is_operator
+        )
+        return answers.message(TRANSFERRED, notices=await self._service.find_stray_dns(target, name))
 
     async def free(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])

@@ -3,10 +3,14 @@ application, free its name. For the API and the dashboard alike."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
+from api.notices import Notice
 from api.rights import Rights
+from api.services import ownership_hints as hints
+from api.services.secure import cname_target_of
 from common.accounts import Permission
 from common.addresses import AddressPolicy
 from common.application_settings import InvalidSetting, read_application_url
@@ -14,7 +18,9 @@ from common.applications import is_id
 from common.db import applications, domains, orders, ownership
 from common.db.applications import Application
 from common.db.pool import Database
+from common.domain_claims import DomainClaims
 from common.domain_transfer import NotTransferable, transfer
+from common.errors import DatabaseUnavailable
 from common.names import DomainName
 
 RECHECK_PAUSE_SECONDS = 5.0
@@ -26,6 +32,7 @@ class DomainActions:
 
     database: Database
     policy: AddressPolicy
+    claims: DomainClaims
 
     async def renew(self, application: Application, name: DomainName) -> None:
         """Raises: `Refused`."""
@@ -75,3 +82,15 @@ class DomainActions:
         except NotTransferable as error:
             raise Refused(NOT_TRANSFERABLE, hint=str(error)) from error
         return target
+
+    async def find_stray_dns(self, application: Application, name: DomainName) -> list[Notice]:
+        """At most one notice, where the DNS does not lead to the application that a transfer gave the name to."""
+        with contextlib.suppress(DatabaseUnavailable):
+            async with self.database.connection() as connection:
+                is_powered = any(each.product == "power" for each in await domains.find(connection, name.text))
+            target = application.cname_target if is_powered else cname_target_of(application)
+            findings = (await self.claims.assess(application, name, target)).findings
+            if not findings.is_pointed:
+                servers = self.claims.service_targets.service_servers
+                return [Notice("dns_elsewhere", hints.stray(findings, name, application.id, target, servers))]
+        return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from common.db.applications import CnameTargetTaken
@@ -50,6 +51,19 @@ def prove(name: DomainName, application_id: str, cname_target: str) -> str:
     """What in the DNS shows that the name is the application's."""
     record = f"create {txt(name, application_id)}"
     return record if name.is_root else f"point {name} to {cname_target} by CNAME, or {record}"
+
+
+def stray(
+    findings: EligibilityFindings, name: DomainName, application_id: str, cname_target: str, servers: Collection[str]
+) -> str:
+    """The application holds the name by a transfer, and the DNS does not lead to it."""
+    if findings.leads_here:
+        proof = prove(name, application_id, cname_target)
+        return f"Its DNS leads here by another application's cname target, which can take it back: {proof}."
+    record = f"A or AAAA records of {' and '.join(sorted(servers))}" if name.is_root else f"a CNAME to {cname_target}"
+    known = findings.unresolved is None or findings.unresolved.is_known
+    seen = "Its DNS does not lead here" if known else "Its DNS could not be asked"
+    return f"{seen}: no certificate is issued, and no visitor comes, before {name} has {record}."
 
 
 def taken_target(taken: CnameTargetTaken, application_id: str | None) -> str:

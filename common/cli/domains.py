@@ -131,15 +131,21 @@ def transfer(
 
     name, url = _name(domain), parse_url(application_url)
 
-    async def work(connection: Connection, _: Keyring) -> str:
+    async def work(connection: Connection, _: Keyring) -> tuple[str, str]:
         return await _transfer(connection, name, application_id, url)
 
-    holder = run_in_database(work)
+    holder, cname_target = run_in_database(work)
+    lead = "the edges" if name.is_root else cname_target
     words = (
-        f"{name} has moved from application {holder} to {application_id}, and its certificate is being ordered;"
-        f" `frontage domain show {name}` prints how it stands"
+        f"{name} has moved from application {holder} to {application_id}; its certificate comes once its DNS leads to"
+        f" {lead}, and `frontage domain show {name}` prints how it stands"
     )
-    shown = {"domain": name.text, "formerHolder": holder, "applicationId": application_id}
+    shown = {
+        "domain": name.text,
+        "formerHolder": holder,
+        "applicationId": application_id,
+        "cnameTarget": None if name.is_root else cname_target,
+    }
     print_result(shown, words, as_json=as_json)
 
 
@@ -257,8 +263,8 @@ async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
     }
 
 
-async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> str:
-    """Returns the holder so far."""
+async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> tuple[str, str]:
+    """Returns the holder so far, and the new one's cname target."""
     from common.db import applications
     from common.domain_transfer import NoOrigin, NotTransferable
     from common.domain_transfer import transfer as move
@@ -267,7 +273,7 @@ async def _transfer(connection: Connection, name: DomainName, application_id: st
     if application is None:
         raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
     try:
-        return await move(connection, name, application, url)
+        return await move(connection, name, application, url), application.cname_target
     except NoOrigin as error:
         raise OperatorError(f"{error}: give --application-url") from error
     except NotTransferable as error:

@@ -242,10 +242,13 @@ class DomainPages:
         visitor.require(Permission.OWN, application.organisation_id)
         self._view.require_typed(request, name)
         url = text_of(request, "url").strip() or None
-        target = await self._context.domain_actions.transfer(
-            application, name, text_of(request, "to").strip(), url, to_any=visitor.is_operator
-        )
-        return Flash(f"{name} is {target.name}'s now. Its certificate is being ordered.")
+        actions = self._context.domain_actions
+        to = text_of(request, "to").strip()
+        target = await actions.transfer(application, name, to, url, to_any=visitor.is_operator)
+        done = f"{name} is {target.name}'s now."
+        for notice in await actions.find_stray_dns(target, name):
+            return Flash(f"{done} {notice.hint}", "warn")
+        return Flash(f"{done} Its certificate is being ordered.")
 
     async def _held(self, connection: Connection, application_id: str, name: DomainName) -> list[domains.Domain]:
         """The application's own enrolments of the name. Raises: HTTPNotFound."""

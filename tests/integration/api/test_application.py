@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from typing import cast
 from unittest.mock import AsyncMock
 
 import pytest
@@ -151,6 +152,31 @@ async def test_a_domain_is_transferred_within_the_organisation_alone(service: Se
     assert held.application_id == sibling.id
     assert await transfer(partner, sibling.id, **origin) == 404
     assert (await partner.call("GET", "/audit")).body["entries"][0]["action"] == "domain.moved"
+
+
+async def test_a_transfer_says_where_the_dns_does_not_lead_to_the_new_holder(service: Service) -> None:
+    first, second, third = await service.partner(), await service.partner(), await service.partner()
+    await organise(service, first, second, third)
+    name = "shop.customer.test"
+    service.point(name)
+    await first.post(name)
+
+    async def transfer(by: Partner, to: Partner) -> dict[str, str]:
+        body = {"to": to.id, "applicationUrl": "https://new.example.com"}
+        answer = await by.call("POST", f"/domains/{name}/transfer", json=body)
+        assert answer.status == 200
+        return cast("dict[str, str]", answer.body)
+
+    by_another = await transfer(first, second)
+    assert by_another["code"] == "dns_elsewhere"
+    assert "leads here by another application's cname target" in by_another["hint"]
+    assert f"point {name} to target-2.partner.test by CNAME" in by_another["hint"]
+    service.zone.remove(name)
+    gone = await transfer(second, third)
+    assert gone["hint"].startswith("Its DNS does not lead here")
+    assert gone["hint"].endswith(f"{name} has a CNAME to target-3.partner.test.")
+    service.point(name, 2)
+    assert await transfer(third, second) == {"message": "Domain successfully transferred."}
 
 
 async def test_renewal_and_check_are_asked_for_own_domains(service: Service) -> None:
