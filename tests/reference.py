@@ -47,6 +47,8 @@ def commands() -> str:
         parameters = [each for each in command.params if not getattr(each, "hidden", False) and each.name != "help"]
         if parameters:
             lines += ["| argument or option | |", "|---|---|", *map(_parameter, parameters), ""]
+        if command.epilog:
+            lines += [f"`{command.epilog.removeprefix('Example: ')}`", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -63,7 +65,7 @@ def _leaves(group: TyperGroup, path: tuple[str, ...]) -> Iterator[tuple[tuple[st
 def _parameter(parameter: Any) -> str:
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
     if isinstance(parameter, TyperArgument):
-        names = f"`{(parameter.name or '').upper()}`"
+        names = f"`{parameter.metavar or (parameter.name or '').upper()}`"
     return f"| {names} | {_cell(getattr(parameter, 'help', None) or '')} |"
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 import typer.main
 from typer.core import TyperGroup
 
-from common.cli.printing import print_json
+from common.cli.examples import EXAMPLES
+from common.cli.printing import UNBOUNDED, print_json
 from common.errors import DatabaseUnavailable, FrontageError
 
 # Each command, in the order of the help, and where it is: a function, or a group of commands.
@@ -75,12 +76,26 @@ def _build(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
     found = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=_markup())
         alone.command(name)(found)
-        return typer.main.get_command(alone)
+        return _with_example(typer.main.get_command(alone), name)
+    found.rich_markup_mode = _markup()
     group = typer.main.get_group(found)
     group.name = name  # the help lists it
+    for each, command in group.commands.items():
+        _with_example(command, f"{name} {each}")
     return group
+
+
+def _markup() -> Literal["rich"] | None:
+    """Boxes and colours on a terminal; elsewhere plain help, each option on one line."""
+    return "rich" if sys.stdout.isatty() else None
+
+
+def _with_example(command: Any, path: str) -> Any:
+    if path in EXAMPLES:
+        command.epilog = f"Example: frontage {EXAMPLES[path]}"
+    return command
 
 
 class _Root(TyperGroup):
@@ -90,6 +105,10 @@ class _Root(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = cast("MutableMapping[str, Any]", _Commands())
+
+    def make_context(self, *arguments: Any, **extra: Any) -> Any:
+        width = {} if sys.stdout.isatty() else {"terminal_width": UNBOUNDED}
+        return super().make_context(*arguments, **width, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[_AS_JSON] = "--json" in args
@@ -116,6 +135,7 @@ app = typer.Typer(
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=_markup(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist.")],
     as_json: AsJson = False,
 ) -> None:
     """Write the database to a file, while everything runs. Keep a copy of the master key file apart from it."""
@@ -45,7 +45,9 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="What `frontage backup` wrote.", exists=True, dir_okay=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What `frontage backup` wrote.", exists=True, dir_okay=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Bring a backup into an empty database, before any role starts; the master key file of its time must be in place.

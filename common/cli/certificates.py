@@ -5,14 +5,13 @@ A monitor does the work; these commands only store the request.
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
+from common.cli.printing import AlwaysJson, AsJson, make_console, print_json, print_result
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -119,9 +118,7 @@ def limits(as_json: AsJson = False) -> None:
     elif not standings:
         typer.echo("nothing counts now: no order was sent to an authority with limits")
     else:
-        from rich.console import Console
-
-        console = Console(file=sys.stdout)
+        console = make_console()
         for issuer in dict.fromkeys(each.issuer for each in standings):
             typer.echo(f"\n{issuer}")
             console.print(_table([each for each in standings if each.issuer == issuer], allowed))

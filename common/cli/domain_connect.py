@@ -57,7 +57,7 @@ def rotate(finish: Finish = False, force: Force = False, as_json: AsJson = False
 
 @app.command()
 def templates(
-    directory: Annotated[Path, typer.Argument(help="Where to write them, one file each.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Where to write them, one file each.")],
     name: Annotated[str, typer.Option(help="Your name, as people know it.")] = "Frontage",
     as_json: AsJson = False,
 ) -> None:

@@ -151,7 +151,9 @@ def transfer(
 
 @app.command()
 def recheck(
-    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN")] = None,
+    domain: Annotated[
+        str | None, typer.Argument(metavar="DOMAIN", help="The host name; without one, give --application.")
+    ] = None,
     application: Annotated[
         str | None, typer.Option("--application", metavar="ID", help="All its names whose DNS led elsewhere.")
     ] = None,

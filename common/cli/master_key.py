@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from common.cli.printing import AsJson, print_json, print_result
+from common.cli.printing import AsJson, make_console, print_json, print_result
 from common.errors import OperatorError, SecretUnreadable
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ Grace = Annotated[
 def show(as_json: AsJson = False) -> None:
     """Print the keys of the file, which of them seals, and how many secrets of the database each has sealed."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     from common.secrets import read_key_file
@@ -78,7 +77,7 @@ def show(as_json: AsJson = False) -> None:
         table.add_column(heading, justify="right" if heading == "secrets" else "left")
     for number, key in enumerate(keys):
         table.add_row(key.id.hex(), "opens" if number else "seals and opens", str(counts[key.id]))
-    Console().print(table)
+    make_console().print(table)
 
 
 @app.command()
@@ -117,7 +116,7 @@ def rotate(keep_old: KeepOld = False, grace: Grace = 90.0, as_json: AsJson = Fal
 
 @app.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="Where to write it; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist yet.")],
     role: Annotated[ExportRole, typer.Option(help="The role that will use the file.")],
     as_json: AsJson = False,
 ) -> None:

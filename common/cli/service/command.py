@@ -17,7 +17,7 @@ from common.errors import OperatorError
 
 app = typer.Typer(help="What runs the roles on a server: systemd units, a container file.", no_args_is_help=True)
 
-Roles = Annotated[list[Role] | None, typer.Argument(help="edge, api, monitor; without any, all three.")]
+Roles = Annotated[list[Role] | None, typer.Argument(metavar="ROLE", help="edge, api, monitor; without any, all three.")]
 Workers = Annotated[int | None, typer.Option("--edge-workers", help="Workers of the edge; as many as cores.", min=1)]
 
 
