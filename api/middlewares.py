@@ -164,6 +164,7 @@ def limited(limits: RateLimits, trusted_proxies: Networks) -> Middleware:
         forwarded_for = request.headers.getall("X-Forwarded-For", [])
         request[CLIENT_ADDRESS] = address = client_address(request.remote or "", forwarded_for, trusted_proxies)
         if _route_of(request) not in _HEALTH_ROUTES and (wait := limits.charge_address(address)):
+            request[RATE_LIMIT] = limits.address_fields(address)
             raise too_many_requests(wait, "too many requests from this address")
         return await handler(request)
 

@@ -53,6 +53,11 @@ class TokenBuckets:
     def burst(self) -> int:
         return int(self._burst)
 
+    @property
+    def refill_seconds(self) -> int:
+        """The seconds in which a whole burst comes back."""
+        return round(self._burst / self._per_second)
+
     def left(self, key: Hashable, now: float) -> int:
         """The whole tokens that are there."""
         return int(self._tokens(key, now))
@@ -90,10 +95,19 @@ class RateLimits:
         return self.payers.take(payer, self.clock.monotonic())
 
     def fields(self, payer: str, kind: Literal["application", "user"] = "application") -> dict[str, str]:
+        return self._fields(kind, self.payers, payer)
+
+    def address_fields(self, address: str) -> dict[str, str]:
+        return self._fields("address", self.addresses, address)
+
+    def wrong_secret_fields(self, address: str, application_id: str) -> dict[str, str]:
+        return self._fields("wrong-secrets", self.wrong_secrets, _pair(address, application_id))
+
+    def _fields(self, kind: str, buckets: TokenBuckets, key: Hashable) -> dict[str, str]:
         """``RateLimit-Policy`` and ``RateLimit`` of a response (draft-ietf-httpapi-ratelimit-headers): the requests of
         a burst with the seconds in which they come back, and what is left of them."""
-        left = self.payers.left(payer, self.clock.monotonic())
-        policy = f'"{kind}";q={self.payers.burst};w={BURST_SECONDS}'
+        left = buckets.left(key, self.clock.monotonic())
+        policy = f'"{kind}";q={buckets.burst};w={buckets.refill_seconds}'
         return {"RateLimit-Policy": policy, "RateLimit": f'"{kind}";r={left}'}
 
     def charge_address(self, address: str) -> float:

@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Change(NamedTuple):
+    """A setting in words. None: the entry has no such side, as that of something created or deleted."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+def changes_in_words(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Change]:
+    """What an entry's `before` and `after` say; of what was created, only the settings that it has."""
+    was, becomes = before or {}, after or {}
+    names = [name for name in {**was, **becomes} if was or becomes[name] not in (None, "", [], False)]
+    return [
+        Change(
+            name.replace("_", " "),
+            value_in_words(was[name]) if name in was else None,
+            value_in_words(becomes[name]) if name in becomes else None,
+        )
+        for name in names
+    ]
+
 
 def value_in_words(value: object) -> str:
     """``on``, ``off``, ``none``, ``/static, /media``."""

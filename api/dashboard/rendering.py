@@ -24,7 +24,7 @@ from api.dashboard import charts, codes, words
 from api.dashboard.browser import FLASH_SECONDS, ROOT, Cookies
 from api.dashboard.visitors import VISITOR
 from api.requests import REQUEST_ID
-from common.audit_values import value_in_words
+from common.audit_values import changes_in_words
 from common.clock import Clock
 from common.plain_text import Exposure
 
@@ -107,7 +107,7 @@ class Renderer:
             "claim": codes.claim,
             "way": codes.way,
             "codes": with_codes,
-            "setting": value_in_words,
+            "changes": lambda entry: changes_in_words(entry.before, entry.after),
             "unicode_name": words.unicode_name,
             "time": lambda at: _time_element(at, words.ago(at, self.clock.now())),
         }

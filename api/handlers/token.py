@@ -8,7 +8,7 @@ from api.admission import Admission, TooManyWaiting
 from api.auth import Authenticator
 from api.errors import Refused, too_many_requests
 from api.rate_limits import RateLimits
-from api.requests import CLIENT_ADDRESS, read_body
+from api.requests import CLIENT_ADDRESS, RATE_LIMIT, read_body
 from api.schemas.answers import respond
 from api.schemas.token import TokenBody
 from common.applications import mint_token
@@ -28,16 +28,18 @@ class TokenHandler:
     async def post(self, request: web.Request) -> web.Response:
         """Signed with the secret that was sent: when a rotation ends that secret, it ends the token."""
         body = await read_body(request, TokenBody)
-        application = await self._identify(request[CLIENT_ADDRESS], body)
+        application = await self._identify(request, body)
         now = self._clock.now()
         token = mint_token(application.id, body.secret, now, lifetime=body.lifetime, claims=body.claims)
         response = respond({"auth_token": token})
         response.headers["Cache-Control"] = "no-store"  # RFC 6749 §5.1
         return response
 
-    async def _identify(self, address: str, body: TokenBody) -> Application:
+    async def _identify(self, request: web.Request, body: TokenBody) -> Application:
         """Raises: `Refused`, also for further attempts of an address that has sent many wrong secrets."""
+        address = request[CLIENT_ADDRESS]
         if wait := self._limits.wait_after_wrong_secrets(address, body.application_id):
+            request[RATE_LIMIT] = self._limits.wrong_secret_fields(address, body.application_id)
             raise too_many_requests(wait, "too many wrong secrets from this address")
         try:
             async with self._admission.verification_slot(address, body.application_id):

@@ -107,8 +107,9 @@ class _Root(TyperGroup):
         self.commands = cast("MutableMapping[str, Any]", _Commands())
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
-        width = {} if sys.stdout.isatty() else {"terminal_width": UNBOUNDED}
-        return super().make_context(*arguments, **width, **extra)
+        if not sys.stdout.isatty():
+            extra["terminal_width"] = UNBOUNDED
+        return super().make_context(*arguments, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[_AS_JSON] = "--json" in args

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from common.audit_values import value_in_words
+from common.audit_values import changes_in_words
 from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
@@ -78,10 +78,9 @@ def _effect_line(effect: Effect) -> str:
 
 
 def _change(entry: AuditEntry) -> str:
-    before, after = entry.before or {}, entry.after or {}
     parts = [
-        f"{name}: {value_in_words(before.get(name))} → {value_in_words(after.get(name))}"
-        for name in {**before, **after}
+        f"{each.name}: {each.before or 'none'} → {each.after or 'none'}"
+        for each in changes_in_words(entry.before, entry.after)
     ]
     return f"  ({', '.join(parts)})" if parts else ""
 

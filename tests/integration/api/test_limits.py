@@ -108,6 +108,7 @@ async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tm
         )
         refused = await refused_of_many(lambda: partner.call("GET", "/power", headers=here))
         expect_too_many(refused, "too many requests from this address")
+        assert refused.headers["RateLimit-Policy"] == '"address";q=10;w=10'
         assert (await partner.call("GET", "/healthz", headers=here)).status == 200
         assert (await partner.call("GET", "/power", headers=there)).status == 200
 
@@ -120,6 +121,8 @@ async def test_guesses_of_a_secret_are_slowed_and_lock_only_their_own_address_ou
         guesses = [await take_token(partner, f"guess-{number}", "192.0.2.1") for number in range(12)]
         assert [answer.status for answer in guesses[:10]] == [401] * 10
         expect_too_many(guesses[-1], "too many wrong secrets from this address")
+        assert guesses[-1].headers["RateLimit-Policy"] == '"wrong-secrets";q=10;w=60'
+        assert guesses[-1].headers["RateLimit"] == '"wrong-secrets";r=0'
         expect_too_many(
             await take_token(partner, partner.secret, "192.0.2.1"), "too many wrong secrets from this address"
         )

@@ -251,3 +251,12 @@ def test_webhook_secret_is_rotated_and_the_old_one_signs_for_a_day(env: dict[str
     missing = run("app", "rotate-webhook-secret", "nobody", env=env)
     assert missing.returncode == 1
     assert "there is no application nobody" in missing.stderr
+
+
+def test_the_audit_log_prints_what_changed_in_words(env: dict[str, str], frontage: Frontage) -> None:
+    made = create(frontage, "audit.partner.example")
+    frontage("app", "set", made["applicationId"], "--webhook-url", "https://hooks.partner.example/in")
+    changed, created = run("audit", "--application", made["applicationId"], env=env).stdout.splitlines()
+    assert "(webhook url: none → https://hooks.partner.example/in)" in changed
+    assert "cname target: none → audit.partner.example" in created
+    assert "webhook url" not in created
