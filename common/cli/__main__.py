@@ -51,6 +51,8 @@ _HELP = "Frontage puts a partner's application on its customers' own domains, wi
 
 
 _AS_JSON = "frontage.as_json"
+_COMPLETION = ("--install-completion", "--show-completion")
+_SHELLS = ("bash", "zsh", "fish")
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's, which some versions of typer bundle
 
 
@@ -113,6 +115,11 @@ class _Root(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[_AS_JSON] = "--json" in args
+        if len(args) == 2 and args[0] in _COMPLETION:  # the shell's name; without one, the library finds which it is
+            option: Any = next(each for each in self.params if args[0] in each.opts)
+            if args[1] not in _SHELLS:
+                ctx.fail(f"{args[0]} knows {', '.join(_SHELLS)}, not {args[1]!r}")
+            option.callback(ctx, option, args[1])
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.children import clean_environment
+from tests.integration.cli.frontage import argv
 
 SCRIPT = """
 source <(frontage --show-completion bash)
@@ -36,3 +39,29 @@ def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
         cwd="/",
     )
     assert done.stdout.splitlines() == ["domain domain-connect", "recheck", "power secure"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [("bash", "complete -o default -F"), ("zsh", "#compdef"), ("fish", "complete --command")],
+)
+def test_the_script_is_for_the_shell_that_is_named(shell: str, words: str) -> None:
+    assert words in show_completion(shell).stdout
+
+
+def test_an_unknown_shell_is_told_which_there_are() -> None:
+    result = show_completion("tcsh")
+    assert result.returncode == 2
+    assert "--show-completion knows bash, zsh, fish, not 'tcsh'" in result.stderr
+
+
+def show_completion(shell: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv("--show-completion", shell),
+        env=clean_environment(COLUMNS="200", NO_COLOR="1"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd="/",
+    )
