@@ -23,7 +23,7 @@ from bench.alerts.causes import AlertStage, Cause, list_causes, prepare
 from bench.alerts.prometheus import Prometheus, is_installed, running_prometheus
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.lab.sink import WebhookSink
-from common.cli.metrics.alerts import ALERTS, rules
+from common.cli.metrics.alerts import ALERTS, in_yaml, rules
 from common.errors import FrontageError, OperatorError
 from common.processes import loop_factory
 
@@ -93,7 +93,7 @@ async def _provoke_all(console: Console, causes: Sequence[Cause]) -> list[AlertT
         stage = await prepare(world, sink, session)
         targets = _targets(world)
         prometheus = await stack.enter_async_context(
-            running_prometheus(directory, rules(f"{world.api.settings.base_url}/docs"), targets)
+            running_prometheus(directory, in_yaml(rules(f"{world.api.settings.base_url}/docs")), targets)
         )
         await prometheus.until_scraped(len(targets))
         outcomes = []

@@ -15,9 +15,11 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
+
+from common.cli.printing import AsJson, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,41 +32,39 @@ _DOMAIN = "shop"
 
 def demo(
     check: Annotated[bool, typer.Option("--check", help="Walk by itself, then exit 0, or 1 if a step failed.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the main job on this machine, with no network: a partner's page on a customer's domain, over HTTPS."""
     try:
-        asyncio.run(_until_signalled(check=check))
+        asyncio.run(_until_signalled(check=check, as_json=as_json))
     except asyncio.CancelledError:
         raise typer.Exit(1 if check else 0) from None  # an interrupted check has verified nothing
 
 
-async def _until_signalled(*, check: bool) -> None:
+async def _until_signalled(*, check: bool, as_json: bool) -> None:
     """A first signal ends everything in order, a second one at once."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    await _run(check=check)
+    await _run(_Data() if as_json else _Words(), check=check)
 
 
-async def _run(*, check: bool) -> None:
-    from rich.console import Console
-
+async def _run(output: _Output, *, check: bool) -> None:
     from common.cli.stage import set_up, state_directory
 
-    console, start = Console(soft_wrap=True, highlight=False), time.perf_counter()
-    tell = _teller(console)
+    start = time.perf_counter()
     with state_directory(os.environ) as state_dir:
         async with set_up(os.environ, state_dir) as stage:
-            tell("lab, database, API, monitor, edge", time.perf_counter() - start, "ready")
-            await _walk(stage, tell, check=check)
+            output.tell("lab, database, API, monitor, edge", time.perf_counter() - start, "ready")
+            await _walk(stage, output.tell, check=check)
             seconds = time.perf_counter() - start
             if check:
-                console.print(f"[bold green]All steps passed[/] in {seconds:.2f} s.")
+                output.passed(seconds)
                 return
             domain = _domain(check=False)
             with stage.described(domain).announced(state_dir):
-                _present(console, stage, domain, seconds, is_kept="FRONTAGE_STATE_DIR" in os.environ)
+                output.present(stage, domain, seconds, is_kept="FRONTAGE_STATE_DIR" in os.environ)
                 stage.pass_output_on()  # an access log on standard output, behind what is shown above
                 await asyncio.Event().wait()
 
@@ -117,14 +117,63 @@ def _domain(*, check: bool) -> str:
     return f"{_DOMAIN}-{secrets.token_hex(4)}.{CUSTOMER}" if check else f"{_DOMAIN}.{CUSTOMER}"
 
 
-# Output for people -------------------------------------------------------------------------------------
+# Output ------------------------------------------------------------------------------------------------
 
 
-def _teller(console: Console) -> Tell:
-    def tell(step: str, seconds: float, seen: str) -> None:
-        console.print(f"[green]✓[/] {step:<36}{_duration(seconds):>9}  [dim]{seen}[/]")
+class _Output(Protocol):
+    """`tell` after each step; then `passed` after a check, `present` before a visit."""
 
-    return tell
+    def tell(self, step: str, seconds: float, seen: str) -> None: ...
+
+    def passed(self, seconds: float) -> None: ...
+
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None: ...
+
+
+class _Data:
+    """One JSON document at the end of the walk."""
+
+    def __init__(self) -> None:
+        self._steps: list[dict[str, str | float]] = []
+
+    def tell(self, step: str, seconds: float, seen: str) -> None:
+        self._steps.append({"step": step, "seconds": round(seconds, 3), "seen": seen})
+
+    def passed(self, seconds: float) -> None:
+        print_json({"seconds": round(seconds, 3), "steps": self._steps})
+
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+        port = stage.settings.edge_https.port
+        addresses = {
+            "url": f"https://{domain}:{port}/",
+            "edge": f"{stage.edge_https_host}:{port}",
+            "caFile": stage.ca_file,
+            "partnerPage": f"{stage.lab.partner}/",
+            "signInOnce": stage.sign_in_link,
+            "api": stage.settings.base_url,
+            "applicationId": stage.application_id,
+            "zone": f"{stage.lab.zone}/",
+            "webhooks": f"{stage.lab.sink}/",
+            "stateDir": stage.settings.state_dir,
+            "isKept": is_kept,
+        }
+        print_json({"seconds": round(seconds, 3), **addresses, "steps": self._steps})
+
+
+class _Words:
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(soft_wrap=True, highlight=False)
+
+    def tell(self, step: str, seconds: float, seen: str) -> None:
+        self._console.print(f"[green]✓[/] {step:<36}{_duration(seconds):>9}  [dim]{seen}[/]")
+
+    def passed(self, seconds: float) -> None:
+        self._console.print(f"[bold green]All steps passed[/] in {seconds:.2f} s.")
+
+    def present(self, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:
+        _present(self._console, stage, domain, seconds, is_kept=is_kept)
 
 
 def _duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
+from common.cli.printing import print_json
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -75,15 +76,26 @@ def export_domains(
     application: ApplicationOption,
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or JSON; - is the standard output.")] = _STANDARD,
     file_format: FormatChoice = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print how many rows a file got; on the standard output, rows as JSON.")
+    ] = False,
 ) -> None:
     """Write an application's domains into a file that `frontage import` reads."""
     from common.cli.database import run_with_database
     from common.domain_files import format_of
 
-    chosen = file_format.value if file_format else "csv" if file == _STANDARD else format_of(file)
+    if file != _STANDARD:
+        chosen = file_format.value if file_format else format_of(file)
+    elif as_json and file_format is FormatOption.CSV:
+        raise typer.BadParameter("--json prints JSON, --format csv CSV: leave one of them out")
+    else:
+        chosen = file_format.value if file_format else "json" if as_json else "csv"
     with _writing(file) as target:
         written = run_with_database(lambda database: _export(database, application, chosen, target))
-    typer.echo(f"{written:,} rows", err=True)
+    if as_json and file != _STANDARD:
+        print_json({"file": file, "format": chosen, "rows": written})
+    else:
+        typer.echo(f"{written:,} rows", err=True)
 
 
 # Import -----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from common.cli.printing import AsJson, print_json
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -27,20 +28,20 @@ _ROLES = ("edge", "api", "monitor")  # the edge takes longest: its processes sta
 _RESTART_SECONDS = 1.0
 
 
-def up() -> None:
+def up(as_json: AsJson = False) -> None:
     """Run everything on this machine: database, API, monitor and edge. Ctrl-C ends it.
 
-    Prints one line beginning "ready" when every role serves.
+    Prints one line beginning "ready" when every role serves; with --json, that is a document with the addresses.
     """
     from common import logs
     from common.settings import load
 
     settings = load(os.environ)
     logs.configure("up", level=settings.log_level)
-    asyncio.run(_until_signalled(settings))
+    asyncio.run(_until_signalled(settings, as_json=as_json))
 
 
-async def _until_signalled(settings: Settings) -> None:
+async def _until_signalled(settings: Settings, *, as_json: bool) -> None:
     """A first signal ends `everything` in order, a second one at once."""
     task = asyncio.current_task()
     assert task is not None
@@ -50,7 +51,10 @@ async def _until_signalled(settings: Settings) -> None:
     try:
         with state_dir_held(settings):
             async with everything(settings, os.environ) as group:
-                typer.echo(ready_line(settings))
+                if as_json:
+                    print_json(_addresses(settings))
+                else:
+                    typer.echo(ready_line(settings))
                 group.pass_output_on()  # an access log on standard output, and only behind the line above
                 await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -62,6 +66,11 @@ def ready_line(settings: Settings) -> str:
         f"ready: http://{settings.edge_http} and https://{settings.edge_https} (edge),"
         f" {settings.base_url} (API), state in {settings.state_dir}"
     )
+
+
+def _addresses(settings: Settings) -> dict[str, str]:
+    edge = {"http": f"http://{settings.edge_http}", "https": f"https://{settings.edge_https}"}
+    return {**edge, "api": settings.base_url, "stateDir": str(settings.state_dir)}
 
 
 @contextlib.asynccontextmanager

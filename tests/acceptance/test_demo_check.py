@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import socket
@@ -65,12 +66,14 @@ def test_killed_in_the_middle_it_leaves_no_process_and_every_step_passes_twice_o
         assert len(family) > 5
         demo.end(signal.SIGKILL)
     wait_until_gone(family)
-    for _ in range(2):
-        with Demo.started("--check", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
-            assert demo.finish() == 0, demo.output
-        reported = [line for line in demo.output.splitlines() if line.startswith("✓")]
-        assert [line[2:38].strip() for line in reported] == [STARTED, *STEPS]
-        assert "All steps passed" in demo.output
+    with Demo.started("--check", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
+        assert demo.finish() == 0, demo.output
+    reported = [line for line in demo.output.splitlines() if line.startswith("✓")]
+    assert [line[2:38].strip() for line in reported] == [STARTED, *STEPS]
+    assert "All steps passed" in demo.output
+    with Demo.started("--check", "--json", env=env, cwd=tmp_path, ends_after_seconds=_WALK_SECONDS) as demo:
+        assert demo.finish() == 0, demo.output
+    assert [each["step"] for each in json.loads(demo.output)["steps"]] == [STARTED, *STEPS]
 
 
 def test_curl_line_works_as_printed(demo: Demo) -> None:
@@ -138,11 +141,14 @@ def test_sigterm_ends_it_and_leaves_neither_process_nor_file(tmp_path: Path) -> 
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     env["TMPDIR"] = env["XDG_RUNTIME_DIR"] = str(temporary)
-    with Demo.started(env=env, cwd=tmp_path) as demo:
-        demo.read_until("Ctrl-C ends everything")
+    with Demo.started("--json", env=env, cwd=tmp_path) as demo:
+        while not demo.output.endswith("\n}\n"):
+            demo.read_until("}")
         family = demo.family()
         assert len(family) > 5
         assert demo.end(signal.SIGTERM) == 0, demo.output
+    shown = json.loads(demo.output)
+    assert (shown["stateDir"].startswith(str(temporary)), shown["isKept"]) == (True, False)
     wait_until_gone(family)
     assert list(temporary.iterdir()) == []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from common.installation_problems import (
     MOST_FAILING_ENDPOINTS,
@@ -260,24 +260,41 @@ ALERTS: Final = (
 )
 
 
-def rules(handbook: str) -> str:
-    """The file of rules, in YAML. `handbook` is the address below which its pages lie."""
-    return "\n".join(_lines(handbook)) + "\n"
+def rules(handbook: str) -> dict[str, Any]:
+    """The rules as Prometheus reads them. `handbook` is the address below which its pages lie."""
+    found = [
+        {
+            "alert": alert.name,
+            "expr": alert.expression,
+            "for": alert.lasting,
+            "labels": {"severity": alert.severity},
+            "annotations": {
+                "summary": alert.meaning,
+                "description": f"{alert.meaning} {alert.remedy}",
+                "runbook_url": f"{handbook}/{alert.section}",
+            },
+        }
+        for alert in ALERTS
+    ]
+    return {"groups": [{"name": "frontage", "rules": found}]}
 
 
-def _lines(handbook: str) -> Iterator[str]:
+def in_yaml(rules: dict[str, Any]) -> str:
+    """The file of these rules."""
+    return "\n".join(_lines(rules)) + "\n"
+
+
+def _lines(rules: dict[str, Any]) -> Iterator[str]:
     """Scalars are written as JSON strings, which YAML reads alike."""
     yield "# Printed by `frontage metrics alerts`."
     yield "groups:"
-    yield "  - name: frontage"
-    yield "    rules:"
-    for alert in ALERTS:
-        yield f"      - alert: {alert.name}"
-        yield f"        expr: {json.dumps(alert.expression)}"
-        yield f"        for: {alert.lasting}"
-        yield "        labels:"
-        yield f"          severity: {alert.severity}"
-        yield "        annotations:"
-        yield f"          summary: {json.dumps(alert.meaning)}"
-        yield f"          description: {json.dumps(f'{alert.meaning} {alert.remedy}')}"
-        yield f"          runbook_url: {json.dumps(f'{handbook}/{alert.section}')}"
+    for group in rules["groups"]:
+        yield f"  - name: {group['name']}"
+        yield "    rules:"
+        for rule in group["rules"]:
+            yield f"      - alert: {rule['alert']}"
+            for key in ("expr", "for"):
+                yield f"        {key}: {json.dumps(rule[key])}"
+            for key in ("labels", "annotations"):
+                yield f"        {key}:"
+                yield from (f"          {name}: {json.dumps(value)}" for name, value in rule[key].items())

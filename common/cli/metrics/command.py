@@ -6,18 +6,22 @@ import os
 
 import typer
 
-from common.cli.printing import AlwaysJson
+from common.cli.printing import AlwaysJson, AsJson, print_json
 
 app = typer.Typer(help="Rules for Prometheus and charts for Grafana.", no_args_is_help=True)
 
 
 @app.command()
-def alerts() -> None:
+def alerts(as_json: AsJson = False) -> None:
     """Print alerting rules for Prometheus; each links to this handbook below PUBLIC_URL."""
-    from common.cli.metrics.alerts import rules
+    from common.cli.metrics.alerts import in_yaml, rules
     from common.settings import load
 
-    typer.echo(rules(f"{load(os.environ).base_url}/docs"), nl=False)
+    found = rules(f"{load(os.environ).base_url}/docs")
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo(in_yaml(found), nl=False)
 
 
 @app.command()

@@ -118,9 +118,11 @@ def _forking() -> Forking:
 
 
 @contextlib.contextmanager
-def running_up(state_dir: Path, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def running_up(state_dir: Path, env: dict[str, str], *options: str) -> Iterator[subprocess.Popen[str]]:
     """`frontage up`; ended, and seen to leave nothing, when the block is left."""
-    process = subprocess.Popen(argv("up"), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+    process = subprocess.Popen(
+        argv("up", *options), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/"
+    )
     try:
         yield process
     finally:

@@ -60,8 +60,10 @@ def test_killing_it_leaves_nothing_and_the_next_one_starts(state_dir: Path, env:
         pids = [pid_of(state_dir, role) for role in ROLES]
         up.kill()
         assert_nothing_runs(state_dir, pids)
-    with running_up(state_dir, env) as up:
-        assert up.stdout.readline().startswith("ready")
+    with running_up(state_dir, env, "--json") as up:
+        document = json.loads("".join(iter(up.stdout.readline, "}\n")) + "}")
+    assert document["https"] == f"https://{env['FRONTAGE_EDGE_HTTPS']}"
+    assert document["stateDir"] == str(state_dir)
 
 
 def test_a_second_one_is_refused_by_the_pid_of_the_first(state_dir: Path, env: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from api.pages.handbook import Handbook
-from common.cli.metrics.alerts import ALERTS, rules
+from common.cli.metrics.alerts import ALERTS, in_yaml, rules
 from common.cli.metrics.dashboard import CHARTS, dashboard
 from tests.reference import metric_families
 from tests.waiting import SECONDS
@@ -104,7 +104,7 @@ def test_each_alert_has_a_meaning_a_remedy_and_a_section(alert: Any) -> None:
     assert alert.meaning.endswith(".")
     assert alert.remedy.endswith(".")
     assert alert.section in handbook_sections()
-    assert f'runbook_url: "{HANDBOOK_URL}/{alert.section}"' in rules(HANDBOOK_URL)
+    assert f'runbook_url: "{HANDBOOK_URL}/{alert.section}"' in in_yaml(rules(HANDBOOK_URL))
 
 
 def test_the_dashboard_is_json_with_a_panel_for_each_chart() -> None:
@@ -117,7 +117,7 @@ def test_the_dashboard_is_json_with_a_panel_for_each_chart() -> None:
 @needs_promtool
 def test_prometheus_accepts_the_rules(tmp_path: Path) -> None:
     file = tmp_path / "frontage.rules.yml"
-    file.write_text(rules(HANDBOOK_URL))
+    file.write_text(in_yaml(rules(HANDBOOK_URL)))
     assert f"{len(ALERTS)} rules found" in promtool("check", "rules", str(file))
 
 
@@ -125,7 +125,7 @@ def test_prometheus_accepts_the_rules(tmp_path: Path) -> None:
 def test_every_alert_fires_when_all_is_wrong_and_none_while_all_is_well(tmp_path: Path) -> None:
     names = {each.name for each in ALERTS}
     assert set(SERIES) == names
-    (tmp_path / "frontage.rules.yml").write_text(rules(HANDBOOK_URL))
+    (tmp_path / "frontage.rules.yml").write_text(in_yaml(rules(HANDBOOK_URL)))
     cases = [
         case("all is wrong", series_while(is_well=False), firing=names),
         case("all is well", series_while(is_well=True), firing=set()),
