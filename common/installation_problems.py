@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from common.db.monitor_nodes import MonitorNode
     from common.db.status import InstallationStatus
 
@@ -25,6 +27,8 @@ MOST_FAILING_ORDERS: Final = 10
 MOST_FAILING_ENDPOINTS: Final = 5
 
 NODES: Final = ("edges", "monitors")
+
+_AFTER_AN_OUTAGE: Final = "after an outage of the database it reports again within seconds, otherwise start one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,16 @@ def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
 
 def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [edge for edge in status.edges if edge.is_alive]
-    if not alive:
+    if not status.edges:
         yield InstallationProblem("edges", "No edge runs", "no domain is served", is_critical=True)
+    elif not alive:
+        remedy = f"one that runs serves from its copy and takes no change; {_AFTER_AN_OUTAGE}"
+        yield InstallationProblem("edges", "No edge holds a lease", remedy, is_critical=True)
     for edge in status.edges:
         where = f"{edge.node.label} on {edge.node.host or 'an unknown host'}"
         condition, failed = edge.node.condition, edge.node.description.failed_upgrade
         if not edge.is_alive:
-            seen = (
-                f"Edge {where} has not renewed its lease, which ended at {edge.node.lease_until:%Y-%m-%d %H:%M:%S} UTC"
-            )
+            seen = f"Edge {where} has not renewed its lease, which ended at {_time(edge.node.lease_until)}"
             yield InstallationProblem(
                 "edges", seen, "see its machine and its log; a removed one is forgotten after a day"
             )
@@ -76,15 +81,23 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
 
 def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [monitor for monitor in status.monitors if monitor.is_alive]
-    if not alive:
-        remedy = "no certificate is issued, no record is checked, no webhook is sent"
+    remedy = "no certificate is issued, no record is checked, no webhook is sent"
+    if not status.monitors:
         yield InstallationProblem("monitors", "No monitor runs", remedy, is_critical=True)
+    elif not alive:
+        last = max(status.monitors, key=lambda each: each.lease_until)
+        seen = f"No monitor holds a lease, and the last one, on {last.host}, ended at {_time(last.lease_until)}"
+        yield InstallationProblem("monitors", seen, f"{remedy}; {_AFTER_AN_OUTAGE}", is_critical=True)
     for monitor in alive:
         if monitor.stopped:
             stopped = ", ".join(monitor.stopped)
             yield InstallationProblem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
     if (problem := find_different_issuers(alive)) is not None:
         yield problem
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def find_different_issuers(alive: Sequence[MonitorNode]) -> InstallationProblem | None:

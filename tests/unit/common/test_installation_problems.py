@@ -66,3 +66,12 @@ def test_each_condition_is_one_problem_with_a_sentence(subject: str, changes: di
     assert problem.seen
     assert problem.remedy
     assert status.problems == [problem.text]
+
+
+def test_leases_that_lapsed_with_the_database_are_not_called_edges_and_monitors_that_do_not_run() -> None:
+    lapsed = replace(WELL, edges=[Edge(NODE, False, 0)], monitors=[replace(MONITOR, is_alive=False)])
+    seen = {problem.seen: problem.remedy for problem in find_problems(lapsed)}
+    assert "serves from its copy" in seen["No edge holds a lease"]
+    assert "reports again within seconds" in seen["No edge holds a lease"]
+    [monitors] = [words for words in seen if words.startswith("No monitor holds a lease")]
+    assert "on monitor.example, ended at 2026-03-04 05:06:00 UTC" in monitors
