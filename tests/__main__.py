@@ -55,9 +55,9 @@ def main(arguments: list[str]) -> int:
 
 
 def processes() -> int:
-    """Three for two cores: tests wait for other processes, for the kernel's timers and for the disk."""
+    """Two for each core: tests wait for other processes, for the kernel's timers and for the disk."""
     cores = os.cpu_count() or 1
-    return cores + cores // 2
+    return 2 * cores
 
 
 def run(title: str, command: list[str]) -> int:
