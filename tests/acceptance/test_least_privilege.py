@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,58 +147,66 @@ async def monitored(installation: Installation) -> None:
 
 async def test_a_stolen_edge_gives_away_no_secret_of_others(installation: Installation) -> None:
     """The thief has the edge's login and key file."""
-    stage = installation.stage
     await fill(installation)
     edge = await open_session(installation.edge_dsn, "thief")
     try:
-        readable = set(roles.GRANTS["edge"])
-        for table in await tables(installation):
-            if table not in readable:
-                with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                    await edge.execute(f"select 1 from {table}")
-            for statement in (f"delete from {table}", f"insert into {table} default values"):
-                with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                    await edge.execute(statement)
-        owner = await installation.owner()
-        try:
-            await owner.execute(
-                f"grant temporary on database {await owner.fetchval('select current_database()')} to public"
-            )
-        finally:
-            owner.terminate()
-        await edge.execute("create temp table bait (n int)")
-        for statement in (
-            "create trigger evil after delete on bait for each row execute function follow_change('route')",
-            "select record_change('route', 'power/evil.example')",
-            "update feed_shards set version = version + 1",
-            "create table evil (n int)",
-        ):
-            with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                await edge.execute(statement)
-        owners_rights = "select proname from pg_proc where prosecdef and has_function_privilege(oid, 'execute')"
-        callable_ = {row["proname"] for row in await edge.fetch(owners_rights)}
-        assert callable_ == {
-            "describe_edge",
-            "end_lease",
-            "feed_content",
-            "report_edge_traffic",
-            "report_lease",
-            "report_traffic",
-        }
+        await expect_tables_closed(edge, await tables(installation))
+        await expect_feed_closed(edge, installation)
         seen = "".join(row[0] for row in await edge.fetch("select content::text from feed_entries"))
     finally:
         edge.terminate()
-    keys = load_keyring(installation.edge_key_file)
-    await assert_only_edge_secrets_open(installation, keys)
+    await assert_only_edge_secrets_open(installation, load_keyring(installation.edge_key_file))
+    assert all(key.room == "edge" for key in read_key_file(installation.edge_key_file))
     owner = await installation.owner()
     try:
-        application = await owner.fetchrow("select * from applications where id = $1", stage.application_id)
+        application = await owner.fetchrow(
+            "select * from applications where id = $1", installation.stage.application_id
+        )
         assert application is not None
         for column in ("client_secret", "webhook_secret"):
             assert application[column].hex() not in seen
     finally:
         owner.terminate()
-    assert all(key.room == "edge" for key in read_key_file(installation.edge_key_file))
+
+
+async def expect_tables_closed(edge: Connection, names: Iterable[str]) -> None:
+    readable = set(roles.GRANTS["edge"])
+    for table in names:
+        if table not in readable:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await edge.execute(f"select 1 from {table}")
+        for statement in (f"delete from {table}", f"insert into {table} default values"):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await edge.execute(statement)
+
+
+async def expect_feed_closed(edge: Connection, installation: Installation) -> None:
+    """Also where the database lets everyone make temporary tables, which may have triggers."""
+    owner = await installation.owner()
+    try:
+        await owner.execute(
+            f"grant temporary on database {await owner.fetchval('select current_database()')} to public"
+        )
+    finally:
+        owner.terminate()
+    await edge.execute("create temp table bait (n int)")
+    for statement in (
+        "create trigger evil after delete on bait for each row execute function follow_change('route')",
+        "select record_change('route', 'power/evil.example')",
+        "update feed_shards set version = version + 1",
+        "create table evil (n int)",
+    ):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await edge.execute(statement)
+    owners_rights = "select proname from pg_proc where prosecdef and has_function_privilege(oid, 'execute')"
+    assert {row["proname"] for row in await edge.fetch(owners_rights)} == {
+        "describe_edge",
+        "end_lease",
+        "feed_content",
+        "report_edge_traffic",
+        "report_lease",
+        "report_traffic",
+    }
 
 
 async def assert_only_edge_secrets_open(installation: Installation, keys: Keyring) -> None:
