@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
-from common.cli.printing import print_json
+from common.cli.printing import AsJson, print_json
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def import_domains(
     application: ApplicationOption,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     file_format: FormatChoice = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add an application's domains from a file, and change existing ones to match it.
 

@@ -22,7 +22,7 @@ from tests.integration.monitor import parts
 
 ROLES = {"edge", "api", "monitor"}  # they write logs, in JSON where they write to no terminal
 RUN_UNTIL_STOPPED = {"up", "demo"}
-TYPED_ELSEWHERE: set[str] = set()
+TYPED_ELSEWHERE = {"restore"}  # into another database: test_backup
 PASSWORD = "a long and winding road\n"
 
 
@@ -106,6 +106,9 @@ async def type_about_people(operator: Operator, database: Database) -> None:
         await passkeys.add(connection, user.id, b"id", b"key", 0, "phone")
     assert [each["name"] for each in await run("user passkeys", ada)] == ["phone"]
     assert (await run("user remove-passkey", ada, b"id".hex()))["name"] == "phone"
+    key = (await run("user create-key", ada, "--name", "deployment"))["id"]
+    assert [each["id"] for each in await run("user keys", ada)] == [key]
+    await run("user revoke-key", ada, key)
     await run("organisation remove-member", "Acme", ada)
     await run("user delete", ada)
 
@@ -176,3 +179,7 @@ async def type_files_of_domains(operator: Operator, tmp_path: Path) -> None:
     assert exported == {"file": str(tmp_path / "domains.csv"), "format": "csv", "rows": 1}
     [row] = await run("export", "--application", parts.APPLICATION)
     assert row["domain"] == parts.DOMAIN
+    more = tmp_path / "more.csv"
+    more.write_text("product,domain,applicationUrl\npower,more.customer.example,https://origin.test\n")
+    imported = await run("import", str(more), "--application", parts.APPLICATION)
+    assert (imported["added"], imported["errors"]) == (1, [])
