@@ -94,7 +94,7 @@ async def _enrol(connection: Connection, name: DomainName, application_id: str, 
     if standing.holder not in (None, application_id):
         raise OperatorError(f"{name} is held by application {standing.holder}: `frontage domain release {name}` first")
     try:
-        await domains.secure(connection, name.text, application_id, url, None)
+        await domains.secure(connection, name.text, application_id, url, None, "operator")
     except domains.EnrolledTooOften as error:
         raise OperatorError(f"{name} was enrolled five times in 24 hours: try again tomorrow") from error
     return application.secure_cname_target or application.cname_target

@@ -142,7 +142,7 @@ async def secure(
     application_id: str,
     application_url: str | None,
     redirect_to: str | None,
-    claim: OwnershipClaim | None = None,
+    claim: OwnershipClaim | Literal["operator"] | None = None,
 ) -> None:
     """Enrol `domain` in Secure, or once more when nothing came of it, and see to its certificate.
 

@@ -134,8 +134,9 @@ async def type_about_domains(operator: Operator, application: str) -> None:
     run = operator.type
     await run("domain publish-api", application)
     assert len((await run("domain list"))["domains"]) == 1
-    for command in ("domain show", "domain recheck"):
-        assert (await run(command, "api.partner.test"))["domain"] == "api.partner.test"
+    assert (await run("domain recheck", "api.partner.test"))["domain"] == "api.partner.test"
+    [published] = (await run("domain show", "api.partner.test"))["products"]
+    assert (published["product"], published["claim"]) == ("secure", "operator")
     other = (await run("app create", "--name", "B", "--cname-target", "b.partner.test"))["applicationId"]
     moved = await run("domain transfer", other, "api.partner.test", "--application-url", "https://origin.test")
     assert moved["formerHolder"] == application
