@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
 
 from aiohttp import web
 from pydantic import ValidationError
@@ -13,8 +14,9 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import FORM, text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.dashboard.words import sentence
 from api.errors import INVALID_BODY, Refused
-from api.schemas.bodies import Strict, describe
+from api.schemas.bodies import Strict, describe, first_of
 from common import application_settings as rules
 from common.application_settings import InvalidSetting
 from common.applications import PREVIOUS_SECRET_LIFETIME
@@ -23,6 +25,46 @@ from common.names import DomainName
 from common.ownership import OwnNames
 
 _Body = TypeVar("_Body", bound=Strict)
+
+
+class RefusedField(Refused):
+    """A value that the body of the API call cannot have; `name` is its field there."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(INVALID_BODY, hint=f"{name}: {words}")
+        self.name = name
+        self.words = words
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedForm:
+    """A form that is shown again with what was typed: what is wrong with a field, or with the whole. An empty one
+    stands for none."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+    hint: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.errors or self.message)
+
+    def of_action(self, *actions: str) -> RefusedForm:
+        """Itself where it was one of these actions' form, else an empty one."""
+        return self if self.values.get("action") in actions else RefusedForm()
+
+    def value(self, name: str, stored: str | None) -> str:
+        return self.values.get(name, stored or "")
+
+    def error(self, name: str) -> str:
+        return self.errors.get(name, "")
+
+    @classmethod
+    def of(cls, values: Mapping[str, str], error: Refused, fields: Mapping[str, str]) -> Self:
+        """`fields` are the form's by their names in the body."""
+        if isinstance(error, RefusedField) and error.name in fields:
+            return cls(values, {fields[error.name]: sentence(error.words)})
+        return cls(values, {}, sentence(error.refusal.message), sentence(error.hint) if error.hint else "")
 
 
 class ApplicationView:
@@ -78,7 +120,7 @@ class ApplicationView:
             try:
                 values[name] = read(text_of(request, name).strip())
             except InvalidSetting as error:
-                errors[name] = f"{str(error)[0].upper()}{str(error)[1:]}."
+                errors[name] = sentence(str(error))
         return values, errors
 
 
@@ -87,7 +129,8 @@ def parse_body(schema: type[_Body], given: Mapping[str, Any]) -> _Body:
     try:
         return schema.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        raise Refused(INVALID_BODY, hint=describe(error)) from None
+        place, words = first_of(error)
+        raise RefusedField(str(place[0]), words if len(place) == 1 else describe(error)) from None
 
 
 def optional(read: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -10,6 +10,11 @@ NO_BREAK = "\u00a0"
 _STEPS = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"))
 
 
+def sentence(words: str) -> str:
+    """``expected a host`` as ``Expected a host.``."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
 def moment(at: datetime | None) -> str:
     return "–" if at is None else at.strftime("%-d %b %Y, %H:%M:%S UTC")
 

@@ -67,13 +67,13 @@ def parse_product_domain(text: str) -> DomainName:
 
 def describe(error: ValidationError) -> str:
     """The first thing that is wrong and where: ``dnsRecords[3]: value must be an IPv4 address``."""
-    place, words = _first(error)
+    place, words = first_of(error)
     where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
     return f"{where}: {words}"
 
 
 def _refused(schema: type[Strict], error: ValidationError, not_understood: Refusal) -> Refused:
-    place, words = _first(error)
+    place, words = first_of(error)
     if not place:
         return Refused(not_understood, hint="the body is not a JSON object")
     name = str(place[0])
@@ -81,6 +81,7 @@ def _refused(schema: type[Strict], error: ValidationError, not_understood: Refus
     return Refused(refusal, hint=describe(error) if len(place) > 1 else words)
 
 
-def _first(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
+def first_of(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
+    """Where the first thing that is wrong lies, and what it is."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return first["loc"], first["msg"].removeprefix("Value error, ")

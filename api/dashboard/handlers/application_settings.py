@@ -13,6 +13,7 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import visitor_of
+from api.dashboard.words import sentence
 from api.services import ownership_hints as hints
 from common import application_settings as rules
 from common.accounts import Permission
@@ -98,7 +99,7 @@ class SettingsPages:
         except CnameTargetTaken as error:
             is_secure = error.contests[0].target == changes.get("secure_cname_target")
             words = hints.taken_target(error, application.id)
-            return {"secure_cname_target" if is_secure else "cname_target": f"{words[0].upper()}{words[1:]}."}
+            return {"secure_cname_target" if is_secure else "cname_target": sentence(words)}
         return {}
 
     async def _post_error_page(self, request: web.Request, application: Application) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from api.dashboard import timeline, traffic
 from api.dashboard.access import find_application, load_application, name_of
-from api.dashboard.application_view import ApplicationView, parse_body
+from api.dashboard.application_view import ApplicationView, RefusedForm, parse_body, texts
 from api.dashboard.browser import ROOT
 from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
@@ -40,6 +40,14 @@ _LIVE_SECONDS = 1.0
 _DIAGNOSIS_SECONDS = 15.0
 _ACTIVITY_SECONDS = 5.0
 _ENTRIES = 8
+_FIELDS_OF_NEW = {
+    "domain": "domain",
+    "applicationUrl": "application_url",
+    "redirectTo": "redirect_to",
+    "dnsRecords": "records",
+    "powerRootPathAccess": "root_path_access",
+}
+_FIELDS = {"applicationUrl": "url", "redirectTo": "redirect_to", "powerRootPathAccess": "root_path_access"}
 _NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records", "root_path_access")
 
 
@@ -55,7 +63,7 @@ class DomainPages:
     async def get_new(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)
         values = {name: request.query.get(name, "") for name in _NEW_FIELDS}
-        return self._new_page(request, application, values, None)
+        return self._new_page(request, application, values, RefusedForm())
 
     async def post_new(self, request: web.Request) -> web.StreamResponse:
         """The very checks of POST /power, /ssl and /monitor/domains."""
@@ -64,7 +72,7 @@ class DomainPages:
         try:
             page, notices = await self._add(application, values)
         except Refused as error:
-            return self._new_page(request, application, values, error)
+            return self._new_page(request, application, values, RefusedForm.of(values, error, _FIELDS_OF_NEW))
         words = "Added." if not notices else f"Added. {notices[0].hint}"
         return self._context.renderer.redirect(page, Flash(words, "good" if not notices else "warn"))
 
@@ -94,23 +102,28 @@ class DomainPages:
         return f"{base}/domains/{_name(values['domain']).text}", noted
 
     def _new_page(
-        self, request: web.Request, application: Application, values: Mapping[str, str], error: Refused | None
+        self, request: web.Request, application: Application, values: Mapping[str, str], refused: RefusedForm
     ) -> web.Response:
         return self._view.page(
             request,
             "domain_new.html",
             application,
-            status=422 if error else 200,
+            status=422 if refused else 200,
             values=values,
-            error=error,
+            refused=refused,
             servers=[str(each) for each in self._context.settings.service_servers],
         )
 
     # One domain -----------------------------------------------------------------------------------------------
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        application = await find_application(self._context, request)
-        name = name_of(request)
+        return await self._page(
+            request, await find_application(self._context, request), name_of(request), RefusedForm()
+        )
+
+    async def _page(
+        self, request: web.Request, application: Application, name: DomainName, refused: RefusedForm
+    ) -> web.Response:
         async with self._context.database.connection() as connection:
             held = await self._held(connection, application.id, name)
             others = [application.organisation_id] if application.organisation_id else None  # operators: any
@@ -122,6 +135,8 @@ class DomainPages:
             request,
             "domain.html",
             application,
+            status=422 if refused else 200,
+            refused=refused,
             name=name,
             held=held,
             traffic=shown,
@@ -175,12 +190,10 @@ class DomainPages:
         except Refused as error:
             if error.refusal in (FORBIDDEN, NOT_FOUND):
                 raise
-            words = (
-                error.refusal.message.rstrip(".")
-                + "."
-                + (f" {error.hint[0].upper()}{error.hint[1:]}." if error.hint else "")
-            )
-            return self._context.renderer.redirect(url, Flash(words, "bad"))
+            refused = RefusedForm.of(texts(request), error, _FIELDS)
+            if refused.values["action"] in ("renew", "recheck"):  # buttons: there is nothing to mend, nor to send again
+                return self._context.renderer.redirect(url, Flash(f"{refused.message} {refused.hint}", "bad"))
+            return await self._page(request, application, name, refused)
         async with self._context.database.connection() as connection:
             is_left = any(each.application_id == application.id for each in await domains.find(connection, name.text))
         return self._context.renderer.redirect(
@@ -219,7 +232,7 @@ class DomainPages:
                 return Flash(f"{name} is free, and no application is remembered as its holder.")
             case _:
                 raise web.HTTPBadRequest
-        return Flash("Done." if not noted else f"Done. {noted[0].hint}", "good" if not noted else "warn")
+        return Flash("Saved." if not noted else f"Saved. {noted[0].hint}", "good" if not noted else "warn")
 
     async def _power_change(self, request: web.Request, application: Application, name: DomainName) -> PowerChange:
         """The root paths are in it only where they differ from those that apply, which can be the application's."""
