@@ -17,6 +17,7 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
+from api.dashboard.words import sentence
 from api.errors import FORBIDDEN, Refused
 from api.services import ownership_hints as hints
 from api.services.applications import NewSettings
@@ -82,7 +83,7 @@ class ApplicationPages:
             made = await self._context.applications.create(visitor_of(request), organisation_id, settings)
         except CnameTargetTaken as error:
             return await self._new_page(
-                request, dict(texts(request)), {"cname_target": f"{hints.taken_target(error, None)}."}
+                request, dict(texts(request)), {"cname_target": sentence(hints.taken_target(error, None))}
             )
         shown = [("Client secret", made.client_secret), ("Webhook secret", made.webhook_secret)]
         return self._context.renderer.page(
