@@ -142,6 +142,7 @@ def _webhook_routes(pages: WebhookPages) -> Routes:
         ("POST", one, pages.post),
         ("GET", f"{one}/live", pages.get_live),
         ("GET", f"{one}/{{event}}", pages.get),
+        ("GET", f"{one}/{{event}}/live", pages.get_one_live),
     )
 
 

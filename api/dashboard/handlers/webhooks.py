@@ -27,6 +27,7 @@ from common.endpoint_health import disables_at
 
 _LISTED = 50
 _LIVE_SECONDS = 5.0
+_ONE_LIVE_SECONDS = 1.0
 _STATUSES: tuple[Status, ...] = get_args(Status)
 _REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
 
@@ -88,19 +89,31 @@ class WebhookPages:
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request)
-        event_id = request.match_info["event"]
-        if not is_event_id(event_id):
-            raise web.HTTPNotFound
+        event_id = _event_id(request)
         async with self._context.database.connection() as connection:
             event = await events.get_event(connection, application.id, event_id)
-            found = await deliveries.list_deliveries(
-                connection, application.id, before=None, limit=1, event_id=event_id
-            )
+            values = await _read_one(connection, application.id, event_id)
         if event is None:
             raise web.HTTPNotFound
-        delivery = found[0] if found else None
-        attempts = [{**each, "at": datetime.fromisoformat(each["at"])} for each in delivery.log] if delivery else []
-        return self._view.page(request, "delivery.html", application, event=event, delivery=delivery, attempts=attempts)
+        return self._view.page(request, "delivery.html", application, event=event, **values)
+
+    async def get_one_live(self, request: web.Request) -> web.StreamResponse:
+        """The status and the attempts of one delivery."""
+        event_id = _event_id(request)
+
+        async def parts() -> tuple[LivePart, ...]:
+            application = await find_application(self._context, request)
+            given = (application.id, event_id)
+            return (LivePart(self._delivery, given, application.organisation_id or "", _ONE_LIVE_SECONDS),)
+
+        return await stream(self._context, request, parts)
+
+    async def _delivery(self, application_id: str, event_id: str) -> str:
+        async with self._context.database.connection() as connection:
+            values = await _read_one(connection, application_id, event_id)
+        status = self._context.renderer.fragment("_delivery_status.html", **values)
+        attempts = self._context.renderer.fragment("_attempts.html", **values)
+        return into("delivery-status", status) + into("attempts-body", attempts)
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         application = await find_application(self._context, request, Permission.CHANGE)
@@ -117,7 +130,7 @@ class WebhookPages:
         match text_of(request, "action"):
             case "test":
                 event_id = await webhooks.send_test(application)
-                return f"{base}/{event_id}", Flash("A test event is on its way. Reload to see its answer.")
+                return f"{base}/{event_id}", Flash("A test event is on its way: its answer will stand below.")
             case "enable":
                 await webhooks.enable(application)
                 return base, Flash("Enabled. What is pending is sent first.")
@@ -133,6 +146,22 @@ class WebhookPages:
                 return base, Flash(f"{count} failed deliveries are sent again.{more}", "warn" if more else "good")
             case _:
                 raise web.HTTPBadRequest
+
+
+def _event_id(request: web.Request) -> str:
+    """Raises: HTTPNotFound."""
+    event_id = request.match_info["event"]
+    if not is_event_id(event_id):
+        raise web.HTTPNotFound
+    return event_id
+
+
+async def _read_one(connection: Connection, application_id: str, event_id: str) -> dict[str, Any]:
+    """The delivery of an event, None where it had none, and its attempts."""
+    found = await deliveries.list_deliveries(connection, application_id, before=None, limit=1, event_id=event_id)
+    delivery = found[0] if found else None
+    attempts = [{**each, "at": datetime.fromisoformat(each["at"])} for each in delivery.log] if delivery else []
+    return {"delivery": delivery, "attempts": attempts}
 
 
 def _wanted(request: web.Request) -> tuple[Status | None, str | None]:

@@ -153,6 +153,21 @@ async def test_deliveries_and_the_diagnosis_are_sent_anew(dashboard: Dashboard) 
         await read_until(deliveries, "Pending")
 
 
+async def test_the_answer_to_a_delivery_is_sent(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    browser = await dashboard.signed_in("ops@x.test")
+    async with dashboard.service.database.transaction() as connection:
+        await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/")
+        event = await events.record(connection, NewEvent(partner.id, "webhook.test", None, None, {}))
+    async with await followed(browser, partner.id, f"/applications/{{}}/webhooks/{event}/live") as stream:
+        async with dashboard.service.database.transaction() as connection:
+            entry = {"at": "2026-03-04T05:06:07+00:00", "status": 503, "error": "HTTP 503"}
+            await connection.execute(
+                "update deliveries set status = 'failed', due_at = null, settled_at = now(), log = $1", [entry]
+            )
+        await read_until(stream, 'data-into="delivery-status"', "Failed", "Answered 503")
+
+
 @pytest.fixture
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The organisations of each rendering of the overview, as they are begun."""
