@@ -29,7 +29,10 @@ _SECRETS = {
         "X-Service-Auth",
         "Let your origin accept this value beside the one so far. Edges send it once you finish the rotation.",
     ),
-    "signature": ("Signature key", "Signs every request that we forward. The one before signs beside it for a while."),
+    "signature": (
+        "Signature key",
+        "Signs every request that we forward. After a rotation the one before signs beside it for 24 hours.",
+    ),
 }
 
 _SERVICE_AUTH_DONE: Mapping[secrets.ServiceAuthChange, str] = {
