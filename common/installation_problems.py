@@ -59,7 +59,9 @@ def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
 def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [edge for edge in status.edges if edge.is_alive]
     if not status.edges:
-        yield InstallationProblem("edges", "No edge runs", "no domain is served", is_critical=True)
+        yield InstallationProblem(
+            "edges", "No edge runs, so no domain is served", "start `frontage edge`", is_critical=True
+        )
     elif not alive:
         remedy = f"one that runs serves from its copy and takes no change; {_AFTER_AN_OUTAGE}"
         yield InstallationProblem("edges", "No edge holds a lease", remedy, is_critical=True)
@@ -75,25 +77,34 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
             reason = condition.reason or "no reason given"
             yield InstallationProblem("edges", f"Edge {where} is {condition.state}", reason, is_critical=True)
         if edge.is_alive and failed is not None:
-            seen = f"Upgrade of edge {where} failed at {failed.at:%Y-%m-%d %H:%M} UTC, and the version before serves on"
-            yield InstallationProblem("edges", seen, failed.reason)
+            at = f"{failed.at:%Y-%m-%d %H:%M} UTC"
+            seen = (
+                f"Upgrade of edge {where} failed at {at}, and the version before serves on ({_clause(failed.reason)})"
+            )
+            yield InstallationProblem("edges", seen, "put that right there, and upgrade again")
 
 
 def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:
     alive = [monitor for monitor in status.monitors if monitor.is_alive]
-    remedy = "no certificate is issued, no record is checked, no webhook is sent"
+    undone = "no certificate is issued, no record is checked, no webhook is sent"
     if not status.monitors:
-        yield InstallationProblem("monitors", "No monitor runs", remedy, is_critical=True)
+        seen = f"No monitor runs, so {undone}"
+        yield InstallationProblem("monitors", seen, "start `frontage monitor`", is_critical=True)
     elif not alive:
         last = max(status.monitors, key=lambda each: each.lease_until)
         seen = f"No monitor holds a lease, and the last one, on {last.host}, ended at {_time(last.lease_until)}"
-        yield InstallationProblem("monitors", seen, f"{remedy}; {_AFTER_AN_OUTAGE}", is_critical=True)
+        yield InstallationProblem("monitors", seen, f"{undone}; {_AFTER_AN_OUTAGE}", is_critical=True)
     for monitor in alive:
         if monitor.stopped:
-            stopped = ", ".join(monitor.stopped)
-            yield InstallationProblem("monitors", f"Monitor on {monitor.host} has stopped", stopped, is_critical=True)
+            seen = f"Monitor on {monitor.host} has stopped work ({', '.join(monitor.stopped)}), and tries it again"
+            yield InstallationProblem("monitors", seen, "see its log for the reason", is_critical=True)
     if (problem := find_different_issuers(alive)) is not None:
         yield problem
+
+
+def _clause(reason: str) -> str:
+    """Without the full stop, to stand within a sentence."""
+    return reason.removesuffix(".")
 
 
 def _time(at: datetime) -> str:
@@ -126,20 +137,23 @@ def _certificates(status: InstallationStatus) -> Iterator[InstallationProblem]:
     expired = next(span.count for span in status.certificates if span.from_days is None)
     remedy = "`frontage certificate show DOMAIN` has the last error of one"
     if expired:
-        yield InstallationProblem(
-            "certificates", f"{expired} certificates in service have expired", remedy, is_critical=True
+        seen = (
+            f"{expired} certificates in service have expired" if expired > 1 else "A certificate in service has expired"
         )
+        yield InstallationProblem("certificates", seen, remedy, is_critical=True)
     within = {each.within_days: each.count for each in status.unrenewed}
     if unrenewed := within[UNRENEWED_DAYS] - within[0]:
-        seen = f"{unrenewed} certificates end within {UNRENEWED_DAYS} days and are not renewed"
+        which = f"{unrenewed} certificates end" if unrenewed > 1 else "A certificate ends"
+        seen = f"{which} within {UNRENEWED_DAYS} days without a renewal"
         yield InstallationProblem("certificates", seen, remedy, is_critical=True)
 
 
 def _orders(status: InstallationStatus) -> Iterator[InstallationProblem]:
     for failing in status.failing_orders:
         if failing.count > MOST_FAILING_ORDERS:
-            seen = f"{failing.count} certificate orders fail, such as that of {failing.example}"
-            yield InstallationProblem("certificate orders", seen, failing.reason)
+            seen = f"{failing.count} certificate orders fail for one reason ({_clause(failing.reason)})"
+            remedy = f"`frontage certificate show {failing.example}` prints the state of one of them"
+            yield InstallationProblem("certificate orders", seen, remedy)
     for used in status.ledger:
         if used.used > USED_RATIO * used.most:
             about = f" for {used.subject}" if used.subject else ""
@@ -152,7 +166,7 @@ def _orders(status: InstallationStatus) -> Iterator[InstallationProblem]:
 def _work(status: InstallationStatus) -> Iterator[InstallationProblem]:
     for queue in status.queues:
         if queue.oldest_seconds is not None and queue.oldest_seconds > OVERDUE_SECONDS:
-            seen = f"{queue.count} {queue.name} are due, the first for {queue.oldest_seconds / 60:,.0f} minutes"
+            seen = f"Overdue {queue.name}: {queue.count:,}, the first for {queue.oldest_seconds / 60:,.0f} minutes"
             yield InstallationProblem("work", seen, "start more monitors, or see their logs")
     if status.endpoints_failing > MOST_FAILING_ENDPOINTS:
         seen = f"{status.endpoints_failing} webhook endpoints do not take deliveries"

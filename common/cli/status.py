@@ -13,6 +13,7 @@ from common.cli.printing import AsJson, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from common.db.monitor_nodes import MonitorNode
     from common.db.session import Connection
     from common.db.status import Edge, InstallationStatus
     from common.secrets import Keyring
@@ -82,6 +83,12 @@ def _described(edge: Edge) -> str:
     return ", ".join(parts)
 
 
+def _state(monitor: MonitorNode) -> str:
+    if not monitor.is_alive:
+        return "ended"
+    return f"stopped: {', '.join(monitor.stopped)}" if monitor.stopped else "running"
+
+
 def _print(console: Console, found: InstallationStatus, problems: Sequence[str], notices: Sequence[str]) -> None:
     for words in problems:
         console.print(f"✗ {words}", style="red", markup=False)
@@ -95,10 +102,7 @@ def _print(console: Console, found: InstallationStatus, problems: Sequence[str],
             f"  version {each.node.version}, {each.behind} behind  {_described(each)}"
             for each in found.edges
         ],
-        "monitors": [
-            f"{each.node_id[:8]}  {each.host}  {'running' if each.is_alive else 'ended'}  {each.issuer}"
-            for each in found.monitors
-        ],
+        "monitors": [f"{each.node_id[:8]}  {each.host}  {_state(each)}  {each.issuer}" for each in found.monitors],
         "due now": [
             f"{each.name}  {each.count}" + (f"  oldest {each.oldest_seconds:.1f} s" if each.oldest_seconds else "")
             for each in found.queues

@@ -150,7 +150,7 @@ async def test_overdue_work_is_no_ok(database: Database, tmp_path: Path) -> None
         )
     [overdue] = await check_work(settings, database)
     assert (overdue.subject, overdue.state) == ("work", FindingState.NOTE)
-    assert "1 certificate orders are due, the first for 10 minutes" in overdue.seen
+    assert "Overdue certificate orders: 1, the first for 10 minutes" in overdue.seen
 
 
 async def test_a_locked_table_hides_only_what_is_in_it(dsn: str, tmp_path: Path, database: Database) -> None:

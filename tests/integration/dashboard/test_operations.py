@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.db import edge_nodes
+from common.db import edge_nodes, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
 from tests.integration.cli.frontage import environment, run
 from tests.integration.dashboard.conftest import Dashboard
@@ -28,8 +28,10 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
             await edge_nodes.report(connection, name, "", 1, condition, host=f"{name}.example")
             await edge_nodes.describe(connection, name, description)
         await edge_nodes.report_traffic(connection, "new00000", EdgeTraffic(1204, 3))
+        await monitor_nodes.report(connection, "halted00", "halted.example", "internal aaaa", ("deliveries",))
         # As long as the test takes, on a machine of any speed.
         await connection.execute("update edge_nodes set lease_until = now() + interval '1 day' where host <> ''")
+        await connection.execute("update monitor_nodes set lease_until = now() + interval '1 day'")
         await edge_nodes.report(connection, "killed00", "", 1, edge_nodes.SERVING, host="killed00.example")
         await connection.execute("update edge_nodes set lease_until = now() where node_id = 'killed00'")
     operator = await dashboard.signed_in("ops@example.com")
@@ -41,13 +43,15 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     assert "<b>edge</b>" not in page.text
     assert "1.2.0 (old00000); 1.3.0 (new00000); unknown (" in page.words
     assert "Upgrade failed" in page.words
+    assert "Monitor on halted.example has stopped work (deliveries)" in page.words
     assert '<span class="badge bad">Ended ' in page.text
     assert "1,204 3 failed" in page.words
-    assert "the copy removes 900 of 1,000 routes" in page.words
+    assert page.words.count("the copy removes 900 of 1,000 routes") == 1  # above the table, whose cells are narrow
 
     env = environment(tmp_path, DATABASE_URL=dsn)
     shown = run("status", env=env)
     assert "✗ Upgrade of edge old00000" in shown.stdout, shown.stderr
+    assert "halted.example  stopped: deliveries" in shown.stdout
     assert "! Edges run different versions of Frontage" in shown.stdout
     assert "Frontage 1.2.0, holds a copy since 2026-03-04 05:06 UTC, upgrade failed at" in shown.stdout
     read = json.loads(run("status", "--json", env=env).stdout)

@@ -68,6 +68,27 @@ def test_each_condition_is_one_problem_with_a_sentence(subject: str, changes: di
     assert status.problems == [problem.text]
 
 
+@pytest.mark.parametrize(
+    ("changes", "seen", "remedy"),
+    [
+        ({"edges": [Edge(replace(NODE, description=UPGRADE), True, 0)]}, "(no such module)", "upgrade again"),
+        ({"monitors": [replace(MONITOR, stopped=("deliveries",))]}, "work (deliveries)", "see its log for the reason"),
+        (
+            {"failing_orders": [FailingOrders("The CA refused it.", 11, "one.example")]},
+            "11 certificate orders fail for one reason (The CA refused it)",
+            "`frontage certificate show one.example`",
+        ),
+        ({"edges": []}, "No edge runs", "start `frontage edge`"),
+        ({"monitors": []}, "No monitor runs", "start `frontage monitor`"),
+        ({"certificates": [Expiry(None, 0, 1)]}, "A certificate in service has expired", "certificate show"),
+    ],
+)
+def test_a_problem_says_what_to_do_next(changes: dict[str, Any], seen: str, remedy: str) -> None:
+    [problem] = find_problems(replace(WELL, **changes))
+    assert seen in problem.seen
+    assert remedy in problem.remedy
+
+
 def test_leases_that_lapsed_with_the_database_are_not_called_edges_and_monitors_that_do_not_run() -> None:
     lapsed = replace(WELL, edges=[Edge(NODE, False, 0)], monitors=[replace(MONITOR, is_alive=False)])
     seen = {problem.seen: problem.remedy for problem in find_problems(lapsed)}
