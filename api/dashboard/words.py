@@ -7,7 +7,8 @@ from datetime import datetime
 import idna
 
 NO_BREAK = "\u00a0"
-_STEPS = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"))
+_UNITS = ((60, 60, "second"), (60, 60, "minute"), (24, 24, "hour"), (100, 30, "day"), (12, 12, "month"))
+"""How many of a unit are shown as such, how many make one of the next, and its name: 89 days are no "2 months"."""
 
 
 def sentence(words: str) -> str:
@@ -102,8 +103,8 @@ def _span(distance: float) -> str | None:
     if distance < 5:
         return None
     value = distance
-    for size, unit in _STEPS:
-        if value < size:
+    for most, size, unit in _UNITS:
+        if value < most:
             whole = int(value)
             return f"{whole} {unit}{'' if whole == 1 else 's'}"
         value /= size

@@ -202,7 +202,7 @@ class DomainPages:
 
     async def _act(self, request: web.Request, application: Application, name: DomainName) -> Flash:
         """Raises: `Refused`."""
-        context = self._context
+        context, done = self._context, "Saved."
         match text_of(request, "action"):
             case "renew":
                 await context.domain_actions.renew(application, name)
@@ -219,10 +219,11 @@ class DomainPages:
                 _, noted = await context.secure.change(application, parse_body(SecureChange, given))
             case "remove_power":
                 self._view.require_typed(request, name)
-                noted = await context.power.remove(application, name.text)
+                noted, done = await context.power.remove(application, name.text), f"Power of {name} has ended."
             case "remove_secure":
                 self._view.require_typed(request, name)
                 noted = await context.secure.remove(application, parse_body(SecureRemoval, {"domain": name.text}))
+                done = f"Secure of {name} has ended."
             case "transfer":
                 return await self._transfer(request, application, name)
             case "free":
@@ -232,7 +233,7 @@ class DomainPages:
                 return Flash(f"{name} is free, and no application is remembered as its holder.")
             case _:
                 raise web.HTTPBadRequest
-        return Flash("Saved." if not noted else f"Saved. {noted[0].hint}", "good" if not noted else "warn")
+        return Flash(done if not noted else f"{done} {noted[0].hint}", "good" if not noted else "warn")
 
     async def _power_change(self, request: web.Request, application: Application, name: DomainName) -> PowerChange:
         """The root paths are in it only where they differ from those that apply, which can be the application's."""

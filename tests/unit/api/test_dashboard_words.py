@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from api.dashboard.rendering import with_codes
-from api.dashboard.words import NO_BREAK, share, unicode_name
+from api.dashboard.words import NO_BREAK, ago, share, unicode_name
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,12 @@ def test_a_share_breaks_before_its_brackets_only(part: int, whole: int, shown: s
 )
 def test_a_name_with_a_labels_has_a_spelling_for_people(name: str, shown: str) -> None:
     assert unicode_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("days", "shown"),
+    [(1.5, "in 1 day"), (61, "in 61 days"), (89, "in 89 days"), (130, "in 4 months"), (800, "in 2 years")],
+)
+def test_a_date_within_a_certificates_lifetime_is_shown_in_days(days: float, shown: str) -> None:
+    now = datetime(2026, 3, 4, tzinfo=UTC)
+    assert ago(now + timedelta(days=days), now) == shown
