@@ -199,7 +199,7 @@ def _score(page_title: str, section: Section, words: Sequence[str]) -> int:
     """Rank a section: 0 unless each word of the query starts one of its words; its heading counts most."""
     score = 0
     for word in words:
-        begins = re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE)
+        begins = re.compile(rf"(?<!\w){re.escape(_singular(word))}", re.IGNORECASE)
         in_text = sum(1 for _ in islice(begins.finditer(section.text), _MOST_IN_TEXT))
         if not (count := 20 * bool(begins.search(section.title)) + in_text):
             return 0
@@ -207,13 +207,18 @@ def _score(page_title: str, section: Section, words: Sequence[str]) -> int:
     return score
 
 
+def _singular(word: str) -> str:
+    """Without the s of a plural: "redirects" finds "redirect" too."""
+    return word.removesuffix("s") if len(word) > 4 and not word.endswith("ss") else word
+
+
 def _snippet(text: str, words: Sequence[str]) -> str:
     """The text around the first word found, with the words marked."""
-    flat = " ".join(text.split())
+    flat, words = " ".join(text.split()), [_singular(word) for word in words]
     found = [flat.casefold().find(word) for word in words]
     at = min((each for each in found if each >= 0), default=0)
     start = flat.find(" ", max(0, at - _SNIPPET_CHARS // 3)) + 1 if at > _SNIPPET_CHARS // 3 else 0
     end = flat.rfind(" ", start, start + _SNIPPET_CHARS) if start + _SNIPPET_CHARS < len(flat) else len(flat)
     shown = escape(("… " if start else "") + flat[start:end] + (" …" if end < len(flat) else ""))
-    pattern = "|".join(re.escape(escape(word)) for word in sorted(words, key=len, reverse=True))
+    pattern = "|".join(f"{re.escape(escape(word))}s?" for word in sorted(words, key=len, reverse=True))
     return re.sub(pattern, lambda match: f"<mark>{match[0]}</mark>", shown, flags=re.IGNORECASE) if pattern else shown

@@ -69,7 +69,7 @@ def test_every_page_is_in_the_contents() -> None:
     ("query", "page"),
     [
         ("certificate not issued", "troubleshooting"),
-        ("rotate secret", "commands"),
+        ("rotate secret", "security"),
         ("delete application", "api"),
         ("move from another vendor", "moving"),
         ("webhook signature", "webhooks"),
@@ -80,6 +80,15 @@ def test_every_page_is_in_the_contents() -> None:
         ("CAA", "troubleshooting"),
         ("wildcard", "troubleshooting"),
         ("502", "errors"),
+        ("certificate", "secure"),
+        ("redirects", "secure"),
+        ("root path", "power"),
+        ("replay", "webhooks"),
+        ("rotate", "security"),
+        ("root domain", "secure"),
+        ("CNAME", "power"),
+        ("transfer", "ownership"),
+        ("idempotency", "errors"),
     ],
 )
 def test_a_search_shows_the_page_that_answers_it_first(query: str, page: str) -> None:

@@ -171,7 +171,7 @@ ALERTS: Final = (
         "30m",
         "Several webhook endpoints do not take deliveries.",
         "One endpoint is its application's fault, several may be ours: see whether monitors reach the internet.",
-        "webhooks#webhooks",
+        "webhooks#answers-and-retries",
     ),
     Alert(
         "FrontageChecksUnhealthy",

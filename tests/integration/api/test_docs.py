@@ -35,7 +35,7 @@ async def test_the_first_page_is_shown_without_authentication(service: Service) 
 async def test_a_search_leads_to_the_section_that_has_all_words(service: Service) -> None:
     status, page = await get(service, "/docs?q=retry-after+deliveries")
     assert status == 200
-    assert '<a href="/docs/webhooks#webhooks">' in page
+    assert '<a href="/docs/webhooks#answers-and-retries">' in page
     _, page = await get(service, "/docs?q=EDGE_WORKERS")
     assert "/docs/settings#settings" in page
     assert "<mark>EDGE_WORKERS</mark>" in page

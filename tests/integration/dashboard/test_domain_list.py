@@ -46,6 +46,11 @@ async def test_each_column_sorts_the_list_both_ways(browser: Browser) -> None:
     assert names(by_status)[0] == NAMES[3], "what needs attention comes first"
 
 
+async def test_a_name_without_a_certificate_says_so(browser: Browser) -> None:
+    page = await browser.get("/dashboard/domains")
+    assert page.words.count("None yet") == len(NAMES)
+
+
 async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     for walked in ("_WINDOW", "_WALKED"):
         monkeypatch.setattr(domain_list, walked, 2)

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.db import edge_nodes, monitor_nodes
+from common.db import domains, edge_nodes, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
 from tests.integration.cli.frontage import environment, run
 from tests.integration.dashboard.conftest import Dashboard
@@ -62,3 +62,17 @@ async def test_versions_a_held_copy_and_a_failed_upgrade_of_edges_are_shown(
     assert old["description"]["failedUpgrade"]["reason"] == failed.reason
     assert old["description"]["heldCopyAt"].startswith("2026-03-04")
     assert len(read["notices"]) == 1
+
+
+async def test_an_edge_that_is_behind_is_named_once_in_a_diagnosis(dashboard: Dashboard) -> None:
+    partner = await dashboard.partner()
+    async with dashboard.service.database.transaction() as connection:
+        await domains.power(connection, "shop.customer.test", partner.id, "https://o.example", None)
+        await edge_nodes.report(connection, "held0000", "", 0, HELD, host="held.example")
+        await connection.execute("update edge_nodes set lease_until = now() + interval '1 day'")
+    operator = await dashboard.signed_in("ops@example.com")
+
+    page = await operator.get(f"/dashboard/applications/{partner.id}/domains/shop.customer.test/diagnosis")
+
+    assert page.words.count("held0000 holds back many removals") == 1
+    assert "held0000: held0000" not in page.words
