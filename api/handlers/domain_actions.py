@@ -21,12 +21,12 @@ class DomainActionHandlers:
         self._service = service
 
     async def renew(self, request: web.Request) -> web.Response:
-        await self._service.renew(application_of(request), queries.parse_name(request.match_info["domain"]))
-        return answers.message(RENEWING, 202)
+        name = queries.parse_name(request.match_info["domain"])
+        return answers.message(RENEWING, 202, await self._service.renew(application_of(request), name))
 
     async def recheck(self, request: web.Request) -> web.Response:
-        await self._service.recheck(application_of(request), queries.parse_name(request.match_info["domain"]))
-        return answers.message(CHECKING, 202)
+        name = queries.parse_name(request.match_info["domain"])
+        return answers.message(CHECKING, 202, await self._service.recheck(application_of(request), name))
 
     async def transfer(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])

@@ -10,6 +10,7 @@ from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, i
 from api.notices import Notice
 from api.rights import Rights
 from api.services import ownership_hints as hints
+from api.services.enrolment import find_issuer
 from api.services.secure import cname_target_of
 from common.accounts import Permission
 from common.addresses import AddressPolicy
@@ -34,22 +35,24 @@ class DomainActions:
     policy: AddressPolicy
     claims: DomainClaims
 
-    async def renew(self, application: Application, name: DomainName) -> None:
-        """Raises: `Refused`."""
+    async def renew(self, application: Application, name: DomainName) -> list[Notice]:
+        """Returns a notice where no monitor renews now. Raises: `Refused`."""
         try:
             async with self.database.transaction() as connection:
                 await orders.request_renewal(connection, name.text, application.id, most_a_day=orders.RENEWALS_A_DAY)
         except orders.NotRenewable as error:
             raise Refused(NOT_RENEWABLE, hint=str(error)) from error
+        return await find_issuer(self.database)
 
-    async def recheck(self, application: Application, name: DomainName) -> None:
-        """Raises: `Refused`."""
+    async def recheck(self, application: Application, name: DomainName) -> list[Notice]:
+        """Returns a notice where no monitor checks now. Raises: `Refused`."""
         async with self.database.transaction() as connection:
             is_held = await orders.request_recheck(
                 connection, name.text, application.id, pause_seconds=RECHECK_PAUSE_SECONDS
             )
         if not is_held:
             raise Refused(NOT_ENROLLED)
+        return await find_issuer(self.database)
 
     async def free(self, rights: Rights, application: Application, name: DomainName) -> None:
         """End the application's hold of the name, and forget who held it before. Raises: `Refused`."""

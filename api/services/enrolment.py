@@ -180,16 +180,8 @@ class EnrolmentService:
 
     async def reach_visitors(self) -> list[Notice]:
         """Notices of an enrolment: whether a certificate follows, and whether the edges serve the domain."""
-        of_issuer, of_edges = await asyncio.gather(self.find_issuer(), self.reach_edges())
+        of_issuer, of_edges = await asyncio.gather(find_issuer(self.database), self.reach_edges())
         return [*of_issuer, *of_edges]
-
-    async def find_issuer(self) -> list[Notice]:
-        """A notice if no monitor obtains certificates now."""
-        with contextlib.suppress(DatabaseUnavailable):
-            async with self.database.connection() as connection:
-                if not await monitor_nodes.is_issuing(connection):
-                    return [notices.NO_MONITOR]
-        return []
 
     def refuse_private(self, application_url: str) -> None:
         """Raises: `Refused` for an address written in the URL; names are looked at when they are dialled."""
@@ -199,6 +191,15 @@ class EnrolmentService:
                 self.policy.check(url.address, url.port)
         except (InvalidUrl, AddressRefused) as error:
             raise Refused(invalid_parameter("applicationUrl", status=502), hint=str(error)) from error
+
+
+async def find_issuer(database: Database) -> list[Notice]:
+    """A notice if no monitor obtains certificates now."""
+    with contextlib.suppress(DatabaseUnavailable):
+        async with database.connection() as connection:
+            if not await monitor_nodes.is_issuing(connection):
+                return [notices.NO_MONITOR]
+    return []
 
 
 def is_foreign(held: list[Domain], application: Application) -> bool:

@@ -26,7 +26,7 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import ownership_hints as hints
-from api.services.enrolment import EnrolmentService, ListedPart, is_foreign, refuse_unresolved
+from api.services.enrolment import EnrolmentService, ListedPart, find_issuer, is_foreign, refuse_unresolved
 from common.db import domains, orders
 from common.db.applications import Application
 from common.db.domain_pages import DomainPage
@@ -135,7 +135,7 @@ class SecureService:
             await self._change(application, name, own, body)
             return True, await self.enrolment.reach_edges()
         await self._renew(application, name, own)
-        return False, await self.enrolment.find_issuer()
+        return False, await find_issuer(self.enrolment.database)
 
     async def _find_own(self, application: Application, name: DomainName) -> Domain | None:
         held = await self.enrolment.held(name)

@@ -61,13 +61,14 @@ def show(domain: Domain, _: AlwaysJson = False) -> None:
 @app.command()
 def renew(domain: Domain, as_json: AsJson = False) -> None:
     """Have the certificate renewed now; the old one serves until the new one is live."""
-    from common.cli.database import run_in_database
+    from common.cli.database import run_in_database, warn_without_issuer
     from common.db import orders
 
     name = _name(domain)
 
     async def work(connection: Connection, _: Keyring) -> None:
         await orders.request_renewal(connection, name, await _owner(connection, name))
+        await warn_without_issuer(connection)
 
     run_in_database(work)
     words = f"{name} is being renewed: `frontage certificate show {name}` prints its state"

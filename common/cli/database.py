@@ -73,6 +73,14 @@ async def prepare(settings: Settings, *, create_roles: bool = False) -> Keyring:
     return keyring
 
 
+async def warn_without_issuer(connection: Connection) -> None:
+    """Say on standard error that what a command asked for waits, where no monitor issues certificates."""
+    from common.db import monitor_nodes
+
+    if not await monitor_nodes.is_issuing(connection):
+        typer.echo("it waits: no monitor runs that could do it; start `frontage monitor`", err=True)
+
+
 def run_in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
     """Do `work` in one transaction, with keys that are known to open what the database holds.
 

@@ -160,7 +160,7 @@ def recheck(
     as_json: AsJson = False,
 ) -> None:
     """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
-    from common.cli.database import run_in_database, run_with_database
+    from common.cli.database import run_in_database, run_with_database, warn_without_issuer
     from common.db import orders
 
     if (domain is None) == (application is None):
@@ -174,7 +174,10 @@ def recheck(
     name = _name(domain)
 
     async def work(connection: Connection, _: Keyring) -> bool:
-        return await orders.request_recheck(connection, name.text)
+        is_held = await orders.request_recheck(connection, name.text)
+        if is_held:
+            await warn_without_issuer(connection)
+        return is_held
 
     if not run_in_database(work):
         raise OperatorError(f"{name} is not enrolled: there is nothing to check")

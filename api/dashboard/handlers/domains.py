@@ -205,11 +205,11 @@ class DomainPages:
         context, done = self._context, "Saved."
         match text_of(request, "action"):
             case "renew":
-                await context.domain_actions.renew(application, name)
-                return Flash("The certificate is being renewed. The one so far serves until the new one is live.")
+                noted = await context.domain_actions.renew(application, name)
+                done = "The certificate is being renewed. The one so far serves until the new one is live."
             case "recheck":
-                await context.domain_actions.recheck(application, name)
-                return Flash("A monitor checks the DNS again now.")
+                noted = await context.domain_actions.recheck(application, name)
+                done = "The DNS is checked again now." if not noted else "The DNS will be checked again."
             case "power":
                 noted = await context.power.update(application, await self._power_change(request, application, name))
             case "secure":

@@ -15,6 +15,7 @@ from common.db import application_removal, domains, users
 from common.db.applications import get_application, update_application
 from common.errors import DatabaseUnavailable
 from tests.integration.api.conftest import Service
+from tests.integration.api.installation import end_monitors
 from tests.integration.api.partner import Answer, Partner
 from tests.waiting import until
 
@@ -188,6 +189,17 @@ async def test_renewal_and_check_are_asked_for_own_domains(service: Service) -> 
     assert (await other.call("POST", f"{base}/recheck")).status == 404
     assert (await partner.call("POST", f"{base}/renew")).status == 202  # its first order runs, which is as good
     assert (await other.call("POST", f"{base}/renew")).status == 409
+
+
+@pytest.mark.parametrize("action", ["renew", "recheck"])
+async def test_what_waits_for_a_monitor_says_so(service: Service, action: str) -> None:
+    partner = await service.partner()
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    assert "code" not in (await partner.call("POST", f"/domains/shop.customer.test/{action}")).body
+    await end_monitors(service.database)
+    waiting = await partner.call("POST", f"/domains/shop.customer.test/{action}")
+    assert (waiting.status, waiting.body["code"]) == (202, "no_monitor")
 
 
 async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
