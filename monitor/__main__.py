@@ -55,7 +55,7 @@ class MonitorWork:
         deliveries = wiring.deliveries()
         certificates = wiring.certificates(issuer, on_event=deliveries.wake)
         checks = wiring.checks(on_events=deliveries.wake)
-        runners = {"batches": wiring.batches(), "deliveries": deliveries, "flows": wiring.flows(checks)}
+        runners = {"batches": wiring.batches(), monitor_nodes.DELIVERING: deliveries, "flows": wiring.flows(checks)}
         return cls(certificates, {**runners, monitor_nodes.CHECKING: checks}, certificates | runners)
 
     def listeners(self, dsn: str) -> dict[str, Listener]:

@@ -20,6 +20,8 @@ ISSUING = "awaited orders"
 """The work that obtains certificates for new domains."""
 CHECKING = "checks"
 """The work that checks monitored domains."""
+DELIVERING = "deliveries"
+"""The work that sends webhooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,11 @@ async def is_issuing(connection: Connection) -> bool:
 async def is_checking(connection: Connection) -> bool:
     """Whether a monitor runs that checks monitored domains."""
     return await _is_done(connection, CHECKING)
+
+
+async def is_delivering(connection: Connection) -> bool:
+    """Whether a monitor runs that sends webhooks."""
+    return await _is_done(connection, DELIVERING)
 
 
 async def _is_done(connection: Connection, work: str) -> bool:

@@ -19,7 +19,7 @@ from api.errors import Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
 from api.services.webhooks import MOST_REPLAYED
 from common.accounts import Permission
-from common.db import deliveries, events, webhook_endpoints
+from common.db import deliveries, events, monitor_nodes, webhook_endpoints
 from common.db.applications import Application
 from common.db.deliveries import Status
 from common.db.session import Connection
@@ -157,11 +157,12 @@ def _event_id(request: web.Request) -> str:
 
 
 async def _read_one(connection: Connection, application_id: str, event_id: str) -> dict[str, Any]:
-    """The delivery of an event, None where it had none, and its attempts."""
+    """The delivery of an event, None where it had none, its attempts, and whether a monitor runs that sends it."""
     found = await deliveries.list_deliveries(connection, application_id, before=None, limit=1, event_id=event_id)
     delivery = found[0] if found else None
     attempts = [{**each, "at": datetime.fromisoformat(each["at"])} for each in delivery.log] if delivery else []
-    return {"delivery": delivery, "attempts": attempts}
+    is_sent = await monitor_nodes.is_delivering(connection)
+    return {"delivery": delivery, "attempts": attempts, "is_sent": is_sent}
 
 
 def _wanted(request: web.Request) -> tuple[Status | None, str | None]:

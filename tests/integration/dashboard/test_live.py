@@ -17,6 +17,7 @@ from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.errors import DatabaseUnavailable
 from common.records import parse_record
+from tests.integration.api.installation import end_monitors
 from tests.integration.dashboard.conftest import Browser, Dashboard
 from tests.integration.dashboard.test_tenants import SHOP, power
 from tests.waiting import until
@@ -160,6 +161,8 @@ async def test_the_answer_to_a_delivery_is_sent(dashboard: Dashboard) -> None:
         await update_application(connection, partner.id, webhook_url="https://hooks.partner.example/")
         event = await events.record(connection, NewEvent(partner.id, "webhook.test", None, None, {}))
     async with await followed(browser, partner.id, f"/applications/{{}}/webhooks/{event}/live") as stream:
+        await end_monitors(dashboard.service.database)
+        await read_until(stream, "No running monitor sends webhooks now")
         async with dashboard.service.database.transaction() as connection:
             entry = {"at": "2026-03-04T05:06:07+00:00", "status": 503, "error": "HTTP 503"}
             await connection.execute(
