@@ -10,14 +10,19 @@ from api.dashboard.context import DashboardContext
 from api.dashboard.live import into, stream
 from api.dashboard.renderings import LivePart
 from api.dashboard.visitors import visitor_of
+from api.notices import NO_EDGE, NO_MONITOR
 from api.rights import Roles
-from common.db import applications, audit, domain_list
+from common.db import applications, audit, domain_list, edge_nodes, monitor_nodes
 from common.db.domain_list import Wanted
 from common.db.session import Connection
 
 _ATTENTION = 8
 _LATEST = 8
 _LIVE_SECONDS = 10.0
+_NOT_CHECKED = (
+    "No monitored record is checked now: no running monitor checks any. The operator has to mend one: `frontage doctor`"
+    " shows which."
+)
 
 
 class HomePage:
@@ -55,4 +60,14 @@ class HomePage:
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
         totals = await domain_list.count_domains(connection, ids)
         part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
-        return {"totals": totals, "attention": part.rows}
+        return {"totals": totals, "attention": part.rows, "outages": await _outages(connection)}
+
+
+async def _outages(connection: Connection) -> list[str]:
+    """What the installation does for no domain now, in sentences."""
+    found = [] if await edge_nodes.count_alive(connection) else [NO_EDGE.hint]
+    if not await monitor_nodes.is_issuing(connection):
+        found.append(NO_MONITOR.hint)
+    elif not await monitor_nodes.is_checking(connection):
+        found.append(_NOT_CHECKED)
+    return found

@@ -11,13 +11,13 @@ import pytest
 from api.dashboard import live
 from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
 from api.rights import Roles
-from common.db import events, monitored_domains, sessions, users
+from common.db import events, monitor_nodes, monitored_domains, sessions, users
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.errors import DatabaseUnavailable
 from common.records import parse_record
-from tests.integration.api.installation import end_monitors
+from tests.integration.api.installation import end_monitors, lease_monitor
 from tests.integration.dashboard.conftest import Browser, Dashboard
 from tests.integration.dashboard.test_tenants import SHOP, power
 from tests.waiting import until
@@ -169,6 +169,24 @@ async def test_the_answer_to_a_delivery_is_sent(dashboard: Dashboard) -> None:
                 "update deliveries set status = 'failed', due_at = null, settled_at = now(), log = $1", [entry]
             )
         await read_until(stream, 'data-into="delivery-status"', "Failed", "Answered 503")
+
+
+async def test_the_overview_says_which_work_is_done_for_no_domain(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "_LIVE_SECONDS", 0.02)
+    partner = await dashboard.partner()
+    browser = await dashboard.signed_in("ops@x.test")
+    async with await followed(browser, partner.id, "/live") as stream:
+        assert "All is well" in (await browser.get()).text
+        await lease_monitor(dashboard.service.database, stopped=(monitor_nodes.CHECKING,))
+        await read_until(stream, "No monitored record is checked now")
+        await end_monitors(dashboard.service.database)
+        await dashboard.service.edge.stop()
+        async with dashboard.service.database.transaction() as connection:
+            await connection.execute("update edge_nodes set lease_until = now()")
+        await read_until(stream, "No certificate is issued now", "no edge reports to the database")
+        assert "All is well" not in (await browser.get()).text
 
 
 @pytest.fixture
