@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from common.clock import SystemClock
 from edge.tls.failures import Failure
 from edge.tls.holding import HoldCaps
 from edge.tls.shared import TlsLimits
@@ -119,8 +121,18 @@ async def test_no_handshake_is_held_while_no_monitor_works_at_the_order() -> Non
         assert await in_thread(lambda: refusal(here.port, "new.example")) == "TLSV1_UNRECOGNIZED_NAME"
 
 
+class StoppedClock(SystemClock):
+    """However late a client arrives, the order's deadline is as far away as it was."""
+
+    def __init__(self) -> None:
+        self._now = super().now()
+
+    def now(self) -> datetime:
+        return self._now
+
+
 async def test_holding_ends_at_the_orders_deadline() -> None:
-    async with edge() as here:
+    async with edge(clock=StoppedClock()) as here:
         here.replica.put_order("new.example", hold_seconds=0.2)
         assert await in_thread(lambda: refusal(here.port, "new.example")) == "TLSV1_UNRECOGNIZED_NAME"
         assert here.failed(Failure.HOLD_TIMEOUT) == 1

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from edge.tls.failures import Failure
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsLimits, TlsShared
@@ -102,6 +102,7 @@ async def edge(
     *domains: str,
     limits: TlsLimits | None = None,
     first: Callable[[TlsLayer], asyncio.Protocol] = lambda layer: layer,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Edge]:
     """A listening edge; nothing may reach the loop's exception handler while it runs."""
     loop = asyncio.get_running_loop()
@@ -110,7 +111,7 @@ async def edge(
     replica = MemoryReplica()
     for domain in domains or ("a.example", "b.example"):
         replica.put_certificate(domain)
-    tls = TlsShared(replica, keyring(), loop, SystemClock(), limits)
+    tls = TlsShared(replica, keyring(), loop, clock or SystemClock(), limits)
     inners: list[Any] = []
 
     def make_inner() -> asyncio.Protocol:
