@@ -29,7 +29,10 @@ _OPEN_HOLD_SECONDS = 0.005  # what takes longer waits for its client, the databa
 _DNS_SLOTS = 32  # of one application; a quarter of the resolver's passes (`common.dns.resolvers.MOST_PASSES`)
 _MOST_WAITING_FOR_DNS = 128
 
-__all__ = ["Admission", "TooManyWaiting"]
+FULL_QUEUE_SECONDS = 1.0
+"""After which a request that met a full queue may come again."""
+
+__all__ = ["FULL_QUEUE_SECONDS", "Admission", "TooManyWaiting"]
 
 
 class _QueueOfEach:

@@ -2,7 +2,7 @@
 
 answered (counts, renders every failure) → limited (by address) → authenticated (all but the open routes; by
 application or by user; a token with a scope only where its scope leads, an API key where its user may go) → understood
-(query parameters) → admitted (in turn with the other applications) → handler
+(query parameters) → admitted (in turn with the other applications) → idempotent (`api.idempotency`) → handler
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from api.admission import Admission, TooManyWaiting
+from api.admission import FULL_QUEUE_SECONDS, Admission, TooManyWaiting
 from api.auth import Authenticator, TokenFault, has_key
 from api.client_address import client_address
 from api.counters import Counters
@@ -64,7 +64,6 @@ _DNS_ROUTES = frozenset({"/domains/{domain}/diagnosis", "/checkdomain", "/checkr
 _STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_watch
 _ROUTES_OF_DELETION = frozenset({("GET", "/application"), ("DELETE", "/application")})
 _OUTAGE_SECONDS = 5.0
-_FULL_QUEUE_SECONDS = 1.0
 _SPREAD = 3
 _TOO_MANY_AT_ONCE = "too many requests of this application at once"
 _LONGEST_NAME = 100
@@ -186,7 +185,7 @@ def authenticated(authenticator: Authenticator, limits: RateLimits, admission: A
                     else:
                         await _verify_token(request, authenticator)
             except TooManyWaiting as error:
-                raise too_many_requests(_FULL_QUEUE_SECONDS, _TOO_MANY_AT_ONCE) from error
+                raise too_many_requests(FULL_QUEUE_SECONDS, _TOO_MANY_AT_ONCE) from error
             payer = request[KEY_HOLDER].user.id if by_user else request[APPLICATION].id
             wait = limits.charge(payer)
             request[RATE_LIMIT] = limits.fields(payer, "user" if by_user else "application")
@@ -270,7 +269,7 @@ def admitted(admission: Admission) -> Middleware:
     async def admit_request(request: web.Request, handler: Handler) -> web.StreamResponse:
         if TENANT not in request or _route_of(request) == _STREAM_ROUTE:
             return await handler(request)
-        slot, free_after_seconds = admission.slot, _FULL_QUEUE_SECONDS
+        slot, free_after_seconds = admission.slot, FULL_QUEUE_SECONDS
         if _asks_dns(request):
             slot, free_after_seconds = admission.dns_slot, PASS_SECONDS
         try:

@@ -18,7 +18,8 @@ Rules
     a cname target moves to a claimant whose TXT record its zone has, and no TXT record of its application; that one
         has `lost_target` in its place, which never resolves, until it gets another
 
-The DNS is asked by `common.eligibility`, the rows are `common.db.ownership`'s.
+The DNS is asked by `common.eligibility` (where it leads) and `common.ownership_evidence` (proofs); the rows are
+`common.db.ownership`'s.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from common.names import DomainName, parse_domain
 async def find_application(
     context: DashboardContext, request: web.Request, permission: Permission = Permission.VIEW
 ) -> Application:
-    """The application in the path. Raises: HTTPNotFound, HTTPForbidden, `DatabaseUnavailable`."""
+    """The application in the path. Raises: HTTPNotFound, `Refused`, `DatabaseUnavailable`."""
     application_id = request.match_info["application"]
     if not is_id(application_id):
         raise web.HTTPNotFound

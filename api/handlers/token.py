@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from api.admission import Admission, TooManyWaiting
+from api.admission import FULL_QUEUE_SECONDS, Admission, TooManyWaiting
 from api.auth import Authenticator
 from api.errors import Refused, too_many_requests
 from api.rate_limits import RateLimits
@@ -14,8 +14,6 @@ from api.schemas.token import TokenBody
 from common.applications import mint_token
 from common.clock import Clock
 from common.db.applications import Application
-
-_FULL_QUEUE_SECONDS = 1
 
 
 class TokenHandler:
@@ -45,7 +43,7 @@ class TokenHandler:
             async with self._admission.verification_slot(address, body.application_id):
                 return await self._authenticator.identify(body.application_id, body.secret)
         except TooManyWaiting as error:
-            raise too_many_requests(_FULL_QUEUE_SECONDS, "too many requests from this address at once") from error
+            raise too_many_requests(FULL_QUEUE_SECONDS, "too many requests from this address at once") from error
         except Refused:
             self._limits.charge_wrong_secret(address, body.application_id)
             raise

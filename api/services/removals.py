@@ -16,7 +16,7 @@ from common.retry_pauses import RetryPauses
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _LOOK_SECONDS = 30.0
-_log = get_logger("api.removals")
+_log = get_logger("api.services.removals")
 
 
 class Removals:

@@ -20,7 +20,7 @@ Minutes: TypeAlias = Literal[5, 60]
 _LONGEST_REPORT_SECONDS = 5.0
 """Then the connection is given up."""
 
-_log = get_logger("db.traffic")
+_log = get_logger("common.db.traffic")
 
 
 class Point(NamedTuple):

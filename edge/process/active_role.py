@@ -19,7 +19,7 @@ from edge.process.health import View
 
 PAUSE_SECONDS = 1.0
 
-log = get_logger("edge.duty")
+log = get_logger("edge.process.active_role")
 
 
 class Replica(Protocol):

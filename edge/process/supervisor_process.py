@@ -22,7 +22,7 @@ from edge.process.child import LINE_LIMIT_BYTES
 from edge.process.listeners import Listeners
 from edge.process.supervisor import Supervisor, TrafficSink
 
-log = get_logger("edge.process.supervisor")
+log = get_logger("edge.process.supervisor_process")
 
 
 async def supervise(

@@ -1,4 +1,4 @@
-"""What a worker serves, and its one composition root: reader, keyring, TLS and downstream are wired here.
+"""What a worker serves, and its one composition root: reader, keyring, TLS and client connections are wired here.
 
 It must not accept connections or talk to the supervisor: that is the worker's.
 """

@@ -133,7 +133,7 @@ class ExchangeContext:
 
 
 class Exchange:
-    """Created by a downstream connection for one request, and dropped by it when finished.
+    """Created by a client connection for one request, and dropped by it when finished.
 
     `started_at` is monotonic; `status` is 0 until a response's head went down, or a refusal is to go in its place.
     """

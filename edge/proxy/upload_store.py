@@ -26,7 +26,7 @@ _SHARES: Final = 4
 _READ_BYTES: Final = 262_144
 _LOG_SECONDS: Final = 60.0
 
-_log = get_logger("edge.uploads")
+_log = get_logger("edge.proxy.upload_store")
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -28,7 +28,7 @@ _NOT_CONFIRMED = "The passkey could not be verified. Try again."
 _NOT_ADDED = "The passkey was not added: the authenticator's answer could not be verified. Try again."
 _FULL = f"The passkey was not added: it is registered already, or you have {passkeys.MOST_OF_USER}, which is most."
 
-_log = get_logger("api.dashboard.passkeys")
+_log = get_logger("api.dashboard.handlers.passkeys")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,4 @@
+import re
 from datetime import datetime
 from typing import Any
 
@@ -5,6 +6,7 @@ import orjson
 import pytest
 
 from common import logs
+from tests.children import ROOT
 
 
 @pytest.fixture
@@ -84,3 +86,10 @@ def test_text_for_people_escapes_control_characters(capsys: pytest.CaptureFixtur
     assert "request" in line
     assert "shop.test" in line
     assert r"/a\x1b[2J\nb" in line
+
+
+def test_a_logger_is_named_after_its_module_or_package() -> None:
+    for source in (path for package in ("api", "common", "edge", "monitor") for path in (ROOT / package).rglob("*.py")):
+        module = ".".join(source.relative_to(ROOT).with_suffix("").parts)
+        for name in re.findall(r'get_logger\("([\w.]+)"\)', source.read_text()):
+            assert f"{module}.".startswith(f"{name}."), f"{module} logs as {name}"
