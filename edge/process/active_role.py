@@ -62,8 +62,8 @@ class Replica(Protocol):
 
 
 class ActiveRole:
-    """Owned by the supervisor. `replica` is there from the moment that workers may read it, until duty is laid down;
-    `is_complete` once the admin port answers too."""
+    """Owned by the supervisor. `replica` is there from the moment that workers may read it, until the role is given
+    up; `is_complete` once the admin port answers too."""
 
     def __init__(self, make_replica: Callable[[], Replica], view: View, descriptor: int) -> None:
         """`descriptor` is the admin port's listening socket, `view` what is seen there."""
@@ -78,7 +78,7 @@ class ActiveRole:
     def take(self, on_news: Callable[[], None]) -> None:
         """Harmless when taken; `on_news` is called when it is, and when `check` has something to raise."""
         if self._task is None:
-            self._task = asyncio.create_task(self._do(on_news), name="duty")
+            self._task = asyncio.create_task(self._do(on_news), name="active role")
             self._task.add_done_callback(lambda _: on_news())
 
     async def release(self, *, is_handed_over: bool) -> None:

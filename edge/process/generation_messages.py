@@ -39,7 +39,7 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True)
 class StandBack:
-    """Go off duty, and serve on; the answer is `StoodBack`. `TakeOver` may follow, or `Leave`."""
+    """Give up the active role, and serve on; the answer is `StoodBack`. `TakeOver` may follow, or `Leave`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class StoodBack:
-    """It is off duty: another may write the replica and answer at the admin port."""
+    """It has given up the active role: another may write the replica and answer at the admin port."""
 
 
 Report = Prepared | Serving | StoodBack

@@ -113,7 +113,7 @@ class Supervisor:
         self._news.set()
 
     async def stand_back(self) -> None:
-        """Be off duty; the workers accept on."""
+        """Give up the active role; the workers accept on."""
         self._aim = None
         await self._active_role.release(is_handed_over=True)
         self._report(StoodBack())

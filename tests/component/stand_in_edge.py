@@ -1,8 +1,8 @@
 """An edge with a stand-in data path: real upgrade parent, supervisor and workers; the service answers its pid.
 
 Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a number in the state directory. Files
-there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker), ``bad-duty``;
-``empty`` keeps it from being ready.
+there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker),
+``bad-active-role``; ``empty`` keeps it from being ready.
 ``GET /``, ``/slow`` (part of the answer first, the rest once there is a file ``released``), ``/hang`` (blocks the
 loop) and ``/echo`` (from then on whatever comes is sent back).
 """
@@ -38,8 +38,8 @@ class FileReplica:
     condition = SERVING
 
     def __init__(self, path: Path, on_applied: Callable[[int], None]) -> None:
-        if path.with_name("bad-duty").exists():
-            raise RuntimeError("this version cannot be on duty")
+        if path.with_name("bad-active-role").exists():
+            raise RuntimeError("this version cannot take the active role")
         self._lock = FileLock.try_acquire(path.with_name("writer.lock"))
         assert self._lock is not None, "two edges write one copy"
         self._path = path

@@ -21,7 +21,7 @@ from tests.component.load import Load
 from tests.waiting import until
 
 STAND_IN = "tests.component.stand_in_edge"
-FAILURES = ["bad-import", "bad-settings", "crash", "bad-duty"]
+FAILURES = ["bad-import", "bad-settings", "crash", "bad-active-role"]
 MOMENTS = ["worker started", "the generation is prepared", "Leave()"]
 
 
@@ -168,7 +168,7 @@ async def test_version_that_does_not_start_leaves_the_old_one_serving(edge: Edge
     assert ready["supervisor"] == old
     assert "ended with status 1" in ready["failed_upgrade"]["reason"]
     assert await edge.workers() == before
-    (edge.state_dir / "version").write_text("2")  # duty is the old one's again
+    (edge.state_dir / "version").write_text("2")  # the active role is the old one's again
     async with asyncio.timeout(30):
         while not (await ask(edge.http)).endswith(" 2\n"):
             pass
