@@ -166,7 +166,7 @@ def _batches(rows: Iterable[tuple[int, Row | str]]) -> Iterator[list[tuple[int, 
 def _report(run: _Import, dry_run: bool, as_json: bool) -> None:
     counts = {words: run.counts[words] for words in ("added", "changed", "unchanged", "refused")}
     if as_json:
-        typer.echo(json.dumps({"dry_run": dry_run, **counts, "errors": run.errors}))
+        typer.echo(json.dumps({"dryRun": dry_run, **counts, "errors": run.errors}))
         return
     verb = "would be " if dry_run else ""
     typer.echo(

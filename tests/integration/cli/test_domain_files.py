@@ -77,7 +77,7 @@ async def test_what_is_exported_is_imported_without_a_change(
 ) -> None:
     file, again = tmp_path / "a.json", tmp_path / "again.csv"
     file.write_text(json.dumps(ROWS, indent=2))
-    assert imported(env, file, "--dry-run") == {"dry_run": True, "added": 4}
+    assert imported(env, file, "--dry-run") == {"dryRun": True, "added": 4}
     assert await audited(database) == 0
     assert imported(env, file) == {"added": 4}
     exported = frontage.run("export", "--application", "a", "--format", "json", env=env).stdout

@@ -22,6 +22,7 @@ from tests.integration.monitor import parts
 
 ROLES = {"edge", "api", "monitor"}  # they write logs, in JSON where they write to no terminal
 RUN_UNTIL_STOPPED = {"up", "demo"}
+KEYS_OF_OTHERS = {"audit", "metrics alerts"}  # changes name settings as they are recorded; rules are Prometheus'
 TYPED_ELSEWHERE = {"restore"}  # into another database: test_backup
 PASSWORD = "a long and winding road\n"
 
@@ -58,7 +59,18 @@ class Operator:
         argv = [*command.split(), *arguments, "--json"]
         done = await asyncio.to_thread(CliRunner().invoke, app, argv, typing)
         assert done.exit_code == 0 or command == "doctor", (argv, done.output, done.exception)
-        return json.loads(done.stdout)
+        shown = json.loads(done.stdout)
+        if command not in KEYS_OF_OTHERS:
+            assert not {key for key in keys_of(shown) if "_" in key}, command
+        return shown
+
+
+def keys_of(shown: Any) -> Iterator[str]:
+    """Of objects within objects too."""
+    if isinstance(shown, dict):
+        yield from shown
+    for each in shown.values() if isinstance(shown, dict) else shown if isinstance(shown, list) else ():
+        yield from keys_of(each)
 
 
 @pytest.fixture
