@@ -50,6 +50,7 @@ from common.postgres import EmbeddedPostgres, running_dsn
 from common.processes import loop_factory, settle_garbage_collector
 from common.secrets import Keyring
 from common.settings import load
+from monitor.certificates.dns_moved_away import Lead
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.queue import make_runner
@@ -262,7 +263,7 @@ async def _open_live(world: DueListWorld) -> AsyncIterator[Measure]:
         world.keyring,
         SystemClock(),
         Random(1),
-        leads_to_us=_leads_to_us,
+        find_lead=_leads_here,
         limits=Limits(),
         on_event=is_live.set,
     )
@@ -310,8 +311,8 @@ async def _open_delivered(world: DueListWorld) -> AsyncIterator[Measure]:
     yield measure
 
 
-async def _leads_to_us(_domain: str, _application_id: str) -> bool:
-    return True
+async def _leads_here(_domain: str, _application_id: str) -> Lead:
+    return "here"
 
 
 @asynccontextmanager

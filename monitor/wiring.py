@@ -98,7 +98,7 @@ class MonitorWiring:
             self.keyring,
             self.clock,
             self.random,
-            leads_to_us=DomainDnsCheck(
+            find_lead=DomainDnsCheck(
                 self.database, self._resolver(), ServiceTargets.of(self.settings), self._edge_probe()
             ),
             limits=Limits.of(self.settings),

@@ -89,7 +89,7 @@ async def record_live(connection: Connection, order: Order, renew_at: datetime, 
         order,
         f"due_at = least($3, now() + make_interval(secs => $5)), renew_at = $3, phases = $4, {_RECHECKED},"
         " issued_kind = kind, kind = 'renewal', lease_until = null, attempts = 0, finished_at = now(),"
-        " failed_at = null",
+        " failed_at = null, last_error = null",
         renew_at,
         phases,
         FIRST_LOOK_SECONDS,
@@ -105,28 +105,32 @@ async def record_look(connection: Connection, order: Order, renew_at: datetime, 
         connection,
         order,
         "renew_at = $3, due_at = least($3, clock_timestamp() + make_interval(secs => $4)),"
-        f" lease_until = null, attempts = 0, {_RECHECKED}",
+        f" lease_until = null, attempts = 0, last_error = null, {_RECHECKED}",
         renew_at,
         look_again_seconds,
     )
 
 
-async def record_dns_moved_away(connection: Connection, order: Order, *, look_again_seconds: float) -> None:
-    """The domain's DNS leads elsewhere: nothing is ordered for it until it is back. Its certificate serves on. The
-    owner is notified once, but not of a name that an operator enrolled before it led here: its DNS is yet to be moved.
+async def record_dns_moved_away(
+    connection: Connection, order: Order, reason: str | None, *, look_again_seconds: float
+) -> None:
+    """The domain's DNS does not lead to the application: nothing is ordered for it until it is back. Its certificate
+    serves on. `reason`: one of `orders.DNS_REASONS`; None where the DNS could not be asked, and the one so far stands.
+    The owner is notified once, but not of a name that an operator enrolled before it led here: its DNS is yet to be
+    moved.
     A recheck requested since the order was claimed is due at once. Raises: `FenceLost`.
     """
     await certificates.lock_domain(connection, order.domain)
     await TABLE.write(
         connection,
         order,
-        "lease_until = null, last_error = $3,"
+        "lease_until = null, last_error = coalesce($3, last_error),"
         " due_at = clock_timestamp() + case when recheck_requested_at > $6 then interval '0'"
         "     else make_interval(secs => $4) end,"
         " recheck_requested_at = case when recheck_requested_at > $6 then recheck_requested_at end,"
         " rechecked_at = case when recheck_requested_at is null then rechecked_at else clock_timestamp() end,"
         " state = case when $5 then 'issued' else 'failed' end",
-        DNS_MOVED_AWAY,
+        reason,
         look_again_seconds,
         order.in_service is not None and order.in_service.is_live,
         order.claimed_at,
@@ -136,7 +140,7 @@ async def record_dns_moved_away(connection: Connection, order: Order, *, look_ag
     )
     is_yet_to_come = order.in_service is None and all(row["claim"] == "operator" for row in moved_away)
     if moved_away and not is_yet_to_come:
-        await notify_failed(connection, order, DNS_MOVED_AWAY)
+        await notify_failed(connection, order, reason or DNS_MOVED_AWAY)
 
 
 async def record_dns_returned(connection: Connection, order: Order) -> None:

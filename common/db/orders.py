@@ -34,7 +34,12 @@ RENEWALS_A_DAY = 5
 """How often in 24 hours an application may have a domain's certificate renewed."""
 
 DNS_MOVED_AWAY = "the domain's DNS does not lead to us: point it here, and its certificate is looked after"
-"""The `last_error` of such an order."""
+DNS_BYPASSES_TARGET = (
+    "the domain's DNS leads here, but not through this application's cname target: point its CNAME to that target, and"
+    " its certificate is looked after"
+)
+DNS_REASONS = (DNS_MOVED_AWAY, DNS_BYPASSES_TARGET)
+"""The `last_error` of an order that waits for the domain's owner to change the DNS."""
 
 _SHOWN_KIND = "case when finished_at is null then kind else coalesce(issued_kind, 'new') end"
 """What the run that is under way, or else the last one, is for: ``kind`` is the next one's once a run has finished. An
@@ -72,6 +77,11 @@ class OrderState:
     departed_at: datetime | None
     placed_issuer: str | None
     request_id: str | None = None
+
+    def waits_until(self, now: datetime) -> datetime | None:
+        """When it is gone on with, where `last_error` says what it waits for."""
+        is_put_off = self.last_error is not None and self.due_at is not None and self.due_at > now
+        return self.due_at if is_put_off else None
 
 
 async def request_order(

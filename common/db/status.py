@@ -100,7 +100,7 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True)
 class FailingOrders:
-    """Orders whose last attempt failed for one reason: `reason` is that of one of them. Counts stop near 20,000."""
+    """Orders whose last attempt failed for one reason: `reason` is that of one of them. Counts stop near 30,000."""
 
     reason: str
     count: int
@@ -224,12 +224,14 @@ async def _failing_orders(connection: Connection) -> list[FailingOrders]:
     rows = await connection.fetch(
         f"""
         select min(last_error) as reason, count(*) as count, min(domain) as example from (
-            (select domain, last_error from orders where last_error < $1 limit $2)
-            union all (select domain, last_error from orders where last_error > $1 limit $2)
+            (select domain, last_error from orders where last_error < least($1, $2) limit $3)
+            union all (select domain, last_error from orders
+                where last_error > least($1, $2) and last_error < greatest($1, $2) limit $3)
+            union all (select domain, last_error from orders where last_error > greatest($1, $2) limit $3)
         ) failing
-        group by regexp_replace(last_error, '{_PARTICULAR}', '…', 'g') order by count desc, reason limit $3
+        group by regexp_replace(last_error, '{_PARTICULAR}', '…', 'g') order by count desc, reason limit $4
         """,
-        orders.DNS_MOVED_AWAY,
+        *orders.DNS_REASONS,
         _MOST_FAILING,
         _REASONS,
     )

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from common.claims import WorkFailed, backoff_seconds, retry_until_available
 from common.clock import Clock
-from common.db import certificates, order_outcomes
+from common.db import certificates, order_outcomes, orders
 from common.db.ca_ledger import Limits
 from common.db.certificates import Certificate
 from common.db.order_queue import Order
@@ -35,7 +35,7 @@ from common.liveness import await_edges
 from common.logs import get_logger
 from common.secrets import Keyring, key_id_of
 from monitor.certificates import renewal
-from monitor.certificates.dns_moved_away import LeadsToUs
+from monitor.certificates.dns_moved_away import FindLead
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Placed, RenewalWindow
 from monitor.certificates.journal import OrderJournal
 from monitor.certificates.phases import Phases
@@ -46,6 +46,7 @@ LIVE_WITHIN_SECONDS = 1.0
 _NO_EDGE_SECONDS = 5.0  # short: an operator who mends an edge waits for it
 _DNS_UNKNOWN = "the domain's DNS could not be asked: it is asked again before a certificate is ordered"
 _DNS_UNKNOWN_SECONDS = 60.0
+_DNS_REASONS = {"past its target": orders.DNS_BYPASSES_TARGET, "elsewhere": orders.DNS_MOVED_AWAY}
 _FIRST_LOOK_AGAIN_SECONDS = 300.0
 _LAST_LOOK_AGAIN_SECONDS = 12 * 3600.0
 
@@ -61,7 +62,7 @@ class Issuance:
         clock: Clock,
         random: Random,
         *,
-        leads_to_us: LeadsToUs,
+        find_lead: FindLead,
         limits: Limits,
         on_event: Callable[[], None] = lambda: None,
     ) -> None:
@@ -71,7 +72,7 @@ class Issuance:
         self._keyring = keyring
         self._clock = clock
         self._random = random
-        self._leads_to_us = leads_to_us
+        self._find_lead = find_lead
         self._limits = limits
         self._on_event = on_event
 
@@ -225,12 +226,10 @@ class Issuance:
 
         Raises: `WorkFailed` for such a name.
         """
-        leads_to_us = await self._leads_to_us(order.domain, order.application_id)
-        if leads_to_us is None:
-            if order.is_recheck and order.kind == "new" and order.in_service is None:
-                raise WorkFailed(_DNS_UNKNOWN, retry_after_seconds=_DNS_UNKNOWN_SECONDS)
-            leads_to_us = not order.dns_moved_away
-        if leads_to_us:
+        lead = await self._find_lead(order.domain, order.application_id)
+        if lead is None and order.is_recheck and order.kind == "new" and order.in_service is None:
+            raise WorkFailed(_DNS_UNKNOWN, retry_after_seconds=_DNS_UNKNOWN_SECONDS)
+        if lead == "here" or (lead is None and not order.dns_moved_away):
             if order.dns_moved_away:
                 await self._write(lambda connection: order_outcomes.record_dns_returned(connection, order))
                 self._on_event()
@@ -238,11 +237,14 @@ class Issuance:
         again = backoff_seconds(
             order.attempts, self._random, first=_FIRST_LOOK_AGAIN_SECONDS, longest=_LAST_LOOK_AGAIN_SECONDS
         )
+        reason = None if lead is None else _DNS_REASONS[lead]
         await self._write(
-            lambda connection: order_outcomes.record_dns_moved_away(connection, order, look_again_seconds=again)
+            lambda connection: order_outcomes.record_dns_moved_away(connection, order, reason, look_again_seconds=again)
         )
         self._on_event()
-        _log.info("the domain's DNS has moved away", domain=order.domain, looked_again_in_seconds=round(again))
+        _log.info(
+            "the domain's DNS has moved away", domain=order.domain, leads=lead, looked_again_in_seconds=round(again)
+        )
         return True
 
     async def _write(self, write: Callable[[Connection], Awaitable[None]]) -> None:

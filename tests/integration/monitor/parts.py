@@ -18,7 +18,7 @@ from common.db import certificates, order_queue, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
 from common.secrets import Keyring, load_keyring
-from monitor.certificates.dns_moved_away import LeadsToUs
+from monitor.certificates.dns_moved_away import FindLead, Lead
 from monitor.certificates.internal import open_internal
 from monitor.certificates.issuance import Issuance
 from monitor.certificates.issuer import IssuanceFailed, Issued, Issuer, Journal, Placed, RenewalWindow
@@ -152,8 +152,8 @@ def keyring(state_dir: Path) -> Keyring:
     return load_keyring(state_dir / "master.key", create=True)
 
 
-async def always_leads_to_us(domain: str, application_id: str) -> bool | None:
-    return True
+async def leads_here(domain: str, application_id: str) -> Lead:
+    return "here"
 
 
 def make_issuance(
@@ -162,7 +162,7 @@ def make_issuance(
     keys: Keyring,
     *,
     random: Random | None = None,
-    leads_to_us: LeadsToUs | None = None,
+    find_lead: FindLead | None = None,
     limits: Limits | None = None,
 ) -> Issuance:
     return Issuance(
@@ -171,7 +171,7 @@ def make_issuance(
         keys,
         SystemClock(),
         random or HastyRandom(),
-        leads_to_us=leads_to_us or always_leads_to_us,
+        find_lead=find_lead or leads_here,
         limits=limits or Limits(),
     )
 
@@ -184,13 +184,13 @@ def make_runner(
     lease_seconds: float = 10.0,
     poll_seconds: float = 0.1,
     random: Random | None = None,
-    leads_to_us: LeadsToUs | None = None,
+    find_lead: FindLead | None = None,
     limits: Limits | None = None,
     queue: Queue[order_queue.Order] = order_queue,
     concurrency: int = 4,
 ) -> Runner[order_queue.Order]:
     random = random or HastyRandom()
-    issuance = make_issuance(database, issuer, keys, random=random, leads_to_us=leads_to_us, limits=limits)
+    issuance = make_issuance(database, issuer, keys, random=random, find_lead=find_lead, limits=limits)
     return Runner(
         database,
         queue,

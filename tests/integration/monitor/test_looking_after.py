@@ -16,6 +16,7 @@ from common.db.ca_ledger import Limits
 from common.db.domains import NewDomain
 from common.db.pool import Database
 from common.secrets import Keyring
+from monitor.certificates.dns_moved_away import Lead
 from monitor.certificates.issuer import RenewalWindow
 from tests.waiting import until
 
@@ -172,12 +173,12 @@ class Dns:
     """Where the domain leads, to order."""
 
     def __init__(self) -> None:
-        self.leads_to_us: bool | None = True
+        self.lead: Lead | None = "here"
         self.asked = 0
 
-    async def __call__(self, domain: str, application_id: str) -> bool | None:
+    async def __call__(self, domain: str, application_id: str) -> Lead | None:
         self.asked += 1
-        return self.leads_to_us
+        return self.lead
 
 
 async def status_of(database: Database) -> list[str]:
@@ -191,13 +192,13 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     dns = Dns()
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
         await parts.power(shop)
         await parts.power(shop, product="secure")
         await parts.until_live(shop)
         assert dns.asked == 0  # the API has just looked
         [old] = await parts.certificates_of(shop)
-        dns.leads_to_us = False
+        dns.lead = "elsewhere"
         for _ in range(2):
             await make_due(shop, renew=True)
             await until(is_looked_after(shop))
@@ -207,12 +208,12 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
         assert (order["state"], order["last_error"]) == ("issued", orders.DNS_MOVED_AWAY)
         assert order["due_at"] < datetime.now(UTC) + timedelta(hours=12)
 
-        dns.leads_to_us = None  # an outage is no evidence
+        dns.lead = None  # an outage is no evidence
         await make_due(shop, renew=True)
         await until(is_looked_after(shop))
         assert await status_of(shop) == ["inactive", "inactive"]
 
-        dns.leads_to_us = True
+        dns.lead = "here"
         await make_due(shop, renew=False)
 
         async def is_healed() -> bool:
@@ -226,16 +227,34 @@ async def test_domain_whose_dns_moved_away_is_not_renewed_and_active_again_when_
     assert await statuses_sent(shop) == [*both, *failed, *both, *both]  # live, left, back, renewed
 
 
-async def moved_away(shop: Database, issuer: LimitedIssuer, keys: Keyring, dns: Dns) -> None:
-    """A domain that is live and whose DNS has moved away; no monitor runs."""
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+async def test_dns_that_leads_here_past_its_target_is_told_apart_from_dns_that_leads_elsewhere(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    dns = Dns()
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
         await parts.power(shop)
         await parts.until_live(shop)
-        dns.leads_to_us = False
+        for dns.lead in ("past its target", None):  # an outage changes no reason
+            await make_due(shop, renew=True)
+            await until(is_looked_after(shop))
+            assert await status_of(shop) == ["inactive"]
+            assert (await order_of(shop))["last_error"] == orders.DNS_BYPASSES_TARGET
+    assert issuer.placed == [DOMAIN]
+    async with shop.connection() as connection:
+        [left, _] = await events.list_events(connection, APPLICATION, before=None, limit=10)
+    assert left.fields["reason"] == orders.DNS_BYPASSES_TARGET
+
+
+async def moved_away(shop: Database, issuer: LimitedIssuer, keys: Keyring, dns: Dns) -> None:
+    """A domain that is live and whose DNS has moved away; no monitor runs."""
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        dns.lead = "elsewhere"
         await make_due(shop, renew=False)
         await until(is_looked_after(shop))
     assert await status_of(shop) == ["inactive"]
-    dns.leads_to_us = True
+    dns.lead = "here"
 
 
 async def request_recheck(shop: Database) -> None:
@@ -258,7 +277,7 @@ async def test_a_requested_recheck_outlives_the_monitor_that_had_it(
         assert await order_queue.ROUTINE.claim(connection, most=1, lease_seconds=0.1) == []
         assert len(await order_queue.RECHECKS.claim(connection, most=1, lease_seconds=0.1)) == 1
 
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=order_queue.RECHECKS)):
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns, queue=order_queue.RECHECKS)):
         await until(lambda: is_active(shop))
 
 
@@ -269,18 +288,18 @@ async def test_a_recheck_requested_while_the_dns_is_being_checked_is_done_after_
     await moved_away(shop, issuer, keys, dns)
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
-    async def slow(domain: str, application_id: str) -> bool | None:
-        seen, dns.leads_to_us = dns.leads_to_us, True
-        if seen is False:
+    async def slow(domain: str, application_id: str) -> Lead | None:
+        seen, dns.lead = dns.lead, "here"
+        if seen == "elsewhere":
             asked.set()
             await may_answer.wait()
         return seen
 
-    dns.leads_to_us = False  # as the check in progress sees it
+    dns.lead = "elsewhere"  # as the check in progress sees it
     await make_due(shop, renew=False)
     async with (
-        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=order_queue.ROUTINE)),
-        parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=slow, queue=order_queue.RECHECKS)),
+        parts.running(parts.make_runner(shop, issuer, keys, find_lead=slow, queue=order_queue.ROUTINE)),
+        parts.running(parts.make_runner(shop, issuer, keys, find_lead=slow, queue=order_queue.RECHECKS)),
     ):
         await asyncio.wait_for(asked.wait(), 5)
         await request_recheck(shop)
@@ -294,8 +313,8 @@ async def test_an_imported_name_whose_dns_cannot_be_asked_waits_for_an_answer(
     async with shop.transaction() as connection:
         await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://origin.test")])
     dns = Dns()
-    dns.leads_to_us = None
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+    dns.lead = None
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
 
         async def waits() -> bool:
             order = await order_of(shop)
@@ -303,7 +322,7 @@ async def test_an_imported_name_whose_dns_cannot_be_asked_waits_for_an_answer(
 
         await until(waits)
         assert (issuer.placed, (await order_of(shop))["state"], await statuses_sent(shop)) == ([], "running", [])
-        dns.leads_to_us = True
+        dns.lead = "here"
         await make_due(shop, renew=False)
         await parts.until_live(shop)
     assert len(issuer.placed) == 1
@@ -311,10 +330,10 @@ async def test_an_imported_name_whose_dns_cannot_be_asked_waits_for_an_answer(
 
 async def test_dns_that_cannot_be_asked_stops_no_renewal(shop: Database, issuer: LimitedIssuer, keys: Keyring) -> None:
     dns = Dns()
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
         await parts.power(shop)
         await parts.until_live(shop)
-        dns.leads_to_us = None
+        dns.lead = None
         await make_due(shop, renew=True)
 
         async def is_renewed() -> bool:
@@ -329,9 +348,9 @@ async def test_new_domain_that_leaves_before_its_certificate_costs_the_authority
     shop: Database, issuer: LimitedIssuer, keys: Keyring
 ) -> None:
     dns = Dns()
-    dns.leads_to_us = False
+    dns.lead = "elsewhere"
     issuer.refuses_validation = True
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns)):
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns)):
         await parts.power(shop)
 
         async def has_left() -> bool:
@@ -511,8 +530,8 @@ async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
 ) -> None:
     leads_here = False
 
-    async def dns(_domain: str, _application_id: str) -> bool:
-        return leads_here
+    async def dns(_domain: str, _application_id: str) -> Lead:
+        return "here" if leads_here else "elsewhere"
 
     async def is_put_off() -> bool:
         return (await order_of(shop))["state"] == "failed"
@@ -521,7 +540,7 @@ async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
         await certificates.lock_domain(connection, DOMAIN)
         await domains.enrol_by_hand(connection, APPLICATION, [NewDomain(DOMAIN, "power", "https://o.test")])
     assert not (await orders_due(shop, order_queue.AWAITED))
-    async with parts.running(parts.make_runner(shop, issuer, keys, leads_to_us=dns, queue=order_queue.RECHECKS)):
+    async with parts.running(parts.make_runner(shop, issuer, keys, find_lead=dns, queue=order_queue.RECHECKS)):
         await until(is_put_off)
         assert issuer.placed == []
         assert await statuses_sent(shop) == []  # its DNS is yet to be moved

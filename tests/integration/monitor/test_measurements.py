@@ -66,11 +66,12 @@ async def test_orders_that_fail_for_one_reason_are_counted_whatever_they_name(
     for number in range(12):
         await parts.power(database, f"d{number}.customer.example")
     await parts.power(database, "moved.customer.example")
+    await parts.power(database, "past.customer.example")
     async with database.transaction() as connection:
         await connection.execute("update orders set last_error = 'the CA refused ' || domain")
-        await connection.execute(
-            "update orders set last_error = $1 where domain like 'moved.%'", orders.DNS_MOVED_AWAY
-        )  # its owner's affair
+        for label, reason in (("moved", orders.DNS_MOVED_AWAY), ("past", orders.DNS_BYPASSES_TARGET)):
+            words = "update orders set last_error = $1 where domain = $2"
+            await connection.execute(words, reason, f"{label}.customer.example")  # their owners' affair
         status = await read_status(connection, Limits())
     lines = await shown(database, dsn, tmp_path)
     assert [line for line in lines if line.startswith("frontage_orders_failing{")] == [

@@ -12,7 +12,7 @@ from common.db.order_queue import Order, Validity
 from common.dns import Outcome
 from common.eligibility import EligibilityFindings
 from common.ownership import OwnershipClaim
-from monitor.certificates.dns_moved_away import leads_to_us
+from monitor.certificates.dns_moved_away import Lead, lead_of
 from monitor.certificates.issuer import RenewalWindow
 from monitor.certificates.renewal import is_looked_at, look_again_seconds, renewal_time, urgency
 
@@ -87,17 +87,18 @@ RECORDS = Outcome.RECORDS
 @pytest.mark.parametrize(
     ("findings", "expected"),
     [
-        (EligibilityFindings(OwnershipClaim.CNAME, None, RECORDS), True),
-        (EligibilityFindings(None, None, RECORDS), False),
-        (EligibilityFindings(None, Outcome.NO_NAME, RECORDS), False),  # the name is gone
+        (EligibilityFindings(OwnershipClaim.CNAME, None, RECORDS), "here"),
+        (EligibilityFindings(None, None, RECORDS), "elsewhere"),
+        (EligibilityFindings(None, None, RECORDS, bypasses_target=True), "past its target"),
+        (EligibilityFindings(None, Outcome.NO_NAME, RECORDS), "elsewhere"),  # the name is gone
         (EligibilityFindings(None, Outcome.SERVER_FAILURE, RECORDS), None),
         (EligibilityFindings(None, Outcome.TIMEOUT, RECORDS), None),
         (EligibilityFindings(OwnershipClaim.CNAME, None, Outcome.TIMEOUT), None),
         (
             EligibilityFindings(OwnershipClaim.CNAME, None, Outcome.NO_DATA),
-            False,
+            "elsewhere",
         ),  # the partner's target leads elsewhere
     ],
 )
-def test_dns_that_cannot_be_asked_has_not_moved_away(findings: EligibilityFindings, expected: bool | None) -> None:
-    assert leads_to_us(findings) is expected
+def test_dns_that_cannot_be_asked_has_not_moved_away(findings: EligibilityFindings, expected: Lead | None) -> None:
+    assert lead_of(findings) == expected
