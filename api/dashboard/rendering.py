@@ -93,6 +93,7 @@ class Renderer:
         self._templates.filters |= {
             "ago": lambda at: words.ago(at, self.clock.now()),
             "moment": words.moment,
+            "sentence": words.sentence,
             "day": words.day,
             "count": words.count,
             "until": lambda at: words.until(at, self.clock.now()),

@@ -46,7 +46,7 @@ def steps(certificate: InService | None, order: OrderState | None, now: datetime
         found.append(TimelineStep(_KINDS[order.kind], "done", words.ago(order.requested_at, now)))
         ordered = sorted(order.phases.items(), key=lambda phase: _place(phase[0]))
         found += [TimelineStep(_PHASES.get(name, name), "done", words.seconds(taken)) for name, taken in ordered]
-        if order.state == "running":
+        if order.state == "running" and order.waits_until(now) is None:
             found.append(
                 TimelineStep("Being issued", "now", f"attempt {max(1, order.attempts)}", order.last_error or "")
             )
@@ -59,12 +59,25 @@ def steps(certificate: InService | None, order: OrderState | None, now: datetime
             found.append(TimelineStep("Waiting for the edges to serve it", "now"))
         elif certificate.live_at >= certificate.issued_at:
             found.append(TimelineStep("Live on every edge", "done", words.ago(certificate.live_at, now)))
-        if order is not None and order.renew_at is not None and order.state == "issued":
-            found.append(TimelineStep("Renews by itself", "later", words.ago(order.renew_at, now)))
+    found += _next(order, now)
+    if certificate is not None:
         expired = certificate.not_after <= now
         title = "Expired" if expired else "Expires"
         found.append(TimelineStep(title, "failed" if expired else "later", words.ago(certificate.not_after, now)))
     return found
+
+
+def _next(order: OrderState | None, now: datetime) -> list[TimelineStep]:
+    """What the order waits for, or when it renews."""
+    if order is None or order.state == "failed":  # which has its step already
+        return []
+    if (until := order.waits_until(now)) is not None:
+        return [
+            TimelineStep("Waits", "now", f"tried again {words.ago(until, now)}", words.sentence(order.last_error or ""))
+        ]
+    if order.renew_at is not None and order.state == "issued":
+        return [TimelineStep("Renews by itself", "later", words.ago(order.renew_at, now))]
+    return []
 
 
 def _place(phase: str) -> int:

@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_unreached, of_edges
 from api.services import ownership_hints as hints
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding
+from common.db.orders import OrderState
 from common.dns import MAX_CHAIN_HOPS, Outcome
 from common.edge_probe import Reached
 from common.origin_faults import OriginFault
@@ -176,9 +177,18 @@ def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
         due_at = holding.order.due_at if holding.order is not None else None
         again = f"it is looked at again {_when(due_at, now)}"
         return NextStep("waiting", f"Wait: the DNS had led elsewhere, and leads here again; {again}.")
+    if (waiting := _waiting_renewal(holding.order, now)) is not None:
+        return NextStep("ok", f"Nothing to do: the domain is served. {waiting}")
     renewal = holding.order.renew_at if holding.order is not None else None
     when = f" from {_time(renewal)} on" if renewal is not None and renewal > now else ""
     return NextStep("ok", f"Nothing to do: the domain is served, and its certificate renews itself{when}.")
+
+
+def _waiting_renewal(order: OrderState | None, now: datetime) -> str | None:
+    """Of a renewal that has begun and was put off."""
+    if order is None or order.finished_at is not None or (until := order.waits_until(now)) is None:
+        return None
+    return f"The renewal of its certificate waits until {_time(until)}: {(order.last_error or '').rstrip('.')}."
 
 
 _ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(

@@ -6,7 +6,7 @@ Enrolling is `common.cli.enrolment`'s.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -296,7 +296,10 @@ def _lines(shown: dict[str, Any]) -> Iterable[str]:
         yield f"  {each['product']}: {each['status']}, claimed by {each['claim'] or 'unknown'}"
     for part in ("certificate", "order"):
         if shown[part]:
-            yield f"  {part}: " + ", ".join(f"{key} {value}" for key, value in shown[part].items() if value is not None)
+            known = {key: value for key, value in shown[part].items() if value is not None and key != "waitsUntil"}
+            yield f"  {part}: " + ", ".join(f"{key} {value}" for key, value in known.items())
+    if shown["order"] and shown["order"]["waitsUntil"]:
+        yield f"  the order waits until {shown['order']['waitsUntil']}: {shown['order']['lastError']}"
     for each in shown["formerHolders"]:
         yield (
             f"  held by {each['applicationId']} until {each['releasedAt']}, remembered until {each['rememberedUntil']}"
@@ -329,7 +332,13 @@ def _certificate(certificate: InService | None) -> dict[str, Any] | None:
 def _order(order: OrderState | None) -> dict[str, Any] | None:
     if order is None:
         return None
-    return {"state": order.state, "dueAt": _time(order.due_at), "lastError": order.last_error}
+    return {
+        "state": order.state,
+        "kind": order.kind,
+        "dueAt": _time(order.due_at),
+        "waitsUntil": _time(order.waits_until(datetime.now(UTC))),
+        "lastError": order.last_error,
+    }
 
 
 def _former(each: FormerHolder) -> dict[str, Any]:

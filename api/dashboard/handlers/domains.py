@@ -300,6 +300,7 @@ class DomainPages:
             certificate=certificate,
             order=order,
             steps=timeline.steps(certificate, order, now),
+            waits_until=order.waits_until(now) if order else None,
             details=await asyncio.to_thread(_details, chain) if chain else None,
             is_live=_is_live(certificate, now),
         )

@@ -328,6 +328,9 @@ async def test_no_certificate_is_live_while_no_edge_serves_it(
         async with following_edge(database):
             await parts.until_live(database)
             assert await status() == "live"
+    order = await parts.order_of(database)
+    assert order is not None
+    assert order["last_error"] is None  # it waits for nothing any more
     assert issuer.issued == [DOMAIN]
 
 

@@ -71,6 +71,14 @@ def test_when_all_is_well_there_is_nothing_to_do() -> None:
     )
 
 
+def test_a_renewal_that_waits_is_named_with_its_reason_and_its_time() -> None:
+    waiting = replace(ORDER, finished_at=None, last_error="the CA's limit is reached", due_at=NOW + timedelta(hours=2))
+    assert sentence(replace(WELL, holding=replace(HOLDING, order=waiting))) == (
+        "ok: Nothing to do: the domain is served. The renewal of its certificate waits until 2026-11-21 14:00 UTC:"
+        " the CA's limit is reached."
+    )
+
+
 def test_an_origin_that_edges_cannot_reach_is_not_ok() -> None:
     unreached = UnreachedOrigin(EdgeNode("0123456789", "edge-a", 1, SERVING, NOW), "timeout")
     assert sentence(replace(WELL, unreached=(unreached,))) == (
