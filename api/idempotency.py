@@ -1,7 +1,7 @@
 """``Idempotency-Key``: a POST that is sent again under the same key gets the answer of the first one.
 
 The middleware stands behind the authentication. A key belongs to an application, or to a user where there is none, to
-what opened the request, and to the call. Only what was done is kept: a refused request has changed nothing, and may be
+what opened the request, and to the call with its query. Only what was done is kept: a refused request has changed nothing, and may be
 sent again as it is.
 """
 
@@ -69,7 +69,7 @@ def _key_of(request: web.Request) -> bytes:
     access, holder = request.get(ACCESS), request.get(KEY_HOLDER)
     claims = (access.scope, access.domain, access.user_id) if access is not None else ()
     by = (holder.user.id, holder.key.permission.value) if holder is not None else ()
-    holds_for = (keys[0], request.path, *claims, *by)
+    holds_for = (keys[0], request.path, *request.query.items(), *claims, *by)
     return hashlib.sha256(repr(holds_for).encode()).digest()
 
 

@@ -42,6 +42,19 @@ async def test_a_key_belongs_to_an_application_a_call_and_a_scope(service: Servi
     assert (await post(partner, "one", "/monitor/domains", BODY)).message == "Domain successfully added"
 
 
+async def test_the_query_belongs_to_the_call(service: Service) -> None:
+    partner = await service.partner()
+    for subdomain in ("shop", "www"):
+        await post(partner, subdomain, "/monitor/domains", BODY | {"subdomain": subdomain})
+    added = {"dnsRecords": [{"type": "TXT", "host": "@", "value": "b=2", "ttl": 300}]}
+    for subdomain in ("shop", "www"):
+        path = f"/monitor/domains/customer.example/records?subdomain={subdomain}"
+        answer = await post(partner, "one", path, added)
+        assert "Idempotent-Replayed" not in answer.headers
+        assert (await post(partner, "one", path, added)).headers["Idempotent-Replayed"] == "true"
+        assert len((await partner.call("GET", path)).body) == 2
+
+
 async def test_requests_at_the_same_time_do_it_once(service: Service) -> None:
     partner = await service.partner()
     answers = await asyncio.gather(*(post(partner, "one") for _ in range(10)))
