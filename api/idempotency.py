@@ -1,8 +1,8 @@
 """``Idempotency-Key``: a POST that is sent again under the same key gets the answer of the first one.
 
 The middleware stands behind the authentication. A key belongs to an application, or to a user where there is none, to
-what opened the request, and to the call with its query. Only what was done is kept: a refused request has changed nothing, and may be
-sent again as it is.
+what opened the request, and to the call with its query. Only what was done is kept: a refused request has changed
+nothing, and may be sent again as it is.
 """
 
 from __future__ import annotations
