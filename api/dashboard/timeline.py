@@ -72,9 +72,8 @@ def _next(order: OrderState | None, now: datetime) -> list[TimelineStep]:
     if order is None or order.state == "failed":  # which has its step already
         return []
     if (until := order.waits_until(now)) is not None:
-        return [
-            TimelineStep("Waits", "now", f"tried again {words.ago(until, now)}", words.sentence(order.last_error or ""))
-        ]
+        more = f"{words.sentence(order.last_error or '')} It goes on at {words.moment(until)}."
+        return [TimelineStep("Waits", "now", words.ago(until, now), more)]
     if order.renew_at is not None and order.state == "issued":
         return [TimelineStep("Renews by itself", "later", words.ago(order.renew_at, now))]
     return []

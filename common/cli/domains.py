@@ -296,10 +296,12 @@ def _lines(shown: dict[str, Any]) -> Iterable[str]:
         yield f"  {each['product']}: {each['status']}, claimed by {each['claim'] or 'unknown'}"
     for part in ("certificate", "order"):
         if shown[part]:
-            known = {key: value for key, value in shown[part].items() if value is not None and key != "waitsUntil"}
-            yield f"  {part}: " + ", ".join(f"{key} {value}" for key, value in known.items())
-    if shown["order"] and shown["order"]["waitsUntil"]:
-        yield f"  the order waits until {shown['order']['waitsUntil']}: {shown['order']['lastError']}"
+            known = dict(shown[part])
+            until = known.pop("waitsUntil", None)
+            waits = f"; waits until {until}: {known.pop('lastError')}" if until else ""
+            yield (
+                f"  {part}: " + ", ".join(f"{key} {value}" for key, value in known.items() if value is not None) + waits
+            )
     for each in shown["formerHolders"]:
         yield (
             f"  held by {each['applicationId']} until {each['releasedAt']}, remembered until {each['rememberedUntil']}"

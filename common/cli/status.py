@@ -112,7 +112,7 @@ def _print(console: Console, found: InstallationStatus, problems: Sequence[str],
             f"{each.issuer}  {each.limit.replace('_', ' ')}  {each.subject}  {each.used} of {each.most}"
             for each in found.ledger
         ],
-        "orders that fail": [f"{each.count}  {each.reason}  ({each.example})" for each in found.failing_orders],
+        "orders that fail or wait": [f"{each.count}  {each.reason}  ({each.example})" for each in found.failing_orders],
     }
     for title, lines in sections.items():
         console.print(f"\n{title}", style="bold", markup=False)

@@ -96,6 +96,6 @@ class OrderJournal:
 def words_of(full: Full) -> str:
     """For the domain's owner."""
     return (
-        f"waiting for the certificate authority: the {full.most} {WORDS[full.limit]} that it may take are taken,"
+        f"waiting for the certificate authority: {full.most} of {full.most} {WORDS[full.limit]} are used,"
         f" and the next is free at {full.free_at:%Y-%m-%d %H:%M} UTC"
     )

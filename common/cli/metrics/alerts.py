@@ -143,7 +143,7 @@ ALERTS: Final = (
         f'max(frontage_certificates_unrenewed{{within_days="{UNRENEWED_DAYS}"}}) > 0',
         "15m",
         "Certificates of domains whose DNS leads here end within three days, and are not renewed.",
-        "`frontage status` groups the orders that fail; `frontage certificate show DOMAIN` has the last error of one.",
+        "`frontage status` groups orders that fail or wait; `frontage certificate show DOMAIN` prints the last error.",
         "troubleshooting#a-certificate-is-not-issued",
     ),
     Alert(

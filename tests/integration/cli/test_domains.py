@@ -105,9 +105,7 @@ async def test_an_order_that_waits_is_shown_with_its_reason_and_its_time(
         await connection.execute("update orders set last_error = 'the limit is reached', due_at = '2099-01-02 03:04Z'")
 
     assert as_json(env, "domain", "show", SHOP)["order"]["waitsUntil"] == "2099-01-02T03:04:00+00:00"
-    assert "  the order waits until 2099-01-02T03:04:00+00:00: the limit is reached\n" in output(
-        env, "domain", "show", SHOP
-    )
+    assert "; waits until 2099-01-02T03:04:00+00:00: the limit is reached\n" in output(env, "domain", "show", SHOP)
 
 
 async def test_a_released_name_is_free_and_forgets_its_holders(database: Database, env: dict[str, str]) -> None:

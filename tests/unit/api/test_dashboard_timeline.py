@@ -13,7 +13,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CERTIFICATE = InService("internal", NOW, NOW + timedelta(days=90), NOW, NOW)
 ORDER = OrderState("issued", "renewal", 0, None, NOW, NOW + timedelta(days=60), {}, NOW, NOW, None, None, None)
 PUT_OFF = replace(ORDER, finished_at=None, last_error="the limit is reached", due_at=NOW + timedelta(hours=2))
-WAITS = TimelineStep("Waits", "now", "tried again in 2 hours", "The limit is reached.")
+WAITS = TimelineStep("Waits", "now", "in 2 hours", "The limit is reached. It goes on at 21 Nov 2026, 14:00:00 UTC.")
 
 
 def titles(order: OrderState) -> list[str]:
