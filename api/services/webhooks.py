@@ -74,13 +74,14 @@ class WebhookService:
         async with self._database.connection() as connection:
             return await webhook_endpoints.get_endpoint(connection, application.id)
 
-    async def enable(self, application: Application) -> None:
-        """Raises: `Refused`."""
+    async def enable(self, application: Application) -> int:
+        """Returns how many deliveries had waited for their next attempt. Raises: `Refused`."""
         if application.webhook_url is None:
             raise Refused(NO_WEBHOOK)
         async with self._database.transaction() as connection:
-            await webhook_endpoints.begin_anew(connection, application.id)
+            hurried = await webhook_endpoints.begin_anew(connection, application.id)
             await audit.record(connection, "webhook.enable", application.id, application_id=application.id)
+            return hurried
 
 
 async def _require_open(connection: Connection, application: Application) -> None:

@@ -127,22 +127,24 @@ async def disable(connection: Connection, application_id: str) -> None:
     )
 
 
-async def begin_anew(connection: Connection, application_id: str) -> None:
+async def begin_anew(connection: Connection, application_id: str) -> int:
     """Forget the failures, and send what is pending at once, with all its retries before it. (Of a backlog beyond
-    `MOST_HURRIED`, the rest keeps its own times: one statement must not take too long.)"""
+    `MOST_HURRIED`, the rest keeps its own times: one statement must not take too long.) Returns how many deliveries
+    had waited."""
     await connection.execute(
         "update webhook_endpoints set failing_since = null, warned_at = null, disabled_at = null, last_error = null,"
         " failures = 0, resumes_at = null, answered_at = null, is_slow = false, due_at = clock_timestamp()"
         " where application_id = $1",
         application_id,
     )
-    await connection.execute(
+    rows = await connection.fetch(
         """
         update deliveries set due_at = now(), failures = 0 where event_id in (
             select event_id from deliveries
             where application_id = $1 and status = 'pending' and (due_at > now() or failures > 0)
-            order by due_at limit $2)
+            order by due_at limit $2) returning event_id
         """,
         application_id,
         MOST_HURRIED,
     )
+    return len(rows)

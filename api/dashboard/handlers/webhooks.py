@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from aiohttp import web
 
+from api.dashboard import words
 from api.dashboard.access import find_application
 from api.dashboard.application_view import ApplicationView
 from api.dashboard.browser import ROOT
@@ -15,7 +16,7 @@ from api.dashboard.live import into, stream
 from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.renderings import LivePart
-from api.errors import Refused
+from api.errors import WEBHOOK_DISABLED, Refused
 from api.schemas.webhooks import ReplayBody, is_event_id
 from api.services.webhooks import MOST_REPLAYED
 from common.accounts import Permission
@@ -29,6 +30,7 @@ _LISTED = 50
 _LIVE_SECONDS = 5.0
 _ONE_LIVE_SECONDS = 1.0
 _STATUSES: tuple[Status, ...] = get_args(Status)
+_REFUSED = {WEBHOOK_DISABLED: "Nothing was sent: the endpoint is disabled. Enable it first."}
 _REPLAY_HOURS = {"1": 1, "24": 24, "168": 168, "720": 720}
 
 
@@ -56,16 +58,26 @@ class WebhookPages:
         )
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        """The same part of the deliveries."""
+        """How the endpoint fares, and the same part of the deliveries."""
         wanted = _wanted(request)
 
         async def parts() -> tuple[LivePart, ...]:
             application = await find_application(self._context, request)
+            tenant = application.organisation_id or ""
             return (
-                LivePart(self._deliveries, (application.id, *wanted), application.organisation_id or "", _LIVE_SECONDS),
+                LivePart(self._endpoint, (application.id,), tenant, _LIVE_SECONDS),
+                LivePart(self._deliveries, (application.id, *wanted), tenant, _LIVE_SECONDS),
             )
 
         return await stream(self._context, request, parts)
+
+    async def _endpoint(self, application_id: str) -> str:
+        async with self._context.database.connection() as connection:
+            endpoint = await webhook_endpoints.get_endpoint(connection, application_id)
+        values = {"endpoint": endpoint, "disables_at": disables_at(endpoint)}
+        fragment = self._context.renderer.fragment
+        status, note = fragment("_endpoint_status.html", **values), fragment("_endpoint_note.html", **values)
+        return into("endpoint-status", status) + into("endpoint-note", note)
 
     async def _deliveries(self, application_id: str, status: Status | None, before: str | None) -> str:
         async with self._context.database.connection() as connection:
@@ -121,7 +133,7 @@ class WebhookPages:
         try:
             location, flash = await self._act(request, application, base)
         except Refused as error:
-            location, flash = base, Flash(error.refusal.message, "bad")
+            location, flash = base, Flash(_REFUSED.get(error.refusal, error.refusal.message), "bad")
         return self._context.renderer.redirect(location, flash)
 
     async def _act(self, request: web.Request, application: Application, base: str) -> tuple[str, Flash]:
@@ -132,8 +144,7 @@ class WebhookPages:
                 event_id = await webhooks.send_test(application)
                 return f"{base}/{event_id}", Flash("A test event is on its way: its answer will stand below.")
             case "enable":
-                await webhooks.enable(application)
-                return base, Flash("Enabled. What is pending is sent first.")
+                return base, Flash(_hurried(await webhooks.enable(application)))
             case "replay":
                 event_id = text_of(request, "event")
                 await webhooks.replay(application, event_id)
@@ -142,10 +153,23 @@ class WebhookPages:
                 since = self._context.clock.now() - timedelta(hours=hours)
                 body = ReplayBody.model_validate({"from": since.isoformat()})
                 count = await webhooks.replay_range(application, body)
-                more = " There may be more: send them again too." if count == MOST_REPLAYED else ""
-                return base, Flash(f"{count} failed deliveries are sent again.{more}", "warn" if more else "good")
+                return base, _replayed(count)
             case _:
                 raise web.HTTPBadRequest
+
+
+def _hurried(count: int) -> str:
+    if not count:
+        return "The endpoint is in use. Nothing had waited for it."
+    return f"{words.count(count, 'delivery', 'deliveries')} that had waited {'is' if count == 1 else 'are'} sent now."
+
+
+def _replayed(count: int) -> Flash:
+    if not count:
+        return Flash("Nothing of that time has failed for good: what is pending is still tried by itself.", "warn")
+    sent = f"{words.count(count, 'failed delivery', 'failed deliveries')} {'is' if count == 1 else 'are'} sent again."
+    is_part = count == MOST_REPLAYED
+    return Flash(f"{sent} There may be more: send them again too." if is_part else sent, "warn" if is_part else "good")
 
 
 def _event_id(request: web.Request) -> str:

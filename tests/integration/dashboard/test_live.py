@@ -11,7 +11,7 @@ import pytest
 from api.dashboard import live
 from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
 from api.rights import Roles
-from common.db import events, monitor_nodes, monitored_domains, sessions, users
+from common.db import events, monitor_nodes, monitored_domains, sessions, users, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -152,6 +152,9 @@ async def test_deliveries_and_the_diagnosis_are_sent_anew(dashboard: Dashboard) 
             await events.record(connection, event)
         await read_until(domain, 'data-into="diagnosis-body"', "renewed")
         await read_until(deliveries, "Pending")
+        async with dashboard.service.database.transaction() as connection:
+            await webhook_endpoints.note_failure(connection, partner.id, "no connection could be made")
+        await read_until(deliveries, 'data-into="endpoint-status"', "Failing", "No connection could be made.")
 
 
 async def test_the_answer_to_a_delivery_is_sent(dashboard: Dashboard) -> None:
