@@ -52,7 +52,7 @@ class OrganisationHandlers:
         return answers.respond({"message": CHANGED, "signInOnce": link})
 
     async def delete_member(self, request: web.Request) -> web.Response:
-        organisation = await self._find(request, Permission.OWN)
+        organisation = await self._find(request)
         await self._service.remove_member(rights_of(request), organisation, _user_id(request))
         return answers.message(REMOVED)
 

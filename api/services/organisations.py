@@ -4,6 +4,7 @@ makes organisations.
 Rules
     a user with an account already is added by an operator alone: another organisation's owner may have made it, and may
         hold a link for it
+    an owner removes any member, and every member may leave
     an organisation keeps an owner, and has at most `users.MOST_MEMBERS` members
     a link opens everything that its user sees: an owner makes one only for a user that belongs to no other organisation
 """
@@ -101,12 +102,15 @@ class OrganisationService:
             )
             return await self._mint_link(connection, added) if user is None else None
 
+    async def find_removable(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
+        """The member that `remove_member` would remove. Raises: `Refused`."""
+        async with self.database.transaction() as connection:
+            return await _find_removable(connection, rights, organisation, user_id)
+
     async def remove_member(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
         """Raises: `Refused`."""
-        rights.require(Permission.OWN, organisation.id)
         async with self.database.transaction() as connection:
-            member = await _find_member(connection, organisation, user_id)
-            await _refuse_last_owner(connection, organisation, member)
+            member = await _find_removable(connection, rights, organisation, user_id)
             await users.remove_membership(connection, member.user.id, organisation.id)
             await audit.record(
                 connection,
@@ -143,7 +147,20 @@ async def _find_member(connection: Connection, organisation: Organisation, user_
     return member
 
 
+async def _find_removable(connection: Connection, rights: Rights, organisation: Organisation, user_id: str) -> Member:
+    """Raises: `Refused`."""
+    leaves = user_id == rights.user.id and rights.at_most is Permission.OWN
+    rights.require(Permission.VIEW if leaves else Permission.OWN, organisation.id)
+    member = await _find_member(connection, organisation, user_id)
+    await _refuse_last_owner(connection, organisation, member)
+    return member
+
+
 async def _refuse_last_owner(connection: Connection, organisation: Organisation, member: Member) -> None:
     """Raises: `Refused`."""
     if member.role == "owner" and not await users.count_other_owners(connection, organisation.id, member.user.id):
-        raise Refused(MEMBER_REFUSED, code="last_owner", hint="an organisation has an owner: make another one first")
+        raise Refused(
+            MEMBER_REFUSED,
+            code="last_owner",
+            hint=f"{member.user.email} is its only owner: make another member an owner first",
+        )

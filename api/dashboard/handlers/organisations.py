@@ -12,7 +12,7 @@ from api.dashboard.visitors import visitor_of
 from api.errors import FORBIDDEN, NOT_A_MEMBER, NOT_FOUND, Refused
 from common.accounts import ROLES, Permission
 from common.db import applications, users
-from common.db.users import Organisation
+from common.db.users import Organisation, User
 
 _MOST_LISTED = 200
 _PAGES_OF_THEIR_OWN = (FORBIDDEN, NOT_FOUND, NOT_A_MEMBER)
@@ -52,14 +52,21 @@ class OrganisationPages:
         return self._context.renderer.redirect(_url(organisation), Flash(f"{email} is {role} now."))
 
     async def remove_member(self, request: web.Request) -> web.StreamResponse:
-        visitor, organisation = visitor_of(request), await self._organisation(request, Permission.OWN)
+        """In two steps, as only an operator can undo it: the first answer asks whether that is meant."""
+        visitor, organisation = visitor_of(request), await self._organisation(request, Permission.VIEW)
+        user_id, is_sure = text_of(request, "user"), text_of(request, "sure") == "yes"
+        remove = self._service.remove_member if is_sure else self._service.find_removable
         try:
-            member = await self._service.remove_member(visitor, organisation, text_of(request, "user"))
+            member = await remove(visitor, organisation, user_id)
         except Refused as error:
             return await self._page(request, organisation, status=422, error=f"Not removed: {_words(error)}.")
-        flash = Flash(f"{member.user.email} is no longer a member.")
-        is_own = member.user.id == visitor.user.id and not visitor.is_operator
-        return self._context.renderer.redirect(ROOT if is_own else _url(organisation), flash)
+        if not is_sure:
+            return await self._page(request, organisation, leaving=member.user)
+        if member.user.id != visitor.user.id:
+            flash = Flash(f"{member.user.email} is no longer a member.")
+            return self._context.renderer.redirect(_url(organisation), flash)
+        location = _url(organisation) if visitor.is_operator else ROOT
+        return self._context.renderer.redirect(location, Flash(f"You have left {organisation.name}."))
 
     async def make_link(self, request: web.Request) -> web.StreamResponse:
         organisation = await self._organisation(request, Permission.OWN)
@@ -81,6 +88,7 @@ class OrganisationPages:
         error: str | None = None,
         link: str | None = None,
         link_email: str = "",
+        leaving: User | None = None,
     ) -> web.Response:
         async with self._context.database.connection() as connection:
             members = await users.list_members(connection, organisation.id)
@@ -95,6 +103,7 @@ class OrganisationPages:
             error=error,
             link=link,
             link_email=link_email,
+            leaving=leaving,
             may_own=visitor_of(request).may(Permission.OWN, organisation.id),
         )
 

@@ -92,7 +92,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "/organisations/{organisation}/members/{user}",
         "removeMember",
         "Organisations",
-        "End a membership, as an owner",
+        "End a membership, as an owner, or your own",
         answers.Message,
         errors=(404, 409),
         paths=_MEMBER,

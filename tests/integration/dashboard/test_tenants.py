@@ -228,7 +228,42 @@ async def test_an_organisation_keeps_an_owner(dashboard: Dashboard) -> None:
     path = f"/dashboard/organisations/{organisation.id}"
     page = await owner.post(f"{path}/members", of=path, email="ada@acme.example", role="viewer")
     assert page.status == 422
-    assert "has an owner" in page.words
+    assert "ada@acme.example is its only owner: make another member an owner first" in page.words
+    async with dashboard.service.database.connection() as connection:
+        [member] = await users.list_members(connection, organisation.id)
+    page = await owner.post(f"{path}/members/remove", of=path, user=member.user.id)
+    assert (page.status, "is its only owner" in page.words) == (422, True)
+
+
+async def test_a_member_is_removed_once_that_is_confirmed(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    owner = await dashboard.signed_in("ada@acme.example", organisation, "owner")
+    user_id = await dashboard.user("bob@acme.example", organisation, "viewer")
+    path = f"/dashboard/organisations/{organisation.id}"
+    asked = await owner.post(f"{path}/members/remove", of=path, user=user_id)
+    assert (asked.status, "Remove bob@acme.example?" in asked.words) == (200, True)
+    assert "Only the operator can undo that" in asked.words
+    done = await owner.post(f"{path}/members/remove", of=path, user=user_id, sure="yes")
+    assert (done.status, done.location) == (303, path)
+    assert "bob@acme.example is no longer a member." in (await owner.get(path)).words
+
+
+async def test_every_member_leaves_and_removes_nobody_else(dashboard: Dashboard) -> None:
+    organisation = await dashboard.organisation()
+    owner_id = await dashboard.user("ada@acme.example", organisation, "owner")
+    viewer = await dashboard.signed_in("bob@acme.example", organisation, "viewer")
+    path = f"/dashboard/organisations/{organisation.id}"
+    assert (await viewer.post(f"{path}/members/remove", of=path, user=owner_id, sure="yes")).status == 403
+    async with dashboard.service.database.connection() as connection:
+        [bob] = [
+            each.user.id for each in await users.list_members(connection, organisation.id) if each.role == "viewer"
+        ]
+    asked = await viewer.post(f"{path}/members/remove", of=path, user=bob)
+    assert "Leave Acme?" in asked.words
+    done = await viewer.post(f"{path}/members/remove", of=path, user=bob, sure="yes")
+    assert (done.status, done.location) == (303, "/dashboard")
+    assert "You have left Acme." in (await viewer.get()).words
+    assert (await viewer.get(path)).status == 404
 
 
 async def test_an_account_that_is_there_is_added_by_operators_only(dashboard: Dashboard) -> None:
