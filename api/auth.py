@@ -31,7 +31,7 @@ from multidict import CIMultiDictProxy
 from api.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Refused
 from api.rights import KeyHolder, Rights
 from common.accounts import KEY_PREFIX, Permission, hash_token
-from common.applications import is_id, mint_token
+from common.applications import is_id, mint_api_token
 from common.clock import Clock
 from common.db import user_keys, users
 from common.db.applications import Application, client_secret_identity, get_application
@@ -193,7 +193,7 @@ class Authenticator:
         secrets = [] if application is None else self._secrets(application)
         if not secrets:
             raise Refused(UNAUTHORIZED)
-        return mint_token(application_id, secrets[0], self._clock.now(), claims=claims)
+        return mint_api_token(application_id, secrets[0], self._clock.now(), claims=claims)
 
     def _claims(
         self, token: str, application: Application, *, only_current: bool = False

@@ -143,7 +143,7 @@ class ApiClient:
         self._secret = client_secret
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        token = minting.mint_token(self.application_id, self._secret, datetime.now(UTC))
+        token = minting.mint_api_token(self.application_id, self._secret, datetime.now(UTC))
         headers = {"applicationId": self.application_id, "Authorization": f"Bearer {token}"}
         async with self._session.request(method, path, json=body, headers=headers) as answer:
             return answer.status, await answer.json()

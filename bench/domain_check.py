@@ -186,7 +186,7 @@ async def _application(database: Database, keyring: Keyring) -> tuple[str, str]:
     )
     async with database.transaction() as connection:
         await create_application(connection, new)
-    return application_id, applications.mint_token(application_id, secret, SystemClock().now())
+    return application_id, applications.mint_api_token(application_id, secret, SystemClock().now())
 
 
 async def _run(name: str, job: dict[str, Any]) -> DomainCheckFigure:

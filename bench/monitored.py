@@ -154,7 +154,7 @@ async def _measure(console: Console, count: int, directory: Path | None) -> list
 @contextlib.asynccontextmanager
 async def _partner(world: MonitoredWorld) -> AsyncIterator[aiohttp.ClientSession]:
     """An API client with a token, once the API answers."""
-    token = minting.mint_token(world.application_id, world.client_secret, datetime.now(UTC))
+    token = minting.mint_api_token(world.application_id, world.client_secret, datetime.now(UTC))
     headers = {"applicationId": world.application_id, "Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(world.settings.base_url, headers=headers) as session:
         deadline = time.monotonic() + _READY_SECONDS

@@ -66,7 +66,7 @@ def parse_email(text: str) -> str:
     return email
 
 
-def mint_token() -> str:
+def mint_random_token() -> str:
     """256 bits: the value of a session's cookie, or of a link that signs in once."""
     return secrets.token_urlsafe(32)
 

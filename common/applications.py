@@ -42,7 +42,7 @@ def mint_service_auth() -> str:
     return secrets.token_hex(32)
 
 
-def mint_token(
+def mint_api_token(
     application_id: str,
     client_secret: str,
     now: datetime,

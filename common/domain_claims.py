@@ -25,7 +25,7 @@ from common.ownership import (
     OwnNames,
     Target,
     is_proof,
-    judge,
+    judge_claim,
 )
 from common.ownership_evidence import find_evidence, has_txt_record, party_of
 
@@ -167,7 +167,7 @@ class DomainClaims:
     def _judge(
         self, application: Application, name: DomainName, standing: OwnershipRecord, evidence: OwnershipEvidence
     ) -> OwnershipVerdict:
-        return judge(name, application.id, standing, evidence, self.own_names)
+        return judge_claim(name, application.id, standing, evidence, self.own_names)
 
     @contextlib.asynccontextmanager
     async def claimed(

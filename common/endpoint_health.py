@@ -24,7 +24,7 @@ class EndpointVerdict(Enum):
     DISABLE = auto()
 
 
-def judge(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> EndpointVerdict:
+def judge_endpoint(endpoint: Endpoint, *, is_gone: bool, now: datetime) -> EndpointVerdict:
     """Decide after a failure. `is_gone`: the endpoint answered 410."""
     if is_gone:
         return EndpointVerdict.DISABLE

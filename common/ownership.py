@@ -130,7 +130,7 @@ class OwnNames:
         return any(name.endswith(f".{root}") for name in self.names)
 
 
-def judge(
+def judge_claim(
     name: DomainName, claimant: str, standing: OwnershipRecord, evidence: OwnershipEvidence, own: OwnNames
 ) -> OwnershipVerdict:
     """Whether `claimant` may enrol `name`. That the name leads to us is a question of its own (`common.eligibility`):

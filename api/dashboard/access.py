@@ -16,7 +16,8 @@ from common.names import DomainName, parse_domain
 async def find_application(
     context: DashboardContext, request: web.Request, permission: Permission = Permission.VIEW
 ) -> Application:
-    """The application in the path. Raises: HTTPNotFound, `Refused`, `DatabaseUnavailable`."""
+    """The application in the path, with which the visitor may do `permission`; what changes something passes `CHANGE`
+    or `OWN`. Raises: HTTPNotFound, `Refused`, `DatabaseUnavailable`."""
     application_id = request.match_info["application"]
     if not is_id(application_id):
         raise web.HTTPNotFound

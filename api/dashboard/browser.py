@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from common.accounts import mint_token
+from common.accounts import mint_random_token
 
 ROOT = "/dashboard"
 FLASH_SECONDS = 60
@@ -54,7 +54,7 @@ class Cookies:
 
     def guest(self, request: web.Request) -> str:
         """The token of a browser that is not signed in; a new one where it has none."""
-        return self.read(request, "guest") or mint_token()
+        return self.read(request, "guest") or mint_random_token()
 
     def _name(self, name: str) -> str:
         return f"__Host-frontage-{name}" if self.is_secure else f"frontage-{name}"

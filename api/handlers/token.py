@@ -11,7 +11,7 @@ from api.rate_limits import RateLimits
 from api.requests import CLIENT_ADDRESS, RATE_LIMIT, read_body
 from api.schemas.answers import respond
 from api.schemas.token import TokenBody
-from common.applications import mint_token
+from common.applications import mint_api_token
 from common.clock import Clock
 from common.db.applications import Application
 
@@ -28,7 +28,7 @@ class TokenHandler:
         body = await read_body(request, TokenBody)
         application = await self._identify(request, body)
         now = self._clock.now()
-        token = mint_token(application.id, body.secret, now, lifetime=body.lifetime, claims=body.claims)
+        token = mint_api_token(application.id, body.secret, now, lifetime=body.lifetime, claims=body.claims)
         response = respond({"auth_token": token})
         response.headers["Cache-Control"] = "no-store"  # RFC 6749 §5.1
         return response

@@ -32,7 +32,7 @@ _OWNERSHIP: Final = MappingProxyType(
 def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, Any]:
     return {
         "domain": diagnosis.name.text,
-        "status": step.verdict,
+        "status": step.state,
         "next_step": step.words,
         "products": _products(diagnosis.holding),
         "ownership": _ownership(diagnosis),

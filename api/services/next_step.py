@@ -25,19 +25,22 @@ State: TypeAlias = Literal["ok", "waiting", "action needed", "unknown"]
 
 
 class NextStep(NamedTuple):
-    verdict: State
+    state: State
     words: str
 
 
 def next_step(diagnosis: Diagnosis, now: datetime) -> NextStep:
-    for judge in _ROWS:
-        if (step := judge(diagnosis, now)) is not None:
+    for row in _ROWS:
+        if (step := row(diagnosis, now)) is not None:
             return step
     return NextStep("unknown", "Not everything could be looked at: ask again in a moment.")
 
 
 def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
-    """Of a name that is another's, or needs a proof. Without step one nothing would help yet."""
+    """Of a name that is another's, or needs a proof.
+
+    While the partner's cname target does not lead to us (step one), nothing here would help.
+    """
     name, ownership = diagnosis.name, diagnosis.ownership
     if ownership is None or diagnosis.dns is None:
         return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from api.errors import MEMBER_REFUSED, NOT_A_MEMBER, NOT_FOUND, ORGANISATION_TAKEN, Refused, invalid_parameter
 from api.rights import Rights
-from common.accounts import InvalidEmail, Permission, Role, hash_token, link_of, mint_token, parse_email
+from common.accounts import InvalidEmail, Permission, Role, hash_token, link_of, mint_random_token, parse_email
 from common.application_settings import InvalidSetting, read_name
 from common.applications import is_id
 from common.db import audit, sessions, users
@@ -134,7 +134,7 @@ class OrganisationService:
             return member, await self._mint_link(connection, member.user)
 
     async def _mint_link(self, connection: Connection, user: User) -> str:
-        token = mint_token()
+        token = mint_random_token()
         await sessions.create_link(connection, hash_token(token), user.id, sessions.LINK_LIFETIME)
         return link_of(self.base_url, token)
 

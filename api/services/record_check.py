@@ -19,7 +19,7 @@ from common.dns.evidence import Statement
 from common.dns.questions import Outcome
 from common.dns.shared_resolvers import SharedResolvers
 from common.record_checks.record_checker import RecordChecker
-from common.record_checks.verdicts import RecordVerdict, judge
+from common.record_checks.verdicts import RecordVerdict, judge_answer
 from common.records import Record, owner_name
 from common.settings import HostPort, Settings, parse_host_port
 
@@ -119,6 +119,8 @@ def _cached_until(record: Record, statements: Iterable[Statement]) -> datetime |
     old = [
         each.at + timedelta(seconds=each.answer.ttl_seconds)
         for each in statements
-        if each.role == "resolver" and each.answer.ttl_seconds and judge(record, each.answer) is RecordVerdict.MISSING
+        if each.role == "resolver"
+        and each.answer.ttl_seconds
+        and judge_answer(record, each.answer) is RecordVerdict.MISSING
     ]
     return max(old, default=None)

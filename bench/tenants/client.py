@@ -28,7 +28,7 @@ class Tenant:
 
     def head(self, path: str) -> bytes:
         """The head of a GET, with a token."""
-        token = minting.mint_token(self.application_id, self.client_secret, datetime.now(UTC))
+        token = minting.mint_api_token(self.application_id, self.client_secret, datetime.now(UTC))
         return (
             f"GET {path} HTTP/1.1\r\nHost: api\r\n"
             f"applicationId: {self.application_id}\r\nAuthorization: Bearer {token}\r\n\r\n"

@@ -294,7 +294,7 @@ def token(application_id: options.Id, as_json: AsJson = False) -> None:
         application = await _get(connection, application_id)
         return keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
 
-    minted = minting.mint_token(application_id, _in_database(work), datetime.now(UTC))
+    minted = minting.mint_api_token(application_id, _in_database(work), datetime.now(UTC))
     print_result({"applicationId": application_id, "token": minted}, minted, as_json=as_json)
 
 

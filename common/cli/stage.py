@@ -241,7 +241,7 @@ async def _sign_in_link(settings: Settings) -> str:
     from common.db.address import resolve_dsn
     from common.db.pool import open_pool
 
-    token = accounts.mint_token()
+    token = accounts.mint_random_token()
     async with (
         open_pool(resolve_dsn(settings), size=1, application_name="frontage demo") as database,
         database.transaction() as connection,

@@ -343,7 +343,7 @@ async def _mint_link(connection: Connection, user: User) -> str:
     from common.db import sessions
     from common.settings import load
 
-    token = accounts.mint_token()
+    token = accounts.mint_random_token()
     await sessions.create_link(connection, accounts.hash_token(token), user.id, sessions.LINK_LIFETIME)
     return accounts.link_of(load(os.environ).base_url, token)
 

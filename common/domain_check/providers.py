@@ -1,8 +1,8 @@
 """Providers: which company hosts a zone, and what can be set up there. Pure.
 
 The table is ``providers.json``: one object a provider, with the source of each claim; ``sources`` there has the pages
-that many of them share. A zone's provider is found by the
-names of its name servers; with name servers under the customer's own name (vanity servers), by its SOA record.
+that many of them share. A zone's provider is found by the names of its name servers; with name servers under the
+customer's own name (vanity servers), by its SOA record.
 
 Rules
     a pattern is the end of a name server's name, in whole labels; ``*`` stands for letters, digits and hyphens

@@ -33,7 +33,7 @@ from common.dns.questions import Answer, Ask, Outcome, Question
 from common.dns.replies import ServerReply
 from common.dns.shared_resolvers import SharedResolvers
 from common.fair_queue import FairQueue
-from common.record_checks.verdicts import RecordVerdict, confirm, confirm_present, judge, judge_flattened
+from common.record_checks.verdicts import RecordVerdict, confirm, confirm_present, judge_answer, judge_flattened
 from common.records import Record, RecordType, normal_name, owner_name
 from common.settings import HostPort
 
@@ -183,7 +183,7 @@ class CheckRun:
             answer = await self._begin(server, *self._questions[number])
             self._has_long_ttl |= answer.ttl_seconds > self._long_ttl_seconds
             is_fresh = answer.ttl_seconds <= self._trusted_ttl_seconds
-            if is_fresh and judge(self._records[number], answer) is RecordVerdict.PRESENT:
+            if is_fresh and judge_answer(self._records[number], answer) is RecordVerdict.PRESENT:
                 self._verdicts[number] = RecordVerdict.PRESENT
             else:
                 doubted.append(number)
@@ -282,7 +282,7 @@ class CheckRun:
     async def _judge(self, record: Record, question: Question, ask: Ask) -> RecordVerdict:
         """The verdict by one server's answer; for the CNAME of an apex, which cannot have one, by its addresses."""
         answer = await ask(*question)
-        verdict = judge(record, answer)
+        verdict = judge_answer(record, answer)
         is_flattened = record.type == "CNAME" and question[0] == self._apex and not answer.values
         if verdict is not RecordVerdict.MISSING or not is_flattened:
             return verdict

@@ -25,7 +25,7 @@ class RecordVerdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-def judge(record: Record, answer: Answer) -> RecordVerdict:
+def judge_answer(record: Record, answer: Answer) -> RecordVerdict:
     """The verdict of one server's answer to the record's own question."""
     if not answer.outcome.is_known:
         return RecordVerdict.UNKNOWN

@@ -68,7 +68,7 @@ class Rejected(FrontageError):
         self.reason = reason
 
 
-def reason(status: int) -> str:
+def status_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -83,20 +83,20 @@ def render(
     wants_html: bool,
     head_only: bool,
     close: bool,
-    own_page: str | None = None,
+    application_page: str | None = None,
 ) -> bytes:
     """The whole response: a small page for browsers, ``{message, code, request_id}`` for everyone else.
 
-    `own_page` stands in the place of our page; ``{{status}}`` and ``{{request_id}}`` in it are filled in.
+    `application_page` stands in the place of our page; ``{{status}}`` and ``{{request_id}}`` in it are filled in.
     """
     if wants_html:
-        page = _page(kind, request_id) if own_page is None else _fill(own_page, kind, request_id)
+        page = _page(kind, request_id) if application_page is None else _fill(application_page, kind, request_id)
         content_type, body = b"text/html; charset=utf-8", page.encode()
     else:
         content_type = b"application/json"
         body = orjson.dumps({"message": kind.message, "code": kind.code, "request_id": request_id})
     lines = [
-        b"HTTP/1.1 %d %b%b" % (kind.status, reason(kind.status).encode(), date_field),
+        b"HTTP/1.1 %d %b%b" % (kind.status, status_phrase(kind.status).encode(), date_field),
         b"Content-Type: " + content_type,
         b"Content-Length: %d" % len(body),
         b"Cache-Control: no-store",
@@ -116,7 +116,7 @@ def _fill(page: str, kind: ErrorResponse, request_id: str) -> str:
 
 
 def _page(kind: ErrorResponse, request_id: str) -> str:
-    title = html.escape(reason(kind.status) or "Error")
+    title = html.escape(status_phrase(kind.status) or "Error")
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{kind.status} {title}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'

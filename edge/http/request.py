@@ -95,8 +95,8 @@ _CLAIMED_NAMES: Final = (
     b"|original[-_](?:url|uri|host|forwarded[-_](?:for|host|proto))|rewrite[-_]url|scheme|url[-_]scheme|host"
     b"|envoy[-_]external[-_]address|azure[-_](?:clientip|socketip)|service[-_](?:forwarded[-_]host|auth|signature))"
 )
-# What we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from hyphens, nor
-# `Proxy` from its own HTTP_PROXY (CERT VU#797896).
+# Hop-by-hop fields, and what we decide by, state ourselves, or never pass on. Underscores: CGI cannot tell them from
+# hyphens, nor `Proxy` from its own HTTP_PROXY (CERT VU#797896).
 _CUT_NAMES: Final = (
     b"host connection content[-_]length te trailer transfer[-_]encoding upgrade expect keep-alive http2-settings via"
     b" proxy(?:-(?:connection|authorization|authenticate|authentication-info))? " + _CLAIMED_NAMES
@@ -118,6 +118,7 @@ _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", 
 # CONNECT has no meaning here; TRACE would show the client what we add for the origin.
 _REFUSED_METHODS: Final = frozenset({b"CONNECT", b"TRACE"})
 _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
+# What Connection may name that is cut in any case. TE is a request's field only.
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade", b"te"})
 
 

@@ -28,6 +28,7 @@ class ResponseHead:
 _HEAD: Final = re.compile(
     rb"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: ([\t \x21-\x7e\x80-\xff]*))?(" + fields.LINES + rb")\r\n\r\n"
 )
+# Hop-by-hop fields, and the framing, which we state ourselves.
 _CUT: Final = fields.splitter(
     b"connection content-length te trailer transfer-encoding upgrade keep-alive"
     b" proxy-(?:connection|authenticate|authentication-info)"

@@ -1,6 +1,6 @@
 """The active role: what exactly one generation of the edge does at a time, for all of them.
 
-The active generation writes the replica, holds the node's lease and serves the admin port. The upgrade parent decides
+The active generation writes the replica, keeps the node lease and serves the admin port. The upgrade parent decides
 which generation is active; workers serve in either case. This module must not decide when, nor know workers.
 """
 
@@ -45,13 +45,13 @@ class Replica(Protocol):
     async def run(self) -> None: ...
 
     def report_failing(self, origins: tuple[FailingOrigin, ...]) -> None:
-        """From the next renewal on, the lease shows that this edge cannot reach these origins."""
+        """From the next renewal on, the node lease shows that this edge cannot reach these origins."""
 
     def report_failed_upgrade(self, failure: FailedUpgrade | None) -> None:
-        """From the next renewal on, the lease shows that the last upgrade failed; None: it did not."""
+        """From the next renewal on, the node lease shows that the last upgrade failed; None: it did not."""
 
     def report_traffic(self, traffic: EdgeTraffic) -> None:
-        """From the next renewal on, the lease shows this as the traffic of the last minute."""
+        """From the next renewal on, the node lease shows this as the traffic of the last minute."""
 
     def accept_held_copy(self) -> bool: ...
 
@@ -82,7 +82,7 @@ class ActiveRole:
             self._task.add_done_callback(lambda _: on_news())
 
     async def release(self, *, is_handed_over: bool) -> None:
-        """Harmless when not taken. Unless it is handed over, the node's lease is ended."""
+        """Harmless when not taken. Unless it is handed over, the node lease is ended."""
         task, self._task = self._task, None
         if task is None:
             return

@@ -5,7 +5,8 @@ installed by then. It knows nothing of HTTP, TLS or the replica, so that it hard
 If the new generation does not start, the old one continues to serve; and the pid that systemd and `frontage up` know
 never changes.
 
-One generation at a time has the *active role*: it writes the replica, holds the lease and answers at the admin port.
+One generation at a time has the *active role*: it writes the replica, keeps the node lease and answers at the
+admin port.
 An upgrade:
 
     new   Prepare     its workers run, and accept nothing yet               until here no client is affected

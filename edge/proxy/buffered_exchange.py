@@ -155,7 +155,7 @@ class BufferedExchange(Exchange):
         except OSError as error:
             self._context.uploads.log_failure(error)
             if self.phase is SENT:
-                self._refuse(UPLOAD_LOST, f"the buffered body could not be read: {error}")
+                self._fail_with(UPLOAD_LOST, f"the buffered body could not be read: {error}")
             else:
                 self._break_off()
             return
@@ -195,7 +195,7 @@ class BufferedExchange(Exchange):
 
     def on_deadline(self) -> None:
         if self.phase is BUFFERING:
-            self._refuse(REQUEST_TIMEOUT)
+            self._fail_with(REQUEST_TIMEOUT)
         else:
             super().on_deadline()
 

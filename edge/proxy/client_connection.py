@@ -444,7 +444,9 @@ class ClientConnection(asyncio.Protocol):
         request_id = (self._request_id if exchange is not None else "") or request_ids.new_id()
         close = refusal.close or not is_whole or not self._may_stay(head)
         wants_html = b"text/html" in raw
-        own_page = worker.routes.error_page(head.fields.host) if wants_html and refusal.status >= 500 and head else None
+        application_page = (
+            worker.routes.error_page(head.fields.host) if wants_html and refusal.status >= 500 and head else None
+        )
         response = render(
             refusal,
             request_id=request_id,
@@ -452,7 +454,7 @@ class ClientConnection(asyncio.Protocol):
             wants_html=wants_html,
             head_only=head.method == b"HEAD" if head is not None else raw.startswith(b"HEAD "),
             close=close,
-            own_page=own_page,
+            application_page=application_page,
         )
         self._log(refusal.status, head, request_id, len(response), exchange, refusal)
         self._write_own(response, close=close)

@@ -75,8 +75,8 @@ class Ending(IntEnum):
     COMPLETE = 0  # the response went down to its last byte, and the connection can serve another request
     LAST = 1  # the same, or the tunnel's end; the connection closes
     REFUSED = 2  # nothing of a response went down: `Exchange.failure` is to be answered
-    CUT_OFF = 3  # in the middle of a response: the client must see that it is incomplete
-    CUT_OFF_BY_RESET = 4  # the same, where the end of the connection would look like the end of the response
+    BROKEN_OFF = 3  # in the middle of a response: the client must see that it is incomplete
+    BROKEN_OFF_BY_RESET = 4  # the same, where the end of the connection would look like the end of the response
     CANCELLED = 5  # by the client's side, which decides what follows
 
 
@@ -229,7 +229,7 @@ class Exchange:
 
     def on_lease_failed(self, kind: ErrorResponse, reason: str = "") -> None:
         if self.phase is WAITING:  # the client may have left while this was under way
-            self._refuse(kind, reason)
+            self._fail_with(kind, reason)
 
     def log_fields(self) -> dict[str, str]:
         return {"request_id": self.client.request_id, "domain": self.head.fields.host}
@@ -295,7 +295,7 @@ class Exchange:
             except Rejected as error:
                 if self._upstream is not None and self.reused:  # it may be what followed the response before
                     self._upstream.sent_unasked = True
-                self._refuse(error.response, error.reason)
+                self._fail_with(error.response, error.reason)
 
     def _read_head(self, data: bytes) -> None:
         upstream = self._upstream
@@ -450,7 +450,7 @@ class Exchange:
                 self._context.dispatcher.request(self.route.origin, self)
             else:
                 refusal = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
-                self._refuse(refusal, "the origin closed the connection before the end of its response's head")
+                self._fail_with(refusal, "the origin closed the connection before the end of its response's head")
         elif self.phase is TUNNEL:
             # What came before is the client's in any case: a WebSocket's last frame, then a reset.
             if not (in_order or self._is_half_closed):
@@ -464,7 +464,7 @@ class Exchange:
             self._break_off()
 
     def _may_retry(self) -> bool:
-        """Return whether to send the request once more, on a fresh connection (RFC 9110 §9.2.2).
+        """Return whether to send the request once more, on another connection (RFC 9110 §9.2.2).
 
         The origin may have closed a reused connection just as we wrote. So a request is repeated once, if its method is
         idempotent, its whole body is kept, and no byte of a response came.
@@ -493,12 +493,12 @@ class Exchange:
     def on_deadline(self) -> None:
         """No progress for too long."""
         if self.phase is WAITING:
-            self._refuse(ORIGIN_SLOW, "no connection to the origin in time")
+            self._fail_with(ORIGIN_SLOW, "no connection to the origin in time")
         elif self.phase is SENT:
             if self._is_origins_turn:
-                self._refuse(ORIGIN_SLOW, f"the origin did not answer for {self._patience():g} s")
+                self._fail_with(ORIGIN_SLOW, f"the origin did not answer for {self._patience():g} s")
             else:
-                self._refuse(REQUEST_TIMEOUT)
+                self._fail_with(REQUEST_TIMEOUT)
         else:
             self._break_off()
 
@@ -536,7 +536,7 @@ class Exchange:
         ending = COMPLETE if is_whole and self._client_keeps_alive else LAST
         self._end(ending, reusable=reusable and is_whole and answer.keep_alive)
 
-    def _refuse(self, refusal: ErrorResponse, reason: str = "") -> None:
+    def _fail_with(self, refusal: ErrorResponse, reason: str = "") -> None:
         self.reason = reason
         self.status, self.failure = refusal.status, refusal
         self._end(REFUSED)

@@ -15,7 +15,7 @@ from edge.replica.directory import COPIES, META, entry_key, open_for_reading
 
 SERVING = b"serving"
 """In ``meta``: the index of the copy that serves, one ASCII digit; absent while nothing was ever copied."""
-CUT_OFF = b"cut-off"
+WRITER_CUT_OFF = b"cut-off"
 """In ``meta``: there while the writer is cut off from Postgres."""
 UNATTENDED = b"unattended"
 """In ``meta``: there while no monitor obtains certificates."""
@@ -61,7 +61,7 @@ class ReplicaReader:
     def is_cut_off(self) -> bool:
         """Whether Postgres has not answered this node for a whole lease period."""
         with self._environment.begin(db=self._meta) as transaction:
-            return transaction.get(CUT_OFF) is not None
+            return transaction.get(WRITER_CUT_OFF) is not None
 
     def is_unattended(self) -> bool:
         """Whether no monitor obtains certificates, as far as the writer knows."""

@@ -18,7 +18,7 @@ import orjson
 
 from common.db.feed import FeedEntry, Head, digest
 from edge.replica.directory import COPIES, META, entry_key, open_for_writing
-from edge.replica.reader import CUT_OFF, SERVING, UNATTENDED, ReplicaReader
+from edge.replica.reader import SERVING, UNATTENDED, WRITER_CUT_OFF, ReplicaReader
 
 _STATE = b"state"
 _NODE = b"node"
@@ -62,7 +62,7 @@ class Store:
             self.state = ReplicaState.from_stored(stored) if stored else ReplicaState()
             transaction.put(_NODE, secrets.token_hex(16).encode(), overwrite=False)
             self.node_id = cast("bytes", transaction.get(_NODE)).decode()
-            self.is_cut_off = transaction.get(CUT_OFF) is not None
+            self.is_cut_off = transaction.get(WRITER_CUT_OFF) is not None
             self.is_unattended = transaction.get(UNATTENDED) is not None
 
     def write_state(self, transaction: lmdb.Transaction, state: ReplicaState) -> None:
@@ -72,7 +72,7 @@ class Store:
     def set_flags(self, *, is_cut_off: bool, is_unattended: bool) -> None:
         """Publish them to readers, workers of a later life of this node included."""
         with self.environment.begin(write=True, db=self.meta) as transaction:
-            for name, is_set in ((CUT_OFF, is_cut_off), (UNATTENDED, is_unattended)):
+            for name, is_set in ((WRITER_CUT_OFF, is_cut_off), (UNATTENDED, is_unattended)):
                 if is_set:
                     transaction.put(name, b"")
                 else:

@@ -22,7 +22,7 @@ from edge.http.error_responses import (
     NOT_ENROLLED,
     ErrorResponse,
     Rejected,
-    reason,
+    status_phrase,
 )
 from edge.http.forwarded import Client
 from edge.http.request import RequestHead
@@ -57,7 +57,7 @@ class Reply(NamedTuple):
         """The whole response."""
         return b"HTTP/1.1 %d %b%b%b\r\nContent-Length: %d%b\r\n\r\n%b" % (
             self.status,
-            reason(self.status).encode(),
+            status_phrase(self.status).encode(),
             self.fields,
             date_field,
             len(self.body),

@@ -68,8 +68,8 @@ class UpstreamDispatcher:
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
         while (connection := self._pool.take(origin)) is not None:
             # Looking costs a system call: who was given back since the last tick is left to the loop.
-            is_fresh = connection.idle_since == self.now and connection.answered_with_body
-            if is_fresh or connection.is_silent():
+            is_just_given_back = connection.idle_since == self.now and connection.answered_with_body
+            if is_just_given_back or connection.is_silent():
                 connection.holder = holder
                 return connection
             connection.transport.abort()

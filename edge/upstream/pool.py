@@ -76,7 +76,7 @@ class Pool(Generic[C, W]):
         return None
 
     def request(self, origin: Origin, waiter: W) -> Decision:
-        """For whom `take` had nothing (or who wants a fresh one)."""
+        """For whom `take` had nothing."""
         state = self._origins.get(origin)
         if state is None:
             state = self._origins[origin] = _OriginState()

@@ -140,10 +140,10 @@ class Outcomes:
                 if not written.done():
                     written.set_result(finished.check.id in kept)
 
-    async def _record(self, batch: Sequence[Finished]) -> set[str]:
+    async def _record(self, finished: Sequence[Finished]) -> set[str]:
         """One transaction. Returns the ids of the checks that counted."""
         async with self._database.transaction() as connection:
-            tally, is_released = await self._weigh(connection, batch)
+            tally, is_released = await self._weigh(connection, finished)
             reports = [
                 decide_report(
                     each.check,
@@ -151,37 +151,37 @@ class Outcomes:
                     is_mass=tally.holds(each.check.application_id),
                     is_released=is_released,
                 )
-                for each in batch
+                for each in finished
             ]
-            outcomes = [_outcome(each, report) for each, report in zip(batch, reports, strict=True)]
+            outcomes = [_outcome(each, report) for each, report in zip(finished, reports, strict=True)]
             kept = await checks.record_outcomes(connection, outcomes)
             eventful = [
                 (each, report)
-                for each, report in zip(batch, reports, strict=True)
+                for each, report in zip(finished, reports, strict=True)
                 if report.event is not None and each.check.id in kept
             ]
             for each, report in eventful:
                 await self._record_event(connection, each, report)
-            if any(report.held_at == each.check.claimed_at for each, report in zip(batch, reports, strict=True)):
+            if any(report.held_at == each.check.claimed_at for each, report in zip(finished, reports, strict=True)):
                 await monitor_health.record(connection, is_healthy=False, reason=HELD)  # not only when next measured
         if eventful:
             self._on_events()
         return kept
 
-    async def _weigh(self, connection: Connection, batch: Sequence[Finished]) -> tuple[LossTally, bool]:
+    async def _weigh(self, connection: Connection, finished: Sequence[Finished]) -> tuple[LossTally, bool]:
         """By what alarms are believed or not, and whether an operator lets them out all the same.
 
         The lock is taken only if there are any.
         """
-        if not any(each.transition.may_alarm for each in batch):
+        if not any(each.transition.may_alarm for each in finished):
             return LossTally({}, {}), False
         is_released = await checks.lock_guard(connection)
-        ids = [each.check.id for each in batch]
-        turned = Counter(each.check.application_id for each in batch if each.transition.has_turned)
+        ids = [each.check.id for each in finished]
+        turned = Counter(each.check.application_id for each in finished if each.transition.has_turned)
         turned += await checks.count_turned(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
         if turned.total() < FEWEST_DOMAINS:
             return LossTally({}, turned), is_released
-        rechecked = Counter(each.check.application_id for each in batch if each.check.seen.state != "unchecked")
+        rechecked = Counter(each.check.application_id for each in finished if each.check.seen.state != "unchecked")
         rechecked += await checks.count_rechecked(connection, others_than=ids, within_seconds=WINDOW_SECONDS)
         tally = LossTally(rechecked, turned)
         if tally.is_mass and not is_released:

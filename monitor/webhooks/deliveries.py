@@ -18,7 +18,7 @@ from common.db.applications import webhook_secret_identity
 from common.db.deliveries import Claimed, LogEntry
 from common.db.events import payload_of
 from common.db.pool import Connection, Database
-from common.endpoint_health import EndpointVerdict, judge
+from common.endpoint_health import EndpointVerdict, judge_endpoint
 from common.logs import get_logger
 from common.secrets import Keyring
 from monitor.webhooks.schedule import next_delay_seconds, parse_retry_after
@@ -150,7 +150,7 @@ class Deliverer:
         retry_after = parse_retry_after(answer.retry_after, self._clock.now())
         delay = next_delay_seconds(claimed.failures + 1, retry_after, self._random)
         await deliveries.record_failed(connection, claimed, entry, delay)
-        match judge(endpoint, is_gone=answer.is_gone, now=self._clock.now()):
+        match judge_endpoint(endpoint, is_gone=answer.is_gone, now=self._clock.now()):
             case EndpointVerdict.WARN:
                 await webhook_endpoints.warn(connection, claimed.application_id)
                 _log.warning("webhook will be disabled", application=claimed.application_id, error=answer.error)

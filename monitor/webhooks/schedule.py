@@ -21,7 +21,7 @@ _LONGEST_RETRY_AFTER_SECONDS = 86_400.0
 
 
 def next_delay_seconds(failures: int, retry_after_seconds: float | None, random: Random) -> float | None:
-    """How long to wait after the attempt that made the failures as many; none when it was the last."""
+    """How long to wait after the attempt that made the failures as many; None when it was the last."""
     if failures >= MOST_ATTEMPTS:
         return None
     if retry_after_seconds is not None:
@@ -30,7 +30,7 @@ def next_delay_seconds(failures: int, retry_after_seconds: float | None, random:
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:
-    """Seconds from now (RFC 9110 §10.2.3: a number of them, or a date); none for what is neither."""
+    """Seconds from now (RFC 9110 §10.2.3: a number of them, or a date); None for what is neither."""
     if text is None:
         return None
     if text.isascii() and text.isdigit():

@@ -14,7 +14,7 @@ from api.dashboard.middlewares import text_of
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import VISITOR, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
-from common.accounts import InvalidEmail, hash_token, mint_token, parse_email
+from common.accounts import InvalidEmail, hash_token, mint_random_token, parse_email
 from common.actors import Actor, acting
 from common.db import audit, sessions, users
 from common.db.users import User
@@ -104,7 +104,7 @@ async def start_session(
     context: DashboardContext, request: web.Request, user: User, location: str, by: Mapping[str, str]
 ) -> web.StreamResponse:
     """Sign the user in, and lead to `location`. `by`: the way, for the audit log."""
-    token, visitor = mint_token(), request.get(VISITOR)
+    token, visitor = mint_random_token(), request.get(VISITOR)
     with acting(Actor("dashboard", user.email, request[REQUEST_ID])):
         async with context.database.transaction() as connection:
             if visitor is not None:  # another user's session in this browser
@@ -114,7 +114,7 @@ async def start_session(
             await audit.record(connection, "user.sign_in", user.email, after=by)
     response = context.renderer.redirect(location)
     context.cookies.write_session(response, token, sessions.LONGEST_DAYS * 86_400)
-    context.cookies.write_device(response, context.throttle.device_cookie(mint_token()[:16], user.email))
+    context.cookies.write_device(response, context.throttle.device_cookie(mint_random_token()[:16], user.email))
     context.cookies.remove(response, "guest")
     return response
 

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from bench.lab.ports import free_ports
-from common.accounts import Role, hash_token, mint_token
+from common.accounts import Role, hash_token, mint_random_token
 from common.db import sessions, users
 from common.db.applications import update_application
 from common.db.session import Patience
@@ -107,7 +107,7 @@ class Dashboard:
     ) -> Browser:
         """A browser in which a new user is signed in, by a link."""
         user_id = await self.user(email, organisation, role)
-        browser, token = await self.browser(), mint_token()
+        browser, token = await self.browser(), mint_random_token()
         async with self.service.database.transaction() as connection:
             await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
         page = await browser.post(f"/dashboard/link/{token}")

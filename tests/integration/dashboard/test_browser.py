@@ -16,7 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from api.pages.handbook import CONTENTS
-from common.accounts import hash_token, mint_token
+from common.accounts import hash_token, mint_random_token
 from common.db import domains, events, monitored_domains, sessions, traffic, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
@@ -88,7 +88,7 @@ async def browsing(dashboard: BrowsedDashboard) -> AsyncIterator[Page]:
 
 
 async def sign_in_by_link(dashboard: Dashboard, page: Page, user_id: str) -> None:
-    token = mint_token()
+    token = mint_random_token()
     async with dashboard.service.database.transaction() as connection:
         await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
     await page.goto(f"/dashboard/link/{token}")

@@ -64,10 +64,10 @@ async def test_guessing_is_slowed_for_strangers_and_not_for_the_owner(dashboard:
 
 
 async def test_link_signs_in_once_and_looking_at_it_does_not_use_it(dashboard: Dashboard) -> None:
-    from common.accounts import hash_token, mint_token
+    from common.accounts import hash_token, mint_random_token
     from common.db import sessions
 
-    user_id, token = await dashboard.user(EMAIL, await dashboard.organisation()), mint_token()
+    user_id, token = await dashboard.user(EMAIL, await dashboard.organisation()), mint_random_token()
     async with dashboard.service.database.transaction() as connection:
         await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)
     preview, browser, late = await dashboard.browser(), await dashboard.browser(), await dashboard.browser()

@@ -47,7 +47,7 @@ WELL = Diagnosis(NAME, True, DNS, FREE, HOLDING, NODES, ORIGIN)
 
 
 def sentence(diagnosis: Diagnosis) -> str:
-    return f"{next_step(diagnosis, NOW).verdict}: {next_step(diagnosis, NOW).words}"
+    return f"{next_step(diagnosis, NOW).state}: {next_step(diagnosis, NOW).words}"
 
 
 def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, *found: SeenRecord) -> Diagnosis:

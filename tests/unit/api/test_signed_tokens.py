@@ -8,14 +8,14 @@ import pytest
 
 from api import auth
 from api.auth import SignedTokens, TokenFault, verify_token
-from common.applications import mint_token
+from common.applications import mint_api_token
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SECRET, ROTATED = "s" * 32, "r" * 32
 
 
 def test_claims_are_read_once_and_belong_to_the_secret() -> None:
-    signed, token = SignedTokens(), mint_token("ab12", SECRET, NOW)
+    signed, token = SignedTokens(), mint_api_token("ab12", SECRET, NOW)
     claims = signed.read(token, SECRET)
     assert claims is not None
     assert claims["applicationId"] == "ab12"
@@ -26,17 +26,17 @@ def test_claims_are_read_once_and_belong_to_the_secret() -> None:
 
 
 def test_the_time_of_a_remembered_token_is_checked_every_time() -> None:
-    signed, token = SignedTokens(), mint_token("ab12", SECRET, NOW, lifetime=timedelta(minutes=1))
+    signed, token = SignedTokens(), mint_api_token("ab12", SECRET, NOW, lifetime=timedelta(minutes=1))
     assert not isinstance(verify_token(token, SECRET, NOW, signed), TokenFault)
     assert verify_token(token, SECRET, NOW + timedelta(minutes=2), signed) is TokenFault.EXPIRED
 
 
 def test_tokens_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "_MOST_KEPT", 2)
-    signed, tokens = SignedTokens(), [mint_token(f"a{number}", SECRET, NOW) for number in range(3)]
+    signed, tokens = SignedTokens(), [mint_api_token(f"a{number}", SECRET, NOW) for number in range(3)]
     first, second, third = (signed.read(token, SECRET) for token in tokens)
     assert signed.read(tokens[1], SECRET) is second
     assert signed.read(tokens[2], SECRET) is third
     assert signed.read(tokens[0], SECRET) is not first
-    long = mint_token("ab12", SECRET, NOW, claims={"x": "x" * 3000})
+    long = mint_api_token("ab12", SECRET, NOW, claims={"x": "x" * 3000})
     assert signed.read(long, SECRET) is not signed.read(long, SECRET)

@@ -10,9 +10,9 @@ import pytest
 import typer
 
 from common.applications import (
+    mint_api_token,
     mint_client_secret,
     mint_service_auth,
-    mint_token,
     mint_webhook_secret,
 )
 from common.cli.application_options import application_url, webhook_url
@@ -26,7 +26,7 @@ def test_secrets_differ_each_time_and_carry_256_bits() -> None:
 
 def test_token_names_the_application_and_ends_after_an_hour() -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    claims = jwt.decode(mint_token("ab12", "s" * 32, now), "s" * 32, algorithms=["HS256"])
+    claims = jwt.decode(mint_api_token("ab12", "s" * 32, now), "s" * 32, algorithms=["HS256"])
     assert claims["applicationId"] == "ab12"
     assert claims["exp"] - now.timestamp() == 3600
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.db.webhook_endpoints import Endpoint
-from common.endpoint_health import EndpointVerdict, disables_at, judge
+from common.endpoint_health import EndpointVerdict, disables_at, judge_endpoint
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -31,11 +31,11 @@ def days_ago(days: float) -> datetime:
 )
 def test_days_of_failure_warn_and_then_disable(failing: float, warned: float | None, verdict: EndpointVerdict) -> None:
     endpoint = Endpoint(days_ago(failing), None if warned is None else days_ago(warned))
-    assert judge(endpoint, is_gone=False, now=NOW) is verdict
+    assert judge_endpoint(endpoint, is_gone=False, now=NOW) is verdict
 
 
 def test_gone_disables_at_once() -> None:
-    assert judge(Endpoint(NOW), is_gone=True, now=NOW) is EndpointVerdict.DISABLE
+    assert judge_endpoint(Endpoint(NOW), is_gone=True, now=NOW) is EndpointVerdict.DISABLE
 
 
 def test_end_is_told_from_the_warning_on() -> None:

@@ -16,7 +16,7 @@ from common.ownership import (
     Party,
     Target,
     is_proof,
-    judge,
+    judge_claim,
     txt_record,
 )
 from common.settings import load
@@ -35,7 +35,7 @@ def verdict(
     to_holder: bool | None = None,
 ) -> OwnershipVerdict:
     """Application "a" asks."""
-    return judge(parse_domain(name), "a", standing, OwnershipEvidence(claim, against, to_holder), OWN)
+    return judge_claim(parse_domain(name), "a", standing, OwnershipEvidence(claim, against, to_holder), OWN)
 
 
 @pytest.mark.parametrize("name", [SHOP, ROOT])

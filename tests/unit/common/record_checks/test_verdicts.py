@@ -3,7 +3,7 @@
 import pytest
 
 from common.dns import Answer, Outcome
-from common.record_checks.verdicts import RecordVerdict, confirm, judge, judge_flattened
+from common.record_checks.verdicts import RecordVerdict, confirm, judge_answer, judge_flattened
 from common.records import Record
 
 PRESENT, MISSING, UNKNOWN = RecordVerdict.PRESENT, RecordVerdict.MISSING, RecordVerdict.UNKNOWN
@@ -26,7 +26,7 @@ def addresses(*values: str) -> Answer:
     ],
 )
 def test_could_not_ask_is_never_missing(answer: Answer, verdict: RecordVerdict) -> None:
-    assert judge(RECORD, answer) is verdict
+    assert judge_answer(RECORD, answer) is verdict
 
 
 @pytest.mark.parametrize(
