@@ -137,7 +137,7 @@ textarea.input { min-block-size: 84px; font: .875em/1.5 ui-monospace, Menlo, Con
 .row + .row, .change + .change { border-block-start: 1px solid var(--line); }
 dt { color: var(--soft); font-size: .875em; }
 dd { margin: 0; min-inline-size: 0; }
-.copy { border: 1px solid var(--line); border-radius: 7px; background: none; min-block-size: 32px; min-inline-size: 32px; padding: 3px 10px; font-size: .8125em; font-weight: 600; cursor: pointer; }
+.copy { flex: none; border: 1px solid var(--line); border-radius: 7px; background: none; min-block-size: 32px; min-inline-size: 32px; padding: 3px 10px; font-size: .8125em; font-weight: 600; cursor: pointer; }
 .copy:hover { border-color: var(--edge); background: var(--field); }
 .face { display: inline-flex; gap: 6px; align-items: center; white-space: nowrap; }
 .face .icon { inline-size: 1.15em; block-size: 1.15em; }

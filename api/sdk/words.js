@@ -48,6 +48,7 @@ export const ENGLISH = Object.freeze({
   conflicts_title: "{domain} is already in use",
   conflicts_lead: "These settings change so that it leads to {application}. All others stay as they are.",
   this_application: "this application",
+  your_server: "Your DNS server",
   conflicts_agree: "Agree to these changes",
   conflicts_undo: "We keep the old settings, so that you can undo this.",
   changes: "What will change",
@@ -99,6 +100,10 @@ export const ENGLISH = Object.freeze({
   token_forgotten: "It is used for these changes only, and is neither stored nor logged. You can delete it afterwards.",
   token_empty: "This field is needed.",
   token_wrong: "{provider} does not accept this. Check that it was copied whole and allows changes of {domain}.",
+  credential_key_name: "Name of the TSIG key",
+  credential_key_secret: "Secret of the key (base64)",
+  credential_key_algorithm: "Algorithm, if it is not hmac-sha256",
+  credential_server: "Primary server, if it is not the zone's own (host or host:port)",
 
   applying_title: "Setting up {domain}",
   applying_lead: "The changes are being written. Please wait a moment.",

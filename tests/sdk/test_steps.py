@@ -133,7 +133,7 @@ async def test_conflicts_are_shown_before_and_after_and_undone(chromium: Browser
     assert "secret-token" not in await page.content()
     await page.get_by_label("API token").fill("secret-token")
     api.on["undo"] = {"state": "undone", "written": TAKEN_BACK}
-    await page.get_by_role("button", name="Undo now").click()
+    await page.keyboard.press("Enter")
     await shows(page, "undone")
     await screenshot(page, "undone")
     assert api.bodies("/undo") == [{"credentials": {"auth_token": "secret-token"}}]
@@ -173,6 +173,40 @@ async def test_nothing_written_says_so_in_the_title_too(chromium: Browser) -> No
     await expect(page.get_by_role("heading", name="Nothing could be written")).to_be_visible()
     await expect(page.get_by_text("Nothing was written.")).to_be_visible()
     await expect(page.get_by_role("button", name="Undo the changes")).to_have_count(0)
+
+
+UNKNOWN_PROVIDER = {"id": "", "name": "Unknown", "helpUrl": None}
+SERVER_WAYS = [
+    {
+        "way": "dynamic_update",
+        "fields": [{"name": "key_name", "label": "Name of the TSIG key", "isSecret": False, "isRequired": True}],
+    },
+    {"way": "manual", "fieldNames": {"host": "Host", "value": "Value"}, "hostStyle": "relative"},
+]
+AT_A_SERVER = PLANNED | {"provider": UNKNOWN_PROVIDER, "ways": SERVER_WAYS}
+
+
+async def test_a_refusal_of_an_unknown_provider_has_a_subject(chromium: Browser) -> None:
+    none = [{**each, "status": "not_written"} for each in WRITTEN]
+    flow = {"state": "halted", "way": "dynamic_update", "written": none, "error": {"code": "wrong_token"}}
+    page, _ = await opened_at(chromium, AT_A_SERVER | flow, "halted")
+    await expect(page.get_by_text("Your DNS server did not take the changes.")).to_be_visible()
+    await expect(page.get_by_text("Your DNS server does not accept this.")).to_be_visible()
+
+
+async def test_fields_have_names_in_the_language_of_the_modal(chromium: Browser) -> None:
+    api = ScriptedApi()
+    api.on["create"] = AT_A_SERVER
+    page = await open_page(await chromium.new_context(), api)
+    await connect(page, CONFIG | {"prefilledDomain": "shop.customer.example", "locale": "de"})
+    await shows(page, "way")
+    await page.locator("[data-way=dynamic_update]").click()
+    await expect(page.get_by_label("Name des TSIG-Schlüssels")).to_be_visible()
+    await page.get_by_role("button", name="Zurück").click()
+    api.on["apply"] = {"state": "waiting", "way": "manual"}
+    await page.locator("[data-way=manual]").click()
+    await shows(page, "manual")
+    await expect(page.locator("dt").filter(has_text="Wert")).to_be_visible()
 
 
 async def test_after_the_last_look_nothing_turns_and_what_is_missing_is_marked(chromium: Browser) -> None:

@@ -1,6 +1,6 @@
 /** The plan, with before and after: to agree to it, to look at it again, and to take it back. */
 
-import { button, code, el, externalLink, icon } from "../elements.js";
+import { button, code, el, externalLink, icon, submitButton } from "../elements.js";
 import { changesOf } from "../flow.js";
 import { credentialFields } from "./credentials.js";
 
@@ -85,7 +85,8 @@ function undoHere(modal) {
   const way = flow?.ways?.find((each) => each.way === flow.way);
   const fields = credentialFields(modal, way);
   const values = { domain: modal.host, application: modal.applicationName };
-  const start = () => {
+  const start = (/** @type {Event} */ event) => {
+    event.preventDefault();
     const credentials = fields.read();
     if (credentials) {
       modal.undo({ ...(fields.isNeeded && { credentials }), ...(isChanged && { digest: answer.digest }) });
@@ -97,11 +98,11 @@ function undoHere(modal) {
       isChanged && el("div", { class: "note warn" }, icon("warning", "warn"), el("p", {}, words.of("undo_changed"))),
       el("p", { class: "lead" }, words.of("undo_lead", values)),
       ...changeCards(modal, takenBack(flow?.written ?? [])),
-      fields.element,
+      el("form", { id: "undo-form", novalidate: true, on: { submit: start } }, fields.element),
     ],
     actions: [
       button(words.of("undo_keep"), () => modal.back(), { kind: "plain" }),
-      button(words.of("undo_start"), start, { kind: "primary" }),
+      submitButton(words.of("undo_start"), "undo-form"),
     ],
   };
 }

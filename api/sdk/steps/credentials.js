@@ -49,8 +49,14 @@ export function credentialFields(modal, way) {
     "div",
     {},
     wanted.map((field, number) =>
-      el("div", { class: "field" }, el("label", { for: `credential-${number}` }, field.label), inputs[number], problems[number]),
+      el("div", { class: "field" }, el("label", { for: `credential-${number}` }, labelOf(words, field)), inputs[number], problems[number]),
     ),
   );
   return { element, read, isNeeded: wanted.length > 0, first: inputs[0] ?? null };
+}
+
+/** In the modal's language where it has one; else as the API names it. @param {any} words @param {any} field */
+function labelOf(words, field) {
+  const key = `credential_${field.name}`;
+  return words.has(key) ? words.of(key) : field.label;
 }

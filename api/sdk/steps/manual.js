@@ -21,9 +21,10 @@ export function manualStep(modal) {
       .filter((/** @type {string} */ value) => !change.after.includes(value))
       .map((/** @type {string} */ value) => ({ type: change.type, host: change.host, value })),
   );
+  const names = modal.providerName ? way.fieldNames : {}; // of a provider's own form
   const cards = (flow?.records ?? []).map((record, number) => {
     const change = merged.find(({ host, type }) => host === record.host && type === record.type);
-    return recordCard(modal, { manual: way.records?.[number], ...record }, way.fieldNames ?? {}, change && mergedValue(change));
+    return recordCard(modal, { manual: way.records?.[number], ...record }, names ?? {}, change && mergedValue(change));
   });
   const look = el("p", { class: "small", role: "status" });
   const update = () => {

@@ -33,7 +33,9 @@ export function haltedStep(modal) {
   const { words, flow } = modal;
   const written = flow?.written ?? [];
   const hasWritten = written.some((entry) => entry.status === "written");
-  const values = { provider: modal.providerName, domain: modal.host };
+  const way = flow?.ways?.find((each) => each.way === flow.way);
+  const provider = modal.providerName || way?.provider || words.of("your_server");
+  const values = { provider, domain: modal.host };
   const isTokenWrong = ["wrong_token", "not_allowed"].includes(flow?.error?.code);
   return {
     title: words.of(hasWritten ? "halted_title" : "halted_nothing_title"),
