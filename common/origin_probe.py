@@ -23,6 +23,7 @@ from common.settings import HostPort
 from common.urls import ApplicationUrl, parse_application_url
 
 LONGEST_SECONDS = 5.0  # as an edge's connecting
+_LONGEST_FIELD_BYTES = 65_536  # as long as an edge lets an origin's whole head be
 
 
 class Unreachable(FrontageError):
@@ -76,16 +77,12 @@ class OriginProbe:
     async def _ask(self, url: ApplicationUrl, addresses: list[str], domain: str, application: Application) -> None:
         tls = self._verifying if application.origin_verify else self._trusting
         headers = {"Host": domain} if application.send_host == "customer" else {}
-        async with (
-            pinned_session(self._policy, addresses, longest_seconds=LONGEST_SECONDS, tls=tls) as session,
-            session.head(
-                str(url),
-                allow_redirects=False,
-                headers=headers,
-                server_hostname=application.origin_server_name if url.scheme == "https" else None,
-            ),
-        ):
-            pass
+        server_name = application.origin_server_name if url.scheme == "https" else None
+        async with pinned_session(self._policy, addresses, longest_seconds=LONGEST_SECONDS, tls=tls) as session:
+            try:
+                await _fetch_head(session, "HEAD", url, headers, server_name)
+            except aiohttp.ClientResponseError:  # some servers answer only HEAD wrongly: visitors send GET
+                await _fetch_head(session, "GET", url, headers, server_name)
 
     async def _addresses(self, url: ApplicationUrl) -> list[str]:
         """Raises: `Unreachable`."""
@@ -97,6 +94,21 @@ class OriginProbe:
         except (aiodns.error.DNSError, ValueError, UnicodeError) as error:
             raise Unreachable("unresolved", "its name has no address, or could not be resolved") from error
         return [_text(node.addr[0]) for node in found.nodes]
+
+
+async def _fetch_head(
+    session: aiohttp.ClientSession, method: str, url: ApplicationUrl, headers: dict[str, str], server_name: str | None
+) -> None:
+    async with session.request(
+        method,
+        str(url),
+        allow_redirects=False,
+        headers=headers,
+        server_hostname=server_name,
+        max_line_size=_LONGEST_FIELD_BYTES,
+        max_field_size=_LONGEST_FIELD_BYTES,
+    ):
+        pass
 
 
 def _why(error: aiohttp.ClientConnectorCertificateError) -> str:

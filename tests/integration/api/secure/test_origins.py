@@ -52,6 +52,25 @@ async def test_any_answer_of_the_origin_will_do(service: Service, status: int) -
         assert origin.asked == [("HEAD", origin.url.removeprefix("http://"))]
 
 
+@pytest.mark.parametrize(("field", "of_head"), [("X-Short: a", b"ok"), ("X-Long: " + "a" * 20_000, b"")])
+async def test_an_answer_that_visitors_get_will_do(
+    service: Service, ssl_partner: Ssl, field: str, of_head: bytes
+) -> None:
+    """A body after HEAD (RFC 9110 §9.3.2 has none), and a field longer than most."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\n{field}\r\nContent-Length: 2\r\n\r\n".encode())
+        writer.write(of_head if request.startswith(b"HEAD") else b"ok")
+        await writer.drain()
+        writer.close()
+
+    service.point(DOMAIN)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert (await ssl_partner.post(DOMAIN, applicationUrl=f"http://127.0.0.1:{port}")).status == 200
+
+
 async def test_an_origin_that_wants_the_customers_name_is_asked_by_it(service: Service, ssl_partner: Ssl) -> None:
     async with serve_origin() as origin:
         await set_application(service, ssl_partner.id, send_host="customer")
