@@ -20,7 +20,12 @@ def _redirect_target(text: str) -> str:
         raise ValueError(str(error)) from error
 
 
+def _redirect_change(text: str) -> str:
+    return _redirect_target(text) if text else ""
+
+
 RedirectTarget = Annotated[str, AfterValidator(_redirect_target)]
+RedirectChange = Annotated[str, AfterValidator(_redirect_change)]
 
 REASONS = {"unspecified": 0, "keyCompromise": 1, "affiliationChanged": 3, "superseded": 4, "cessationOfOperation": 5}
 """Why a certificate is revoked (RFC 5280 §5.3.1), as far as its subscriber may say (RFC 8555 §7.6)."""
@@ -39,7 +44,7 @@ class SecureChange(ProductBody):
     """What is left out stays. `redirect_to`: the empty text ends the redirect."""
 
     application_url: Url | None = Field(None, alias="applicationUrl")
-    redirect_to: Literal[""] | RedirectTarget | None = Field(None, alias="redirectTo")
+    redirect_to: RedirectChange | None = Field(None, alias="redirectTo")
 
 
 class SecureRemoval(ProductBody):

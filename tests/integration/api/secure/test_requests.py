@@ -48,6 +48,10 @@ async def test_put_refuses_what_post_refuses_and_changes_nothing(service: Servic
         ({"redirectTo": 1}, "Invalid 'redirectTo' parameter"),
     ):
         assert refusal(await ssl_partner.put(DOMAIN, **fields)) == (502, message), fields
+    hints = [
+        (await each(DOMAIN, redirectTo="ftp://a.test")).body["hint"] for each in (ssl_partner.put, ssl_partner.post)
+    ]
+    assert hints[0] == hints[1]
     shown = {"domain": DOMAIN, "applicationUrl": ssl_partner.origin, "secureStatus": "inactive"}
     assert shown in (await ssl_partner.get()).body["items"]
 
