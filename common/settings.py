@@ -161,7 +161,10 @@ def _host_name(text: str) -> str:
 
 def _external_account(text: str) -> ExternalAccount:
     if (found := _EXTERNAL_ACCOUNT.fullmatch(text)) is None:
-        raise ValueError("expected host=KEY-ID:MAC-KEY, and so on after commas")
+        raise ValueError(
+            "expected host=KEY-ID:MAC-KEY, and so on after commas; the MAC key as the CA prints it, in base64url, of 16"
+            " characters or more"
+        )
     return ExternalAccount(*found.groups())
 
 
