@@ -134,18 +134,23 @@ def _short(issuer: str) -> str:
 
 
 def _certificates(status: InstallationStatus) -> Iterator[InstallationProblem]:
-    expired = next(span.count for span in status.certificates if span.from_days is None)
-    remedy = "`frontage certificate show DOMAIN` has the last error of one"
-    if expired:
+    span = next(span for span in status.certificates if span.from_days is None)
+    if expired := span.count:
         seen = (
             f"{expired} certificates in service have expired" if expired > 1 else "A certificate in service has expired"
         )
-        yield InstallationProblem("certificates", seen, remedy, is_critical=True)
-    within = {each.within_days: each.count for each in status.unrenewed}
-    if unrenewed := within[UNRENEWED_DAYS] - within[0]:
+        yield InstallationProblem("certificates", seen, _last_error(span.example, expired), is_critical=True)
+    within = {each.within_days: each for each in status.unrenewed}
+    if unrenewed := within[UNRENEWED_DAYS].count - within[0].count:
         which = f"{unrenewed} certificates end" if unrenewed > 1 else "A certificate ends"
         seen = f"{which} within {UNRENEWED_DAYS} days without a renewal"
+        remedy = _last_error(within[UNRENEWED_DAYS].example, unrenewed)
         yield InstallationProblem("certificates", seen, remedy, is_critical=True)
+
+
+def _last_error(example: str | None, count: int) -> str:
+    which = " of one of them" if count > 1 else ""
+    return f"`frontage certificate show {example or 'DOMAIN'}` has the last error{which}"
 
 
 def _orders(status: InstallationStatus) -> Iterator[InstallationProblem]:

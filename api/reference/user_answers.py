@@ -145,11 +145,14 @@ class Expiry(AnswerModel):
     """Null with the expired ones."""
     toDays: int | None
     count: int
+    example: str | None
+    """The domain of one of them."""
 
 
 class Unrenewed(AnswerModel):
     withinDays: int
     count: int
+    example: str | None
 
 
 class Standing(AnswerModel):

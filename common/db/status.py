@@ -63,11 +63,12 @@ class QueueLength:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Certificates in service with so many days left; None is without bound."""
+    """Certificates in service with so many days left; None is without bound. `example` is the domain of one of them."""
 
     from_days: int | None
     to_days: int | None
     count: int
+    example: str | None = None
 
     @property
     def label(self) -> str:
@@ -80,10 +81,11 @@ class Expiry:
 class Unrenewed:
     """Certificates that end within so many days and within the last sixth of their lifetime, of domains whose DNS
     still leads here. A renewal that goes well comes before that sixth, however short the lifetime is. `count` stops
-    at `_MOST_NEGLECTED`."""
+    at `_MOST_NEGLECTED`. `example` is the domain of the one that ends last."""
 
     within_days: int
     count: int
+    example: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +149,20 @@ def _some(labels: Sequence[str]) -> str:
 
 
 async def _count_unrenewed(connection: Connection) -> list[Unrenewed]:
-    return [
-        Unrenewed(
+    found = []
+    for days in _NEGLECTED_DAYS:
+        row = await connection.fetchrow(
+            "select count(*) as count, (array_agg(domain order by not_after desc))[1] as example"
+            " from (select domain, not_after from certificates c where c.released_at is null"
+            " and c.not_after <= now() + make_interval(days => $1)"
+            " and c.not_after <= now() + (c.not_after - c.not_before) / 6 and exists"
+            " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
             days,
-            await connection.fetchval(
-                "select count(*) from (select from certificates c where c.released_at is null"
-                " and c.not_after <= now() + make_interval(days => $1)"
-                " and c.not_after <= now() + (c.not_after - c.not_before) / 6 and exists"
-                " (select from domains d where d.domain = c.domain and d.departed_at is null) limit $2) unrenewed",
-                days,
-                _MOST_NEGLECTED,
-            ),
+            _MOST_NEGLECTED,
         )
-        for days in _NEGLECTED_DAYS
-    ]
+        assert row is not None, "an aggregate has one row"
+        found.append(Unrenewed(days, row["count"], row["example"]))
+    return found
 
 
 async def read_status(connection: Connection, limits: Limits) -> InstallationStatus:
@@ -201,15 +203,17 @@ async def _measure_queue(connection: Connection, name: str, due: str) -> QueueLe
 
 
 async def _count_expiring(connection: Connection, start: int | None, end: int | None) -> Expiry:
-    count: int = await connection.fetchval(
-        "select count(*) from (select from certificates where released_at is null"
+    row = await connection.fetchrow(
+        "select count(*) as count, min(domain) as example from"
+        " (select domain from certificates where released_at is null"
         " and not_after > coalesce(now() + make_interval(days => $1), '-infinity')"
         " and not_after <= coalesce(now() + make_interval(days => $2), 'infinity') limit $3) span",
         start,
         end,
         MOST_COUNTED,
     )
-    return Expiry(start, end, count)
+    assert row is not None, "an aggregate has one row"
+    return Expiry(start, end, row["count"], row["example"])
 
 
 async def _standings(connection: Connection, limits: Limits) -> list[LimitUse]:

@@ -49,6 +49,10 @@ async def test_each_column_sorts_the_list_both_ways(browser: Browser) -> None:
 async def test_a_name_without_a_certificate_says_so(browser: Browser) -> None:
     page = await browser.get("/dashboard/domains")
     assert page.words.count("None yet") == len(NAMES)
+    assert page.words.count("No certificate yet") == len(NAMES) - 1  # of the other one the DNS comes first
+    assert "Active" not in page.words
+    path = link(page, NAMES[0])
+    assert "Power: no certificate yet" in (await browser.get(path)).words
 
 
 async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

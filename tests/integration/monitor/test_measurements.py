@@ -51,6 +51,9 @@ async def test_certificates_that_end_unrenewed_and_failing_orders_are_counted(
             )
     async with database.transaction() as connection:
         await connection.execute("update domains set departed_at = now() where domain = 'gone.customer.example'")
+        status = await read_status(connection, Limits())
+    [within] = [each for each in status.unrenewed if each.within_days == 3]
+    assert (within.count, within.example) == (2, "two.customer.example")
     lines = await shown(database, dsn, tmp_path)
     assert 'frontage_certificates_unrenewed{within_days="1"} 0.0' in lines
     assert 'frontage_certificates_unrenewed{within_days="3"} 2.0' in lines

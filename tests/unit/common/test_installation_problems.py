@@ -80,7 +80,16 @@ def test_each_condition_is_one_problem_with_a_sentence(subject: str, changes: di
         ),
         ({"edges": []}, "No edge runs", "start `frontage edge`"),
         ({"monitors": []}, "No monitor runs", "start `frontage monitor`"),
-        ({"certificates": [Expiry(None, 0, 1)]}, "A certificate in service has expired", "certificate show"),
+        (
+            {"certificates": [Expiry(None, 0, 1, "one.example")]},
+            "A certificate in service has expired",
+            "`frontage certificate show one.example` has the last error",
+        ),
+        (
+            {"unrenewed": [Unrenewed(0, 0), Unrenewed(3, 2, "two.example")]},
+            "2 certificates end within 3 days without a renewal",
+            "`frontage certificate show two.example` has the last error of one of them",
+        ),
     ],
 )
 def test_a_problem_says_what_to_do_next(changes: dict[str, Any], seen: str, remedy: str) -> None:
