@@ -262,7 +262,9 @@ async def test_every_member_leaves_and_removes_nobody_else(dashboard: Dashboard)
     assert "Leave Acme?" in asked.words
     done = await viewer.post(f"{path}/members/remove", of=path, user=bob, sure="yes")
     assert (done.status, done.location) == (303, "/dashboard")
-    assert "You have left Acme." in (await viewer.get()).words
+    words = (await viewer.get()).words
+    assert "You have left Acme." in words
+    assert "Ask the operator to add you to one" in words
     assert (await viewer.get(path)).status == 404
 
 
