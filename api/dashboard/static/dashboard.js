@@ -73,22 +73,22 @@ function update(html) {
   });
 }
 
-// Where the keyboard is, nothing moves; the newest content is put there as soon as it leaves.
+// Where the keyboard is or a button of the mouse is held, nothing moves; the newest content is put there as soon as it
+// is left. A link that moved between press and release would not be followed.
 const waiting = new Map();
 
 function put(element, content) {
-  if (!element.contains(document.activeElement)) { waiting.delete(element); show(element, content); return; }
-  if (!waiting.has(element)) element.addEventListener("focusout", leave);
-  waiting.set(element, content);
+  if (element.contains(document.activeElement) || element.matches(":active")) { waiting.set(element, content); return; }
+  waiting.delete(element);
+  show(element, content);
 }
 
-function leave({ currentTarget: element }) {
-  setTimeout(() => {
-    if (element.contains(document.activeElement)) return;
-    element.removeEventListener("focusout", leave);
-    if (waiting.has(element)) put(element, waiting.get(element));
-  });
+function putWaiting() {
+  for (const [element, content] of waiting) put(element, content);
 }
+
+for (const type of ["focusout", "pointerup", "pointercancel", "dragend"])
+  document.addEventListener(type, () => setTimeout(putWaiting));
 
 async function copy(button) {
   const text = document.getElementById(button.dataset.copy).textContent.trim();

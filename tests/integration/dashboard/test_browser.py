@@ -223,6 +223,20 @@ async def test_the_keyboard_reaches_the_page_past_the_navigation(dashboard: Brow
         await expect(menu).to_be_focused()
 
 
+async def test_what_is_pressed_with_the_mouse_is_replaced_once_it_is_released(dashboard: BrowsedDashboard) -> None:
+    async with browsing(dashboard) as page:
+        await sign_in_by_link(dashboard, page, await dashboard.user(EMAIL))
+        await page.evaluate("document.getElementById('main').innerHTML = '<div id=part><p>old</p></div>'")
+        part = page.locator("#part")
+        await part.hover()
+        await page.mouse.down()
+        for content in ("new", "newest"):
+            await page.evaluate(f"update('<template data-into=part><p>{content}</p></template>')")
+        await expect(part).to_have_text("old")
+        await page.mouse.up()
+        await expect(part).to_have_text("newest")
+
+
 async def tab_to(page: Page, name: str) -> None:
     """Press Tab until the element of this label or text has the focus."""
     for _ in range(80):
