@@ -32,6 +32,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from asyncpg import QueryCanceledError, Record
 
+from common.db.order_queue import AWAITED
 from common.db.session import Connection
 
 Product: TypeAlias = Literal["power", "secure", "monitor"]
@@ -190,6 +191,36 @@ _DETAILS = """
         and m.domain = found.apex and coalesce(m.subdomain, '') = found.subdomain
     join applications a on a.id = coalesce(d.application_id, m.application_id)
 """
+
+
+_LOOKED_AT = 1_000
+_UNCERTIFIED = f"""
+    select d.domain, d.product, d.application_id, d.created_at, d.active_until, a.name as application_name
+    from (select domain, state from orders where {AWAITED.listed} and {{whose}} limit {_LOOKED_AT}) o
+    join domains d on d.domain = o.domain and d.active_until > now()
+    join applications a on a.id = d.application_id
+    where o.state = 'failed'
+        and not exists (select from certificates c where c.domain = d.domain and c.released_at is null)
+    order by d.domain, d.product limit $1
+"""
+
+
+async def list_uncertified(connection: Connection, applications: Sequence[str] | None, *, most: int) -> list[ListRow]:
+    """Active domains that have no certificate, and whose orders failed: those among `_LOOKED_AT` orders."""
+    if applications is None:
+        rows = await connection.fetch(_UNCERTIFIED.format(whose="true"), most)
+    else:
+        rows = await connection.fetch(_UNCERTIFIED.format(whose="application_id = any($2)"), most, list(applications))
+    return [
+        ListRow(
+            ListKey(row["domain"], row["product"], row["application_id"], row["created_at"], row["active_until"], True),
+            row["application_name"],
+            "active",
+            None,
+            False,
+        )
+        for row in rows
+    ]
 
 
 async def list_part(connection: Connection, wanted: Wanted) -> ListPart:

@@ -60,7 +60,13 @@ class HomePage:
         ids = None if organisations is None else await applications.list_visible_ids(connection, organisations)
         totals = await domain_list.count_domains(connection, ids)
         part = await domain_list.list_part(connection, Wanted(ids, status="problem", limit=_ATTENTION))
-        return {"totals": totals, "attention": part.rows, "outages": await _outages(connection)}
+        failing = await domain_list.list_uncertified(connection, ids, most=_ATTENTION)
+        return {
+            "totals": totals,
+            "attention": [*part.rows, *failing][:_ATTENTION],
+            "is_listed": bool(part.rows),
+            "outages": await _outages(connection),
+        }
 
 
 async def _outages(connection: Connection) -> list[str]:

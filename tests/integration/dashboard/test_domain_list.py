@@ -29,6 +29,10 @@ def names(page: Page) -> list[str]:
     return re.findall(r'class="name" href="[^"]*">([^<]+)<', page.text)
 
 
+def shops(page: Page) -> list[str]:
+    return [name for name in names(page) if name in NAMES]
+
+
 def link(page: Page, words: str) -> str:
     found = re.search(rf'href="([^"]+)"[^>]*>{words}', page.text)
     assert found, page.words
@@ -53,6 +57,24 @@ async def test_a_name_without_a_certificate_says_so(browser: Browser) -> None:
     assert "Active" not in page.words
     path = link(page, NAMES[0])
     assert "Power: no certificate yet" in (await browser.get(path)).words
+
+
+async def test_the_overview_names_a_domain_whose_order_fails(dashboard: Dashboard, browser: Browser) -> None:
+    stranger = await dashboard.signed_in("mallory@theirs.example", await dashboard.organisation("Theirs"), "owner")
+    assert shops(await browser.get()) == [NAMES[3]]
+    async with dashboard.service.database.transaction() as connection:
+        await connection.execute(
+            "insert into orders (domain, application_id, state, hold_until, due_at, last_error)"
+            " select domain, application_id, 'failed', now(), now() + interval '1 hour', 'it was refused'"
+            " from domains where domain = any($1) on conflict (domain) do update set state = 'failed'",
+            NAMES[:1] + NAMES[3:4],
+        )
+    overview = await browser.get()
+    assert shops(overview) == [NAMES[3], NAMES[0]]
+    assert "No certificate yet" in overview.words
+    operator = await dashboard.signed_in("ops@example.com")
+    assert shops(await operator.get()) == [NAMES[3], NAMES[0]]
+    assert NAMES[0] not in (await stranger.get()).words
 
 
 async def test_a_search_that_found_nothing_yet_goes_on(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
