@@ -51,7 +51,7 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "user.sign_out": "Sessions ended",
         "user_key.create": "API key made",
         "user_key.revoke": "API key revoked",
-        "webhook.enable": "Webhook enabled",
+        "webhook.enable": "Webhook enabled, pending sent",
         "webhook.replay": "Event sent again",
         "webhook.replay_failed": "Failed events sent again",
         "webhook.test": "Test event sent",
