@@ -109,6 +109,28 @@ async def test_a_part_reads_no_more_than_it_shows(filled: Database) -> None:
     await expect_few_of_a_kind_to_be_found_among_many(filled)
 
 
+async def test_few_orders_are_read_to_find_those_that_fail(filled: Database) -> None:
+    """Among thousands that wait for their renewal; whoever asks, and whatever the values."""
+    async with filled.connection() as connection:
+        await connection.execute("set session_replication_role = replica")
+        await connection.execute(
+            "insert into orders (domain, application_id, state, kind, hold_until, due_at)"
+            " select distinct on (domain) domain, application_id, 'issued', 'renewal', now(), now() from domains"
+        )
+        await connection.execute(
+            "update orders set state = 'failed', kind = 'new' where domain in"
+            " (select domain from domains where application_id = 'a' and active_until > now() limit 5)"
+        )
+        await connection.execute("vacuum analyze orders")
+        await connection.execute("reset session_replication_role")
+        for applications in (["a"], [f"p{number}" for number in range(250)], None):
+            for seen in (Explained(connection), KeptPlans(connection)):
+                as_connection = cast("Connection", seen)
+                await domain_list.list_uncertified(as_connection, applications, most=LIMIT)
+                whole = [node for node in nodes(seen.plans[0]) if node["Node Type"] == "Seq Scan"]
+                assert [node["Relation Name"] for node in whole if node["Relation Name"] != "applications"] == []
+
+
 async def expect_few_rows_of_each_list(filled: Database) -> None:
     async with filled.connection() as connection:
         for applications in (["a"], None):
