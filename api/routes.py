@@ -177,7 +177,7 @@ def _webhook_routes(webhooks: WebhookHandlers) -> Routes:
 
 
 def docs_routes(docs: DocsHandlers) -> Routes:
-    return (("GET", "/docs", docs.index), ("GET", "/docs/{page}", docs.page))
+    return (("GET", "/docs", docs.index), ("GET", "/docs/", docs.index), ("GET", "/docs/{page}", docs.page))
 
 
 def sdk_routes(sdk: SdkHandler) -> Routes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from api.built_once import BuiltOnce
 from api.errors import NOT_FOUND, Refused
@@ -21,12 +21,14 @@ class DocsHandlers:
         return _html(handbook.show("start") or "")
 
     async def page(self, request: web.Request) -> web.Response:
-        """Raises: Refused."""
-        page = (await self._handbook.get()).show(request.match_info["page"])
-        if page is None:
-            raise Refused(NOT_FOUND, hint="the handbook has no such page; /docs has its contents")
-        return _html(page)
+        """Browsers get a page in any case. Raises: Refused."""
+        handbook = await self._handbook.get()
+        if (page := handbook.show(request.match_info["page"])) is not None:
+            return _html(page)
+        if "text/html" in request.headers.get(hdrs.ACCEPT, ""):
+            return _html(handbook.show_missing(), status=404)
+        raise Refused(NOT_FOUND, hint="the handbook has no such page; /docs has its contents")
 
 
-def _html(text: str) -> web.Response:
-    return web.Response(text=text, content_type="text/html", charset="utf-8", headers=pages.HEADERS)
+def _html(text: str, *, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers=pages.HEADERS)

@@ -99,6 +99,11 @@ class Handbook:
         page = self._pages.get(name)
         return self._in_template(page.title, page.html, current=name) if page else None
 
+    def show_missing(self) -> str:
+        """In the place of a page that does not exist."""
+        content = "<h1>There is no such page</h1><p>Search above, or look through the contents.</p>"
+        return self._in_template("No such page", content)
+
     def show_hits(self, query: str) -> str:
         """The page of what a search finds; `query` is as it was typed."""
         query = query[:_LONGEST_QUERY]

@@ -10,8 +10,8 @@ from tests.integration.api.conftest import Service
 NAMES = [name for group in CONTENTS.values() for name in group]
 
 
-async def get(service: Service, path: str) -> tuple[int, str]:
-    async with service.session.get(service.url + path) as response:
+async def get(service: Service, path: str, accept: str = "*/*") -> tuple[int, str]:
+    async with service.session.get(service.url + path, headers={"Accept": accept}) as response:
         return response.status, await response.text()
 
 
@@ -29,7 +29,9 @@ async def test_every_page_is_shown_and_its_links_lead_somewhere(service: Service
 
 
 async def test_the_first_page_is_shown_without_authentication(service: Service) -> None:
-    assert "Start" in (await get(service, "/docs"))[1]
+    _, page = await get(service, "/docs")
+    assert "Start" in page
+    assert (await get(service, "/docs/"))[1] == page
 
 
 async def test_a_search_leads_to_the_section_that_has_all_words(service: Service) -> None:
@@ -52,3 +54,7 @@ async def test_a_page_that_does_not_exist_is_not_found(service: Service) -> None
         status, text = await get(service, path)
         assert status == 404
         assert '"message":"Not Found"' in text
+    status, page = await get(service, "/docs/nothing", "text/html,application/xhtml+xml,*/*;q=0.8")
+    assert status == 404
+    assert "There is no such page" in page
+    assert 'href="/docs/start"' in page
