@@ -51,6 +51,7 @@ OPEN_ROUTES = frozenset(
         "/share/{id}",
         "/connect/return/{id}",
         "/docs",
+        "/docs/",
         "/docs/{page}",
         "/openapi.json",
         "/sdk/{version}/{file}",
