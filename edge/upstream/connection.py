@@ -8,6 +8,7 @@ close_notify, since anyone on the path can send a FIN (RFC 9112 §9.8).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from typing import Final, Protocol, cast
 
 from edge.http.response import ResponseHead
 from edge.routing.route import Origin
+
+LAST_WORDS_BYTES: Final = 65_536
 
 
 class LeaseHolder(Protocol):
@@ -63,7 +66,7 @@ class UpstreamConnection(asyncio.Protocol):
         self, origin: Origin, on_lost: Callable[[UpstreamConnection], None], sock: socket.socket | None = None
     ) -> None:
         self.origin = origin
-        self._socket = sock  # the transport's; to look at, never to read from
+        self._socket = sock  # the transport's; to look at, not to read from while that one reads
         self.has_ended = False  # in order
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.holder: LeaseHolder | None = None
@@ -116,10 +119,21 @@ class UpstreamConnection(asyncio.Protocol):
             return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None and self.origin.scheme == "http":
+            self._hear_last_words()
         holder, self.holder = self.holder, None
         self._on_lost(self)
         if holder is not None:
             holder.on_upstream_lost(in_order=exc is None and self.has_ended)
+
+    def _hear_last_words(self) -> None:
+        """A write failed. An origin that refuses an upload answers, then resets: the kernel still has the answer."""
+        data = b""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                data = self._socket.recv(LAST_WORDS_BYTES)
+        if data and self.holder is not None:
+            self.holder.on_upstream_data(data)
 
     def pause_writing(self) -> None:
         if self.holder is not None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -159,6 +163,44 @@ async def test_an_early_answer_ends_the_upload_and_reaches_the_client(tmp_path: 
         assert b"\r\nConnection: close\r\n" in head
         assert body == b"no!"
         assert await client.rest() == b""
+
+
+@contextlib.contextmanager
+def resetting_origin() -> Iterator[str]:
+    """Answers after a request's head and closes at once, with an upload unread: a reset follows the answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    accepted, _ = listener.accept()
+                except OSError:
+                    return
+                with accepted, contextlib.suppress(OSError):
+                    accepted.recv(1000)
+                    accepted.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno!")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield "http://{}:{}".format(*listener.getsockname())
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+async def test_an_early_answer_before_a_reset_reaches_the_client(tmp_path: Path) -> None:
+    with resetting_origin() as url:
+        async with edge(tmp_path) as proxy:
+            proxy.replica.enrol("shop.example.com", url)
+            proxy.change()
+            for _ in range(30):
+                client = await proxy.connect()
+                head = b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 2000000\r\n\r\n"
+                sending = asyncio.create_task(client.send(head + b"x" * 1_000_000))
+                answer, body = await client.response()
+                await sending
+                assert (answer[:13], body) == (b"HTTP/1.1 413 ", b"no!")
 
 
 async def test_draining_finishes_what_is_under_way(tmp_path: Path) -> None:
