@@ -252,7 +252,7 @@ def _is_open(route: str) -> bool:
 
 
 def understood(queries: Mapping[tuple[str, str], Collection[str]]) -> Middleware:
-    """`queries`: the parameters that a read takes. Others are refused, so that no misspelt filter is taken for none."""
+    """`queries`: the parameters that each call takes. Others are refused: a misspelt one is not taken for absent."""
 
     @web.middleware
     async def understand_request(request: web.Request, handler: Handler) -> web.StreamResponse:

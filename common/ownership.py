@@ -105,11 +105,13 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class OwnershipEvidence:
     """DNS evidence for a claimant. `against`: the holder that `leads_to_holder` is about; None there means that
-    the zone's own servers could not be asked."""
+    the zone's own servers could not be asked. `is_outranked`: CNAMEs lead through the claimant's cname target, and
+    prove the name another's, whose target was set before."""
 
     claim: OwnershipClaim | None
     against: str | None = None
     leads_to_holder: bool | None = None
+    is_outranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,11 +50,13 @@ async def find_evidence(
     record = await ask.ask(txt_record(name.text, claimant.application_id)[0], "TXT")
     named = {party: txt_record(name.text, party.application_id)[1] in record.values for party in (claimant, holder)}
     is_proven = is_proof(chain.names, claimant, targets)
+    is_outranked = not is_proven and not claimant.cname_targets.isdisjoint(chain.names)
     claim = OwnershipClaim.CNAME if is_proven else OwnershipClaim.TXT if named[claimant] else None
     if _leads_to(holder, held_since, chain.names, targets) or named[holder]:
-        return OwnershipEvidence(claim, holder.application_id, leads_to_holder=True)
+        return OwnershipEvidence(claim, holder.application_id, leads_to_holder=True, is_outranked=is_outranked)
     is_settled = chain.end.is_known and record.outcome.is_known and not (chain.is_disputed or record.is_disputed)
-    return OwnershipEvidence(claim, holder.application_id, leads_to_holder=False if is_settled else None)
+    leads_to_holder = False if is_settled else None
+    return OwnershipEvidence(claim, holder.application_id, leads_to_holder, is_outranked)
 
 
 def _leads_to(holder: Party, held_since: datetime | None, way: Collection[str], targets: Sequence[Target]) -> bool:

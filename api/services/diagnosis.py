@@ -71,6 +71,7 @@ class Ownership:
     claim: OwnershipClaim | None
     application_id: str
     cname_target: str
+    is_outranked: bool = False  # `OwnershipEvidence.is_outranked`
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +159,9 @@ class DiagnosisService:
             reached = await self.probe.find(questions, name.text)
             target, findings = await self._best(questions, name, targets)
             assessment = await self.enrolment.assess(application, name, target, within=questions, findings=findings)
-            ownership = Ownership(assessment.verdict, assessment.evidence.claim, application.id, target)
-            if assessment.evidence.claim is OwnershipClaim.TXT and findings.leads_here:
+            evidence = assessment.evidence
+            ownership = Ownership(assessment.verdict, evidence.claim, application.id, target, evidence.is_outranked)
+            if evidence.claim is OwnershipClaim.TXT and findings.leads_here:
                 findings = replace(findings, claim=OwnershipClaim.TXT)
             dns = Dns(
                 findings,

@@ -221,7 +221,8 @@ def refuse_unowned(assessment: Assessment, application: Application, name: Domai
         case OwnershipVerdict.RESERVED:
             raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.RESERVED.value, hint=hints.RESERVED)
         case _:
-            raise _held(assessment.verdict, application, name, cname_target)
+            target = None if assessment.evidence.is_outranked else cname_target
+            raise _held(assessment.verdict, application, name, target)
 
 
 def refuse_ineligible(application: Application, name: DomainName, assessment: Assessment, review: Refusal) -> None:
@@ -240,6 +241,6 @@ def refuse_ineligible(application: Application, name: DomainName, assessment: As
         raise Refused(review, code=OwnershipVerdict.UNPROVEN.value, hint=hints.unproven(name, application.id))
 
 
-def _held(verdict: OwnershipVerdict, application: Application, name: DomainName, cname_target: str) -> Refused:
+def _held(verdict: OwnershipVerdict, application: Application, name: DomainName, cname_target: str | None) -> Refused:
     hint = hints.held(verdict, name, application.id, cname_target)
     return Refused(ALREADY_POWERED, code=verdict.value, hint=hint)

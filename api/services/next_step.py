@@ -48,7 +48,8 @@ def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
         case OwnershipVerdict.RESERVED if not (diagnosis.holding and diagnosis.holding.domains):
             return NextStep("action needed", f"Ask about a customer's domain: {name} is {hints.RESERVED_NAME}.")
         case OwnershipVerdict.HELD | OwnershipVerdict.LEADS_TO_HOLDER | OwnershipVerdict.UNKNOWN:
-            words = hints.held(ownership.verdict, name, ownership.application_id, ownership.cname_target)
+            target = None if ownership.is_outranked else ownership.cname_target
+            words = hints.held(ownership.verdict, name, ownership.application_id, target)
             state: State = "unknown" if ownership.verdict is OwnershipVerdict.UNKNOWN else "action needed"
             return NextStep(state, f"{words[0].upper()}{words[1:]}.")
     findings = diagnosis.dns.findings

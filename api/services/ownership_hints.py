@@ -34,8 +34,9 @@ def unproven(name: DomainName, application_id: str) -> str:
     return f"it leads here, but not by the CNAME that shows whose it is: create {txt(name, application_id)}"
 
 
-def held(verdict: OwnershipVerdict, name: DomainName, application_id: str, cname_target: str) -> str:
-    """Another application holds the name."""
+def held(verdict: OwnershipVerdict, name: DomainName, application_id: str, cname_target: str | None) -> str:
+    """Another application holds the name. `cname_target`: None where a CNAME to the own one proves nothing, because
+    the DNS leads through one that another application set before."""
     if verdict is OwnershipVerdict.LEADS_TO_HOLDER:
         return f"another application holds {name}, and the DNS still leads to it: {_remove(name)}, then POST again"
     if verdict is OwnershipVerdict.UNKNOWN:
@@ -47,10 +48,10 @@ def held(verdict: OwnershipVerdict, name: DomainName, application_id: str, cname
     return f"another application holds {name}. To move it here: {steps}"
 
 
-def prove(name: DomainName, application_id: str, cname_target: str) -> str:
-    """What in the DNS shows that the name is the application's."""
+def prove(name: DomainName, application_id: str, cname_target: str | None) -> str:
+    """What in the DNS shows that the name is the application's: without `cname_target` the TXT record alone."""
     record = f"create {txt(name, application_id)}"
-    return record if name.is_root else f"point {name} to {cname_target} by CNAME, or {record}"
+    return record if name.is_root or cname_target is None else f"point {name} to {cname_target} by CNAME, or {record}"
 
 
 def stray(

@@ -61,11 +61,11 @@ QUERIES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
     {
         (each.method, each.path): frozenset(query.name for query in each.queries)
         for each in OPERATIONS
-        # links get parameters on their way, and probes bring theirs; writes take all from the body
-        if each.method == "GET" and not each.has_page and each.tag != "Health"
+        # links get parameters on their way, and probes bring theirs; most writes take all from the body
+        if (each.method == "GET" or each.queries) and not each.has_page and each.tag != "Health"
     }
 )
-"""The query parameters that each path takes where it is read."""
+"""The query parameters of each call that reads, and of each other that takes some."""
 
 BY_ROUTE: Final[Mapping[tuple[str, str], Operation]] = MappingProxyType(
     {(each.method, each.path): each for each in OPERATIONS}

@@ -80,4 +80,10 @@ async def test_a_query_parameter_that_is_not_known_is_refused_with_those_that_ar
     answer = await partner.call("POST", "/monitor/domains/batch?force=1", json={"domains": []})
     assert answer.message == "Missing domains in the request body."  # a write goes by its body
     assert (await partner.call("GET", "/monitor/status?x=1")).body["hint"] == "this call takes no query parameters"
+    answer = await partner.call("DELETE", "/monitor/domains/customer.example/records?subdmain=shop", json=[])
+    assert (answer.status, answer.message, answer.body["hint"]) == (
+        400,
+        "Invalid 'subdmain' parameter",
+        "known here: subdomain",
+    )
     assert (await partner.call("GET", "/healthz?x=1", headers={})).status == 200

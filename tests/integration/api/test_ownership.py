@@ -226,7 +226,10 @@ async def test_a_target_on_the_way_to_another_partners_takes_no_name(service: Se
     assert refusal(await attacker.post(SHOP))[:2] == (502, REVIEW)
     assert f"Create the TXT record _frontage.{SHOP}" in await next_step(attacker)
     assert (await victim.post(SHOP)).status == 200
-    assert refusal(await attacker.post(SHOP)) == (502, ALREADY, "held")
+    refused = await attacker.post(SHOP)
+    assert refusal(refused) == (502, ALREADY, "held")
+    for words in (refused.body["hint"], await next_step(attacker)):
+        assert f"o move it here: create the TXT record _frontage.{SHOP}" in words, "a CNAME to its target is there"
     assert await holder(service) == {victim.id}
 
 
