@@ -2,7 +2,8 @@
 
 Two embedded servers: one with 10,000 rows of each table, one with ``--rows`` (`bench.rows`): half of them are one
 application's, the rest 20,000 others'. Read are parts and pages of the lists, from the beginning and from random
-places, in turns, one here and one there, each with a connection of a pool, without HTTP. Three figures each:
+places, in turns, one here and one there, each with a connection of a pool, without HTTP, all on one core. Three
+figures each:
 
     blocks      that a part asks for: they do not depend on the machine. An index of millions of rows has three or four
                 levels where a small one has one, so that the same rows take several times the blocks
@@ -36,6 +37,7 @@ from rich.table import Table
 from bench import output, rows
 from bench.blocks import count_blocks
 from bench.private_stage import private_environment
+from bench.process_tree import pin_all
 from common import logs
 from common.cli.database import prepare
 from common.db import applications, audit, deliveries, domain_list, domain_pages, domains, events, monitored_domains
@@ -173,6 +175,7 @@ async def measure(
         pools = [
             await stack.enter_async_context(open_pool(dsn, size=2, application_name="frontage bench")) for dsn in dsns
         ]
+        pin_all()
         tracked = progress.track(chosen, description="reading lists")
         return [await _compare(case, pools, counts) for case in tracked]
 

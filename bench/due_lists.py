@@ -1,7 +1,7 @@
 """``python -m bench.due_lists``: what is due is found as quickly among millions of rows as in an empty database.
 
 Two embedded servers, one of them empty, the other with ``--rows`` of each table (`bench.rows`), of 20,000 applications,
-none of them due. Measured in turns, one here and one there, so that other work on the machine meets both: from the
+none of them due. Measured in turns, one here and one there, all on one core, so that other work meets both: from the
 beginning of an enrolment to its live certificate, and from a recorded event to its noted delivery, by the monitor's own
 runners, without the network; the transaction of an enrolment; and the next due time and the claim of each kind of work,
 with nothing due. Two figures each: the time, and the blocks that one transaction asks for, which do not depend on the
@@ -37,6 +37,7 @@ from bench.application import make_application
 from bench.blocks import count_blocks
 from bench.following_edge import following_edge
 from bench.private_stage import private_environment
+from bench.process_tree import pin_all
 from common import logs
 from common.claims import Runner
 from common.cli.database import prepare
@@ -167,6 +168,7 @@ async def open_world(state_dir: Path, name: str) -> AsyncIterator[DueListWorld]:
 async def compare(worlds: Sequence[DueListWorld], progress: Progress) -> list[DueListFigure]:
     """Each case in both databases, in turns; the empty one comes first."""
     settle_garbage_collector()  # as the monitor does
+    pin_all()
     for world in worlds:
         async with world.database.transaction() as connection:
             await connection.execute(

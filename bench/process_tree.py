@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +30,15 @@ def cpu_seconds(pid: int) -> float:
 def pin(pid: int, core: int) -> None:
     """Every thread of the tree runs on `core` from now on, as do those it starts."""
     for process in descendants(pid):
-        for thread in Path(f"/proc/{process}/task").iterdir():
-            os.sched_setaffinity(int(thread.name), {core})
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {core})
+
+
+def pin_all(core: int = 0) -> None:
+    """This process and all that it has started, servers included. An answer from another core waits for that core to
+    wake, which takes longer than a small question, and which core it comes from is chance."""
+    pin(os.getpid(), core)
 
 
 def find_child(pid: int, *argv_tail: str) -> int:
