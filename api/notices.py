@@ -47,7 +47,7 @@ _CONNECTING: Final[Mapping[OriginFault, str]] = MappingProxyType(
         "timeout": "had no answer in time",
         "certificate": "found its certificate not valid",
         "tls": "failed in TLS",
-        "not_http": "had no HTTP answer",
+        "not_http": "had an answer that is not valid HTTP",
         "forbidden": "may not dial its address",
         "connection": "could not connect",
     }

@@ -29,7 +29,7 @@ class OriginIdentity:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FailingOrigin:
-    """An origin to which the last attempt to connect failed."""
+    """An origin to which the last attempt to connect failed, or whose answer was not valid HTTP (``not_http``)."""
 
     origin: OriginIdentity
     fault: OriginFault

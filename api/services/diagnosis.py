@@ -115,7 +115,7 @@ class Diagnosis:
     """None where the domain has no origin: it is not enrolled, or sends visitors elsewhere."""
     ownership: Ownership | None = None
     unreached: tuple[UnreachedOrigin, ...] | None = ()
-    """The edges that could not connect to the origin in the last minute."""
+    """The edges that could not connect to the origin in the last minute, or had no valid answer from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ def _ownership(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _origin(diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """None where there is none to ask. `unreached_from`: the edges that could not connect to it in the last minute."""
+    """None where there is none to ask. `unreached_from`: the edges that could not connect to it in the last minute, or
+    had no valid answer from it."""
     origin = diagnosis.origin
     if origin is None:
         return None if diagnosis.holding is not None else dict(_UNKNOWN)

@@ -133,12 +133,16 @@ def _origin(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
 
 
 def _unreached(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
-    """The origin answers the API, but not every edge."""
+    """The origin answers the API, but not every edge, or not every request."""
     if diagnosis.origin is None or not diagnosis.unreached:
         return None
     edges = "; ".join(map(describe_unreached, diagnosis.unreached))
-    words = f"the origin {diagnosis.origin.url} could not be reached from every edge in the last minute: edge {edges}"
-    remedy = _EDGE_REMEDIES.get(diagnosis.unreached[0].fault, _FIREWALL_REMEDY)
+    fault, origin = diagnosis.unreached[0].fault, diagnosis.origin.url
+    if fault == "not_http":
+        failed = f"the origin {origin} did not answer every request in the last minute as it should: edge {edges}"
+        return NextStep("action needed", f"Visitors may get an error: {failed}. {_INVALID_REMEDY}")
+    words = f"the origin {origin} could not be reached from every edge in the last minute: edge {edges}"
+    remedy = _EDGE_REMEDIES.get(fault, _FIREWALL_REMEDY)
     operator = "If that is so already, the operator has to look at the network of the edges named"
     return NextStep("action needed", f"Visitors may get an error: {words}. {remedy} {operator}.")
 
@@ -209,6 +213,10 @@ _ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
 )
 
 _FIREWALL_REMEDY: Final = "Let every server and firewall of the origin accept connections from the edges."
+_INVALID_REMEDY: Final = (
+    "See what it sends (curl -v --raw): each line of a head ends with CR LF, and its fields state one length. The"
+    " operator's log says what was wrong with each answer (origin_invalid)."
+)
 _EDGE_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
     {
         "unresolved": "Have all name servers of its name give it an address.",

@@ -172,7 +172,7 @@ async def nodes_behind(connection: Connection, identity: str, version: int) -> l
 
 
 async def find_unreached(connection: Connection, origin: OriginIdentity) -> list[UnreachedOrigin]:
-    """The edges with a lease that could not connect to the origin in the last minute."""
+    """The edges with a lease that could not connect to the origin in the last minute, or had no valid answer."""
     rows = await connection.fetch(
         f"select {_COLUMNS}, failing ->> 'fault' as fault"  # noqa: S608 - a constant
         " from edge_nodes, jsonb_array_elements(failing_origins) as failing"

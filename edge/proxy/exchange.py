@@ -539,6 +539,8 @@ class Exchange:
     def _fail_with(self, refusal: ErrorResponse, reason: str = "") -> None:
         self.reason = reason
         self.status, self.failure = refusal.status, refusal
+        if refusal is ORIGIN_INVALID:
+            self._context.dispatcher.note_invalid(self.route.origin)
         self._end(REFUSED)
 
     def _break_off(self) -> None:

@@ -7,17 +7,18 @@ A lease is taken at once when an idle connection is there (`take`), else asked f
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Protocol
 
 from common.logs import get_logger
-from common.origin_faults import FailingOrigin
+from common.origin_faults import FailingOrigin, OriginIdentity
 from edge.http.error_responses import BUSY, ORIGIN_DOWN, ORIGIN_RESTING, ORIGIN_SLOW, ErrorResponse
 from edge.routing.route import Origin
-from edge.upstream.breaker import Breaker
+from edge.upstream.breaker import MOST_REPORTED, Breaker
 from edge.upstream.connection import LeaseHolder, UpstreamConnection
 from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
-from edge.upstream.distrust import DistrustedOrigins
 from edge.upstream.pool import Decision, Pool
+from edge.upstream.remembered_origins import DISTRUST_SECONDS, INVALID_SECONDS, RememberedOrigins
 
 _log = get_logger("edge.upstream")
 
@@ -46,7 +47,8 @@ class UpstreamDispatcher:
         self._connector = connector
         self._pool = pool
         self._breaker = breaker
-        self._distrusted = DistrustedOrigins()
+        self._distrusted = RememberedOrigins(DISTRUST_SECONDS)
+        self._invalid = RememberedOrigins(INVALID_SECONDS)
         self._loop = loop
         self._tasks: dict[LeaseRequester, asyncio.Task[None]] = {}
         self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
@@ -62,8 +64,19 @@ class UpstreamDispatcher:
         return self._breaker.open_count
 
     def failing_origins(self) -> list[FailingOrigin]:
-        """Those that could not be reached in the last minute (`Breaker.failing`)."""
-        return self._breaker.failing(self._loop.time())
+        """Those that could not be reached in the last minute (`Breaker.failing`), and those whose answer was not valid
+        HTTP: at most `MOST_REPORTED` of each."""
+        now = self._loop.time()
+        self._invalid.expire(now)
+        latest = islice(reversed(self._invalid), MOST_REPORTED)
+        return [
+            *self._breaker.failing(now),
+            *(FailingOrigin(OriginIdentity(*origin[:-1]), "not_http") for origin in latest),
+        ]
+
+    def note_invalid(self, origin: Origin) -> None:
+        """Its answer to a request was not valid HTTP: the visitor got `ORIGIN_INVALID`."""
+        self._invalid.add(origin, self._loop.time())
 
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
         while (connection := self._pool.take(origin)) is not None:

@@ -84,3 +84,26 @@ async def test_an_origin_that_only_an_edge_cannot_reach_is_not_ok(service: Servi
         await visit(edge)
         after = await diagnosis_when(partner, lambda found: found["status"] == "ok")
         assert after["origin"]["unreached_from"] == []
+
+
+async def test_an_origin_whose_answers_only_an_edge_refuses_is_not_ok(service: Service, edge: EdgeProcess) -> None:
+    """What the API asks with is more lenient than an edge."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\nContent-Length: 0\nConnection: close\n\n")  # RFC 9112 §2.2: CR LF
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        partner = await service.partner()
+        service.point(DOMAIN)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        assert (await partner.post(DOMAIN, url)).status == 200
+        await go_live(service, DOMAIN, partner.id)
+        await edge.start(FRONTAGE_DENY_ADDRESSES="")
+        await diagnosis_when(partner, lambda found: found["status"] == "ok")
+
+        assert "not valid HTTP" in await visit(edge)
+        found = await diagnosis_when(partner, lambda found: found["status"] != "ok")
+        assert found["origin"]["code"] == "not_http"
+        assert "had an answer that is not valid HTTP" in found["next_step"]

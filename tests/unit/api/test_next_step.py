@@ -87,6 +87,9 @@ def test_an_origin_that_edges_cannot_reach_is_not_ok() -> None:
         " connections from the edges. If that is so already, the operator has to look at the network of the edges"
         " named."
     )
+    invalid = sentence(replace(WELL, unreached=(replace(unreached, fault="not_http"),)))
+    assert "did not answer every request in the last minute as it should: edge 01234567" in invalid
+    assert "origin_invalid" in invalid
     assert sentence(replace(WELL, unreached=None)).startswith("unknown: ")
 
 

@@ -1,0 +1,39 @@
+"""Origins that are remembered for a while because of what they sent. Pure; time is passed in.
+
+Distrusted are those that sent bytes no request asked for: their connections serve one request each. Such bytes, a body
+behind a 204 or more than the stated length, may reach a connection after its next request was sent, and would be read
+as the response to it. Nothing on that connection shows the difference, but the origin's other connections do: bytes
+that come while none is awaited.
+
+Invalid are those whose answer was not valid HTTP, so that a visitor got an error: the node's lease reports them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from edge.routing.route import Origin
+
+DISTRUST_SECONDS: Final = 600.0
+INVALID_SECONDS: Final = 60.0
+_MAX_REMEMBERED: Final = 10_000
+
+
+class RememberedOrigins(dict[Origin, float]):
+    """Until when each is remembered, in monotonic seconds, the earliest first. Owned by the worker's dispatcher."""
+
+    __slots__ = ("_seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    def add(self, origin: Origin, now: float) -> None:
+        self.pop(origin, None)
+        if len(self) >= _MAX_REMEMBERED:
+            del self[next(iter(self))]
+        self[origin] = now + self._seconds
+
+    def expire(self, now: float) -> None:
+        while self and self[first := next(iter(self))] <= now:
+            del self[first]
