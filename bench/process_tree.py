@@ -30,9 +30,9 @@ def cpu_seconds(pid: int) -> float:
 def pin(pid: int, core: int) -> None:
     """Every thread of the tree runs on `core` from now on, as do those it starts."""
     for process in descendants(pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            for thread in Path(f"/proc/{process}/task").iterdir():
-                os.sched_setaffinity(int(thread.name), {core})
+        for thread in _threads(process):
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.sched_setaffinity(int(thread), {core})
 
 
 def pin_all(core: int = 0) -> None:
@@ -54,10 +54,14 @@ def find_child(pid: int, *argv_tail: str) -> int:
 
 
 def _children_files(pid: int) -> list[Path]:
-    """One a thread. `Path.glob` raises when the process ends while it looks."""
-    tasks = Path(f"/proc/{pid}/task")
+    """One a thread."""
+    return [Path(f"/proc/{pid}/task/{thread}/children") for thread in _threads(pid)]
+
+
+def _threads(pid: int) -> list[str]:
+    """None of a process that has ended; `Path.glob` raises when it ends while it looks."""
     try:
-        return [tasks / thread / "children" for thread in os.listdir(tasks)]
+        return os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):
         return []
 

@@ -215,7 +215,7 @@ _ORIGIN_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
 _FIREWALL_REMEDY: Final = "Let every server and firewall of the origin accept connections from the edges."
 _INVALID_REMEDY: Final = (
     "See what it sends (curl -v --raw): each line of a head ends with CR LF, and its fields state one length. The"
-    " operator's log says what was wrong with each answer (origin_invalid)."
+    " operator's log names the fault of each answer (origin_invalid)."
 )
 _EDGE_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
     {

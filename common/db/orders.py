@@ -79,7 +79,7 @@ class OrderState:
     request_id: str | None = None
 
     def waits_until(self, now: datetime) -> datetime | None:
-        """When it is gone on with, where `last_error` says what it waits for."""
+        """When work on it goes on, where it was put off for the reason in `last_error`."""
         is_put_off = self.last_error is not None and self.due_at is not None and self.due_at > now
         return self.due_at if is_put_off else None
 
