@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 from multidict import MultiDictProxy
 
@@ -35,6 +36,9 @@ OPEN_ROUTES = frozenset(
     }
 )
 _FORM_SECONDS = 10.0
+# What aiohttp raises for a form that it cannot read: LookupError for a charset that there is none of, RuntimeError for
+# an encoding of a part, HttpProcessingError for the fields of a part.
+_NOT_A_FORM = (ValueError, LookupError, RuntimeError, HttpProcessingError, web.RequestPayloadError)
 _AGAIN_SECONDS = {429: 10, 503: 5}
 """After which a client may ask again (RFC 9110 §10.2.3)."""
 _ANSWER = "credential"  # of an authenticator: never stored as it is, and refused in words of its own
@@ -167,7 +171,7 @@ async def _read_form(request: web.Request) -> MultiDictProxy[str | bytes | bytea
     try:
         async with asyncio.timeout(_FORM_SECONDS):
             return await request.post()
-    except (TimeoutError, ConnectionError, ValueError, web.RequestPayloadError) as error:
+    except (TimeoutError, ConnectionError, *_NOT_A_FORM) as error:
         raise web.HTTPBadRequest from error
 
 

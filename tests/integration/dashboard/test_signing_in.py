@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.db.session import Patience
+from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import open_service, probe_port  # noqa: F401 - a fixture
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard
 
@@ -225,3 +226,59 @@ async def test_pages_that_are_not_sent_over_tls_warn_of_it(dsn: str, tmp_path: P
         assert "in plain text" in (await (await dashboard.browser()).get("/dashboard/sign-in")).words
         operator = await dashboard.signed_in("ops@acme.example")
         assert "FRONTAGE_PUBLIC_URL is http://api.acme.example" in (await operator.get("/dashboard/account")).words
+
+
+def part(*fields: str, content: str = "x") -> str:
+    """The body of a form in parts, with these fields in its first part."""
+    return "\r\n".join(("--b", *fields, "", content, "--b--", ""))
+
+
+URL_ENCODED, IN_PARTS = "application/x-www-form-urlencoded", "multipart/form-data"
+NAMED = 'Content-Disposition: form-data; name="email"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (f"{URL_ENCODED}; charset=evil", "email=a"),
+        (f"{URL_ENCODED}; charset=base64", "email=a"),
+        (f"{URL_ENCODED}; charset=undefined", "email=a"),
+        (f"{URL_ENCODED}; charset=", "email=a"),
+        (f"{URL_ENCODED}; charset=utf-16", "email=%ff%fe"),
+        (f"{URL_ENCODED}; charset=utf-8", "email=%ff"),
+        (IN_PARTS, part(NAMED)),
+        (f"{IN_PARTS}; boundary=", part(NAMED)),
+        (f"{IN_PARTS}; boundary=b", "no part"),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Type: text/plain; charset=evil")),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Type: text/plain; charset=hex")),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Type: multipart/mixed; boundary=c")),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Transfer-Encoding: evil")),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Transfer-Encoding: base64", content="!")),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Encoding: evil")),
+        (f"{IN_PARTS}; boundary=b", part(NAMED, "Content-Encoding: gzip", content="no gzip")),
+        (f"{IN_PARTS}; boundary=b", part('Content-Disposition: form-data; name="_charset_"', content="e" * 40)),
+        (f"{IN_PARTS}; boundary=b", part('Content-Disposition: form-data; name="_charset_"', content="evil")),
+        (f"{IN_PARTS}; boundary=b", part("Content-Disposition: form-data; name*=evil''a")),
+        (f"{IN_PARTS}; boundary=b", part("a field without a colon")),
+        (f"{IN_PARTS}; boundary=b", part("x: " + "y" * 20_000)),
+        (f"{IN_PARTS}; boundary=b", part(NAMED).removesuffix("--b--\r\n")),
+    ],
+)
+async def test_a_form_that_cannot_be_read_is_the_clients_fault(dashboard: Dashboard, kind: str, body: str) -> None:
+    browser = await dashboard.browser()
+    headers = {"Content-Type": kind, "Origin": browser.url}
+    with capture_logs() as entries:
+        for path in ("/dashboard/sign-in", "/dashboard/link/x", "/dashboard/sign-in/passkey"):
+            page = await browser.send("POST", path, data=body.encode(), headers=headers)
+            assert page.status in (400, 403), page  # 403: read, and without the token of the form
+    assert not [each for each in entries if each["level"] == "error"]
+
+
+@pytest.mark.parametrize("path", ["/token", "/power", "/nothing"])
+@pytest.mark.parametrize("kind", ["application/json; charset=evil", f"{URL_ENCODED}; charset=evil"])
+async def test_no_charset_makes_the_api_fail(dashboard: Dashboard, path: str, kind: str) -> None:
+    browser = await dashboard.browser()
+    with capture_logs() as entries:
+        page = await browser.send("POST", path, data=b'{"a": 1}', headers={"Content-Type": kind})
+    assert 400 <= page.status < 500
+    assert not [each for each in entries if each["level"] == "error"]
