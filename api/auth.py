@@ -9,7 +9,8 @@ Rules
     the current client secret verifies, and the previous one while a rotation lasts
     403 only for a token that is good for the application named in its own ``applicationId`` claim while the
     header names another; whatever else is wrong is 401
-    what the current secret signed is marked so: rotating and deleting need it (`api.services.applications`)
+    what the current secret signed is marked so: changes of secrets need it (`api.services.applications`)
+    deleting an application and transferring a domain are its owners': a user's key opens them, a token does not
     a token with a ``scope`` opens what that scope opens, and no more (`api.middlewares`); without one, everything
     an API key opens what its user may do at the time of the request (`api.rights`); with it, ``applicationId`` chooses
         one of the user's applications, and another's is not found

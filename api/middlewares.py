@@ -66,6 +66,7 @@ _STREAM_ROUTE = "/connect/flows/{id}/events"  # bounded by api.services.flow_wat
 _ROUTES_OF_DELETION = frozenset({("GET", "/application"), ("DELETE", "/application")})
 _OUTAGE_SECONDS = 5.0
 _SPREAD = 3
+_KEY_NEEDED = "a user's API key opens this call, or the dashboard does the same; an application's token does not"
 _TOO_MANY_AT_ONCE = "too many requests of this application at once"
 _LONGEST_NAME = 100
 _FAILURES = frozenset({500, 503, 504})  # 502 also stands for a refusal of Power and Secure
@@ -240,7 +241,7 @@ def _refuse_beyond_scope(request: web.Request) -> None:
     """Raises: `Refused` for a token whose scope does not open this route; an unknown scope opens none, and no token
     of an application opens what is a user's."""
     if (operation := _operation_of(request)) is not None and operation.by_key_alone:
-        raise Refused(FORBIDDEN, code="key_needed", hint="this call takes a user's API key, and no application's token")
+        raise Refused(FORBIDDEN, code="key_needed", hint=_KEY_NEEDED)
     scope = request[ACCESS].scope
     if scope is None or (scope == CONNECT_SCOPE and is_connect_route(_route_of(request))):
         return

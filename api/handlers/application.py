@@ -44,7 +44,7 @@ class ApplicationHandlers:
         return answers.message(CHANGED)
 
     async def delete(self, request: web.Request) -> web.Response:
-        application = _owner(request)
+        application = application_of(request)
         body = await read_body(request, schemas.ApplicationRemoval)
         await self._service.begin_removal(application, body.name)
         self._removals.begin(application.id)
@@ -70,17 +70,17 @@ class ApplicationHandlers:
         return answers.respond(schemas.rendered(await self._service.create_from(rights_of(request), body), None), 201)
 
     async def put_client_secret(self, request: web.Request) -> web.Response:
-        application = _owner(request)
+        application = _by_current_secret(request)
         await read_body(request, schemas.SecretRotation)
         return self._rotated({"clientSecret": await self._service.rotate_client_secret(application)})
 
     async def put_webhook_secret(self, request: web.Request) -> web.Response:
-        application = _owner(request)
+        application = _by_current_secret(request)
         await read_body(request, schemas.SecretRotation)
         return self._rotated({"webhookSecret": await self._service.rotate_webhook_secret(application)})
 
     async def put_signature(self, request: web.Request) -> web.Response:
-        application = _owner(request)
+        application = _by_current_secret(request)
         body = await read_body(request, schemas.SignatureSwitch)
         key = await self._service.switch_signature(application, body.action)
         now, _ = await self._service.read(application)
@@ -88,7 +88,7 @@ class ApplicationHandlers:
         return answers.respond({"message": SWITCHED, "signature": state, "key": key})
 
     async def put_service_auth(self, request: web.Request) -> web.Response:
-        application = _owner(request)
+        application = _by_current_secret(request)
         body = await read_body(request, schemas.ServiceAuthSwitch)
         value = await self._service.switch_service_auth(application, body)
         now, _ = await self._service.read(application)
@@ -100,7 +100,7 @@ class ApplicationHandlers:
         return answers.respond({"message": ROTATED, "previousUntil": until} | secret)
 
 
-def _owner(request: web.Request) -> Application:
+def _by_current_secret(request: web.Request) -> Application:
     """Raises: `Refused` unless the current client secret signed the token."""
     if not request[ACCESS].by_current_secret:
         raise Refused(FORBIDDEN, hint="the previous client secret changes no secrets: sign with the current one")

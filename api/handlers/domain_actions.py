@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from api.requests import application_of, read_body
-from api.rights import KEY_HOLDER, rights_of
+from api.rights import rights_of
 from api.schemas import answers, queries
 from api.schemas.transfer import TransferBody
 from api.services.domain_actions import DomainActions
@@ -31,7 +31,7 @@ class DomainActionHandlers:
     async def transfer(self, request: web.Request) -> web.Response:
         name = queries.parse_name(request.match_info["domain"])
         body = await read_body(request, TransferBody)
-        is_operator = KEY_HOLDER in request and request[KEY_HOLDER].rights.is_operator
+        is_operator = rights_of(request).is_operator
         target = await self._service.transfer(
             application_of(request), name, body.to, body.application_url, to_any=is_operator
         )

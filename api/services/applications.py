@@ -2,9 +2,10 @@
 
 Rules
     a secret is in the answer that made it, and in no other
-    a change of secrets, and deleting, needs a token that the current client secret signed: a previous secret that
-        leaked, and that a rotation is about to end, cannot keep the application; or the API key of a user with the role
-        that the dashboard asks for
+    a change of secrets needs a token that the current client secret signed: a previous secret that leaked, and that a
+        rotation is about to end, cannot keep the application; or the API key of a user with the role that the
+        dashboard asks for
+    deleting needs an owner's API key or session: a developer can make a client secret, and sign a token with it
 """
 
 from __future__ import annotations

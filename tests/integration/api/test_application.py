@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from functools import partial
 from typing import cast
 from unittest.mock import AsyncMock
 
@@ -11,12 +12,13 @@ import pytest
 
 from api.services.removals import Removals
 from common.actors import Actor, acting
-from common.db import application_removal, domains, users
-from common.db.applications import get_application, update_application
+from common.db import application_removal, domains
+from common.db.applications import get_application
 from common.errors import DatabaseUnavailable
 from tests.integration.api.conftest import Service
 from tests.integration.api.installation import end_monitors
 from tests.integration.api.partner import Answer, Partner
+from tests.integration.api.people import Person, organisation, person
 from tests.waiting import until
 
 
@@ -30,12 +32,10 @@ async def put(partner: Partner, path: str = "/application", **body: object) -> A
     return await partner.call("PUT", path, json=body)
 
 
-async def organise(service: Service, *partners: Partner) -> None:
-    """All in one organisation of their own."""
-    async with service.database.transaction() as connection:
-        made = await users.create_organisation(connection, f"Of {partners[0].id}")
-        for partner in partners:
-            await update_application(connection, partner.id, organisation_id=made.id)
+async def owner_of(service: Service, *partners: Partner) -> Person:
+    """An owner of a new organisation, which has the partners' applications."""
+    number = partners[0].id
+    return await person(service, f"{number}@x.test", await organisation(service, number, *partners), "owner")
 
 
 async def test_settings_are_changed_and_what_is_left_out_stays(service: Service) -> None:
@@ -100,7 +100,6 @@ async def test_the_previous_client_secret_opens_the_api_and_changes_no_secret(se
         ("/application/service-auth", {"action": "rotate"}),
     ):
         assert (await put(partner, path, **body)).status == 403
-    assert (await partner.call("DELETE", "/application", json={"name": "A partner"})).status == 403
     renewed = dataclasses.replace(partner, secret=rotated.body["clientSecret"])
     assert (await put(renewed, "/application/webhook-secret")).body["webhookSecret"].startswith("whsec_")
     assert (await put(renewed, "/application/secret")).status == 200
@@ -134,18 +133,18 @@ async def test_a_domain_is_transferred_within_the_organisation_alone(service: Se
     service.point("shop.customer.test")
     await partner.post("shop.customer.test")
     path, origin = "/domains/shop.customer.test/transfer", {"applicationUrl": "https://new.example.com"}
+    owner = await owner_of(service, partner, sibling)
+    another = await owner_of(service, stranger)
 
-    async def transfer(by: Partner, to: str, **body: str) -> int:
-        return (await by.call("POST", path, json={"to": to, **body})).status
+    async def transfer(by: Partner, to: str, *, asks: Person = owner, **body: str) -> int:
+        return (await asks.call("POST", path, application=by.id, json={"to": to, **body})).status
 
-    assert await transfer(partner, sibling.id, **origin) == 409  # neither has an organisation
-    await organise(service, partner, sibling)
-    await organise(service, stranger)
     assert await transfer(partner, stranger.id, **origin) == 409
     assert await transfer(partner, "no\0such", **origin) == 409
     assert await transfer(partner, sibling.id, applicationUrl="http://169.254.169.254/") == 400
     assert await transfer(partner, sibling.id) == 409  # the sibling has no origin of its own
-    assert await transfer(stranger, stranger.id, **origin) == 404
+    assert await transfer(partner, stranger.id, asks=another, **origin) == 404
+    assert await transfer(stranger, stranger.id, asks=another, **origin) == 404
     assert await transfer(sibling, partner.id, **origin) == 404
     assert await transfer(partner, sibling.id, **origin) == 200
     async with service.database.connection() as connection:
@@ -155,16 +154,41 @@ async def test_a_domain_is_transferred_within_the_organisation_alone(service: Se
     assert (await partner.call("GET", "/audit")).body["entries"][0]["action"] == "domain.moved"
 
 
+async def test_a_token_that_a_developer_can_sign_does_nothing_that_an_owner_alone_may(service: Service) -> None:
+    partner, sibling = await service.partner(), await service.partner()
+    acme = await organisation(service, "Acme", partner, sibling)
+    dev = await person(service, "dev@acme.example", acme, "developer", application=partner)
+    service.point("shop.customer.test")
+    await partner.post("shop.customer.test")
+    rotated = await dev.call("PUT", "/application/secret", json={})
+    forged = dataclasses.replace(partner, secret=rotated.body["clientSecret"])
+    assert (await forged.call("GET", "/application")).status == 200
+    calls = (
+        ("DELETE", "/application", {"name": "A partner"}),
+        ("POST", "/domains/shop.customer.test/transfer", {"to": sibling.id, "applicationUrl": "https://x.example.com"}),
+    )
+    for method, path, body in calls:
+        refused = await forged.call(method, path, json=body)
+        assert (refused.status, refused.body["code"]) == (403, "key_needed")
+        assert "dashboard" in refused.body["hint"]
+        refused = await dev.call(method, path, json=body)
+        assert (refused.status, refused.body["code"]) == (403, "role")
+    assert not await gone(service, partner)
+    async with service.database.connection() as connection:
+        (held,) = await domains.find(connection, "shop.customer.test")
+    assert held.application_id == partner.id
+
+
 async def test_a_transfer_says_where_the_dns_does_not_lead_to_the_new_holder(service: Service) -> None:
     first, second, third = await service.partner(), await service.partner(), await service.partner()
-    await organise(service, first, second, third)
+    owner = await owner_of(service, first, second, third)
     name = "shop.customer.test"
     service.point(name)
     await first.post(name)
 
     async def transfer(by: Partner, to: Partner) -> dict[str, str]:
         body = {"to": to.id, "applicationUrl": "https://new.example.com"}
-        answer = await by.call("POST", f"/domains/{name}/transfer", json=body)
+        answer = await owner.call("POST", f"/domains/{name}/transfer", application=by.id, json=body)
         assert answer.status == 200
         return cast("dict[str, str]", answer.body)
 
@@ -206,8 +230,10 @@ async def test_an_application_is_deleted_by_its_name(service: Service) -> None:
     partner = await service.partner()
     service.point("shop.customer.test")
     await partner.post("shop.customer.test")
-    assert (await partner.call("DELETE", "/application", json={"name": "Another"})).status == 400
-    assert (await partner.call("DELETE", "/application", json={"name": "A partner"})).status == 202
+    owner = await owner_of(service, partner)
+    delete = partial(owner.call, "DELETE", "/application", application=partner.id)
+    assert (await delete(json={"name": "Another"})).status == 400
+    assert (await delete(json={"name": "A partner"})).status == 202
     assert (await partner.call("GET", "/application")).status == 401
     await until(lambda: gone(service, partner), "the application is still there")
 
