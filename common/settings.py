@@ -278,8 +278,9 @@ class Settings:
     edge_origin_waiters: Count = 1024
     edge_origin_idle_seconds: Seconds = 4  # below the 5 s of Node's servers, so that we close first
 
-    # Edge: an origin that so often in a row could not be connected to is left alone, for 1 s at first and up to this
-    # long: one client may meet a restart, but none waits for the time-outs of an outage; and it is found again soon.
+    # Edge: an origin that so often in a row could not be connected to is left alone for 1 s, and after time-outs up to
+    # this long: one client may meet a restart, but none waits for the time-outs of an outage; and it is found again
+    # soon.
     edge_breaker_failures: Count = 5
     edge_breaker_max_pause_seconds: Seconds = 30
 

@@ -30,7 +30,7 @@ from edge.process.health import EdgeHealth, View
 from edge.process.listeners import Listeners
 from edge.process.recent_traffic import RecentTraffic
 from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
-from edge.process.worker_messages import Beat, Compose, DomainCounts, Ready, Wake
+from edge.process.worker_messages import Beat, Compose, DomainCounts, Ready, Recovered, Wake
 from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
 from edge.upstream.breaker import MOST_REPORTED
@@ -254,14 +254,22 @@ class Supervisor:
             case Ready():
                 self._roster.ready(number, now)
                 self._news.set()
-            case Beat(is_idle, families, failing):
+            case Beat(is_idle, families, failing, recovered):
                 self._roster.beat(number, now, is_idle=is_idle)
                 self._measured.report(number, families)
                 self._failing[number] = failing
+                self._pass_on_recovered(number, recovered)
             case DomainCounts(entries):
                 counted = TrafficReport.from_plain(entries)
                 self._traffic.add(counted)
                 self._recent_traffic.add(counted, now)
+
+    def _pass_on_recovered(self, number: int, recovered: list[OriginIdentity]) -> None:
+        """Send the other workers the origins that this one reached again."""
+        if recovered:
+            for other, process in self._processes.items():
+                if other != number:
+                    process.send(Recovered(recovered))
 
     def _wake_workers(self, _version: int = 0) -> None:
         wake = Wake()

@@ -31,6 +31,7 @@ from edge.process.worker_messages import (
     Drain,
     Finish,
     Ready,
+    Recovered,
     Release,
     Wake,
     decode_command,
@@ -69,7 +70,9 @@ class Worker:
             # A supervisor that stands still must not find an hour of beats when it comes back.
             if not self._writer.transport.get_write_buffer_size():
                 is_idle = self._is_draining and self._service.is_idle()  # asks every connection: seldom, then
-                beat = Beat(is_idle, self._service.measurements(), self._service.failing_origins())
+                service = self._service
+                failing, recovered = service.failing_origins(), service.take_recovered_origins()
+                beat = Beat(is_idle, service.measurements(), failing, recovered)
                 self._writer.write(encode(beat))
                 self.report_traffic()
             await asyncio.sleep(BEAT_SECONDS)
@@ -99,6 +102,8 @@ class Worker:
                 await self._accept(pair)
             case Release(pair):
                 await self._let_go(pair)
+            case Recovered(origins):
+                self._service.note_recovered_origins(origins)
             case Drain():
                 self._drain()
             case Finish(grace_seconds):

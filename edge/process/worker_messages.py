@@ -93,7 +93,18 @@ class Finish:
     grace_seconds: float
 
 
-Command = Compose | Wake | Adopt | Release | Drain | Finish
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Another worker reached these origins again: connect to them at once."""
+
+    origins: list[OriginIdentity]
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        return cls([OriginIdentity(**each) for each in plain["origins"]])
+
+
+Command = Compose | Wake | Adopt | Release | Drain | Finish | Recovered
 
 
 # From a worker -------------------------------------------------------------------------------------------
@@ -107,20 +118,23 @@ class Ready:
 @dataclass(frozen=True, slots=True)
 class Beat:
     """Its loop turns. `idle`: it drains, and no exchange runs. `families`: what it measured since it started.
-    `failing`: the origins that it could not reach in the last minute."""
+    `failing`: the origins that it could not reach in the last minute. `recovered`: those that it reached again since
+    the last beat; none from a worker of an older version."""
 
     idle: bool
     families: list[Family] = field(default_factory=list)
     failing: list[FailingOrigin] = field(default_factory=list)
+    recovered: list[OriginIdentity] = field(default_factory=list)
 
     def to_plain(self) -> dict[str, Any]:
         families = [family.to_plain() for family in self.families]
-        return {"idle": self.idle, "families": families, "failing": self.failing}
+        return {"idle": self.idle, "families": families, "failing": self.failing, "recovered": self.recovered}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         failing = [FailingOrigin(OriginIdentity(**each["origin"]), each["fault"]) for each in plain["failing"]]
-        return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]], failing)
+        recovered = [OriginIdentity(**each) for each in plain.get("recovered", ())]
+        return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]], failing, recovered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +149,7 @@ class DomainCounts:
 Report = Ready | Beat | DomainCounts
 
 
-_COMMANDS: MessageDecoder[Command] = MessageDecoder(Compose, Adopt, Release, Drain, Finish)
+_COMMANDS: MessageDecoder[Command] = MessageDecoder(Compose, Adopt, Release, Drain, Finish, Recovered)
 _REPORTS: MessageDecoder[Report] = MessageDecoder(Ready, Beat, DomainCounts)
 _WAKE = b"\n"
 

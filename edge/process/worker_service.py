@@ -6,12 +6,13 @@ It must not accept connections or talk to the supervisor: that is the worker's.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
 from common.clock import SystemClock
 from common.metrics import Family, Labels
-from common.origin_faults import FailingOrigin
+from common.origin_faults import FailingOrigin, OriginIdentity
 from common.secrets import load_keyring
 from common.settings import Settings
 from common.traffic import TrafficReport
@@ -46,6 +47,12 @@ class Service(Protocol):
 
     def failing_origins(self) -> list[FailingOrigin]:
         """Origins that could not be reached in the last minute, at most `edge.upstream.breaker.MOST_REPORTED`."""
+
+    def take_recovered_origins(self) -> list[OriginIdentity]:
+        """Return origins that were reached again since this was last called, at most as many."""
+
+    def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
+        """Another worker reached these origins again."""
 
     def take_traffic(self) -> TrafficReport:
         """What was counted for each domain since this was last called."""
@@ -94,6 +101,12 @@ class EdgeService:
 
     def failing_origins(self) -> list[FailingOrigin]:
         return self._worker.failing_origins()
+
+    def take_recovered_origins(self) -> list[OriginIdentity]:
+        return self._worker.take_recovered_origins()
+
+    def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
+        self._worker.note_recovered_origins(origins)
 
     def take_traffic(self) -> TrafficReport:
         return self._worker.take_traffic()

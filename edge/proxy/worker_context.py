@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from functools import partial
 from random import random
 from typing import Protocol
@@ -16,7 +17,7 @@ from common.addresses import own_policy
 from common.api_domain import api_domain, dialled_api
 from common.clock import Clock, SystemClock
 from common.metrics import Family
-from common.origin_faults import FailingOrigin
+from common.origin_faults import FailingOrigin, OriginIdentity
 from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
@@ -123,6 +124,12 @@ class WorkerContext:
 
     def failing_origins(self) -> list[FailingOrigin]:
         return self._dispatcher.failing_origins()
+
+    def take_recovered_origins(self) -> list[OriginIdentity]:
+        return self._dispatcher.take_recovered()
+
+    def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
+        self._dispatcher.note_recovered(origins)
 
     def take_traffic(self) -> TrafficReport:
         """What was counted for each domain since this was last called, up to `_SETTLE_SECONDS` ago."""

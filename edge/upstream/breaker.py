@@ -1,17 +1,21 @@
-"""A passive breaker for each origin: who could not be reached again and again is left alone for a while.
+"""A passive breaker for each origin: one that could not be reached again and again is left alone for a while.
 
     closed    connections are made; failures in a row are counted            → open at the K-th within the window
     open      none is made until `retry_at`; requests are answered at once   → a probe, one a pause
-    probing   one attempt is under way, the others still wait for `retry_at` → closed by success, open for longer
+    probing   one attempt is under way, the others still wait for `retry_at` → closed by success, else open again
 
-It saves clients the wait for a time-out, and an origin that comes back the rush. Pure: time and chance are passed in.
-An origin that never failed costs nothing here. Only attempts to connect count: an origin that answers, whatever it
-answers, is there.
+It saves clients the wait for a time-out, and an origin that comes back the rush. An attempt that fails quickly (a
+refused connection) costs neither side much, so its pause stays a second and a restarted origin is found at once; the
+pauses after slow failures grow. A success at one worker closes the breakers of the others (`take_recovered`).
+
+Pure: time and chance are passed in. An origin that never failed costs nothing here. Only attempts to connect count: an
+origin that answers, whatever it answers, is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from itertools import islice, takewhile
 from typing import Final
 
@@ -21,8 +25,9 @@ from edge.routing.route import Origin
 # Failures further apart are not one outage. Five attempts one after the other that time out take 25 s.
 _WINDOW_SECONDS: Final = 60.0
 _FIRST_PAUSE_SECONDS: Final = 1.0
-_GROWTH: Final = 2.0
-_JITTER: Final = 0.25  # of the pause, so that workers and edges do not probe in step
+_QUICK_SECONDS: Final = 1.0  # an attempt that failed sooner made no visitor wait
+_GROWTH: Final = 2.0  # of the pause, with each slow failure
+_JITTER: Final = 0.25  # at most taken off the pause, so that workers and edges do not probe in step
 _MAX_REMEMBERED: Final = 10_000
 MOST_REPORTED: Final = 50
 """Origins in one report. On a node where more fail, those that failed last are reported."""
@@ -55,6 +60,7 @@ class Breaker:
         self._max_pause_seconds = max_pause_seconds
         self._random = random
         self._troubles: dict[Origin, _Trouble] = {}  # the one that failed last at the end
+        self._recovered: dict[OriginIdentity, None] = {}  # closed by a probe of this worker; the order they came in
 
     def __repr__(self) -> str:
         return f"<Breaker {self._troubles!r}>"
@@ -74,7 +80,22 @@ class Breaker:
         return True
 
     def succeeded(self, origin: Origin) -> None:
-        self._troubles.pop(origin, None)
+        trouble = self._troubles.pop(origin, None)
+        if trouble is not None and trouble.is_open and len(self._recovered) < _MAX_REMEMBERED:
+            self._recovered[OriginIdentity(*origin[:-1])] = None
+
+    def take_recovered(self) -> list[OriginIdentity]:
+        """Return origins that a probe reached since this was last called, for the other workers: at most
+        `MOST_REPORTED`, the rest next time."""
+        taken = list(islice(self._recovered, MOST_REPORTED))
+        for identity in taken:
+            del self._recovered[identity]
+        return taken
+
+    def note_recovered(self, identity: OriginIdentity) -> None:
+        """Close the breaker: another worker reached the origin."""
+        for is_own_api in (False, True):
+            self._troubles.pop(Origin._make((*astuple(identity), is_own_api)), None)
 
     def failing(self, now: float) -> list[FailingOrigin]:
         """Origins to which the last attempt failed, and did so within the last minute: at most `MOST_REPORTED`."""
@@ -96,14 +117,15 @@ class Breaker:
             return  # it was under way when the breaker opened: nothing new
         trouble.failures += 1
         if trouble.failures >= self._failures:
-            self._open(trouble, now)
+            self._open(trouble, now, is_quick=now - started_at < _QUICK_SECONDS)
 
-    def _open(self, trouble: _Trouble, now: float) -> None:
-        grown = trouble.pause_seconds * _GROWTH if trouble.is_open else _FIRST_PAUSE_SECONDS
+    def _open(self, trouble: _Trouble, now: float, *, is_quick: bool) -> None:
+        grows = trouble.is_open and not is_quick
+        pause = trouble.pause_seconds * _GROWTH if grows else _FIRST_PAUSE_SECONDS
         trouble.is_open = True
         trouble.opened_at = now
-        trouble.pause_seconds = min(grown, self._max_pause_seconds)
-        trouble.retry_at = now + trouble.pause_seconds * (1 + _JITTER * (2 * self._random() - 1))
+        trouble.pause_seconds = min(pause, self._max_pause_seconds)
+        trouble.retry_at = now + trouble.pause_seconds * (1 - _JITTER * self._random())
 
     def _make_room(self) -> None:
         if len(self._troubles) >= _MAX_REMEMBERED:

@@ -7,6 +7,7 @@ A lease is taken at once when an idle connection is there (`take`), else asked f
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from itertools import islice
 from typing import Protocol
 
@@ -73,6 +74,15 @@ class UpstreamDispatcher:
             *self._breaker.failing(now),
             *(FailingOrigin(OriginIdentity(*origin[:-1]), "not_http") for origin in latest),
         ]
+
+    def take_recovered(self) -> list[OriginIdentity]:
+        """Return origins whose breaker a probe of this worker has closed since this was last called."""
+        return self._breaker.take_recovered()
+
+    def note_recovered(self, origins: Iterable[OriginIdentity]) -> None:
+        """Close the breakers of these: another worker reached them."""
+        for identity in origins:
+            self._breaker.note_recovered(identity)
 
     def note_invalid(self, origin: Origin) -> None:
         """Its answer to a request was not valid HTTP: the visitor got `ORIGIN_INVALID`."""

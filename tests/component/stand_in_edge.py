@@ -4,7 +4,7 @@ Run as ``python -m tests.component.stand_in_edge``. The replica is a file with a
 there make the version that starts next fail: ``bad-import``, ``bad-settings``, ``crash`` (of a worker),
 ``bad-active-role``; ``empty`` keeps it from being ready.
 ``GET /``, ``/slow`` (part of the answer first, the rest once there is a file ``released``), ``/hang`` (blocks the
-loop) and ``/echo`` (from then on whatever comes is sent back).
+loop), ``/recovered`` (an origin was reached again) and ``/echo`` (from then on whatever comes is sent back).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -22,7 +22,7 @@ from common.db.edge_nodes import SERVING, EdgeTraffic, FailedUpgrade
 from common.errors import OperatorError
 from common.file_locks import FileLock
 from common.metrics import Family
-from common.origin_faults import FailingOrigin
+from common.origin_faults import FailingOrigin, OriginIdentity
 from common.processes import run_role
 from common.settings import Settings
 from common.traffic import TrafficReport
@@ -109,6 +109,8 @@ class Answers:
         self.version = read_version(self._path)
         self.running = 0
         self.answered = 0
+        self.recovered: list[OriginIdentity] = []
+        self.noted = 0
         self.is_draining = False
 
     def plain_protocol(self) -> asyncio.Protocol:
@@ -129,10 +131,18 @@ class Answers:
         return [
             Family.of("stand_in_answers", "Answers.", "counter", self.answered),
             Family.of("stand_in_running", "Exchanges that run.", "gauge", self.running),
+            Family.of("stand_in_noted", "Origins that another worker reached again.", "counter", self.noted),
         ]
 
     def failing_origins(self) -> list[FailingOrigin]:
         return []
+
+    def take_recovered_origins(self) -> list[OriginIdentity]:
+        recovered, self.recovered = self.recovered, []
+        return recovered
+
+    def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
+        self.noted += len(origins)
 
     def take_traffic(self) -> TrafficReport:
         return TrafficReport()
@@ -170,6 +180,8 @@ class AnswerProtocol(asyncio.Protocol):
             body = f"{os.getpid()} {service.version}\n".encode()
             if path == "/hang":
                 time.sleep(60)
+            if path == "/recovered":
+                service.recovered.append(OriginIdentity("http", "origin.example", 80, "origin.example", verify=True))
             self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
             if path == "/echo":
                 self._is_echo = True

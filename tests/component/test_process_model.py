@@ -273,3 +273,10 @@ async def test_admin_port_tells_health_measurements_and_takes_the_operators_word
     text = await edge.metrics()
     assert "stand_in_answers_total 5.0" in text
     assert "frontage_edge_worker_failures_total 1.0" in text
+
+
+async def test_the_other_workers_learn_of_an_origin_that_one_reached_again(edge: EdgeProcess) -> None:
+    await edge.start()
+    await edge.workers_when(lambda workers: len(workers) == 2)
+    await ask(edge.http, "/recovered")
+    await edge.metrics_with("stand_in_noted_total 1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from common.origin_faults import FailingOrigin, OriginIdentity
 from edge.routing.route import Origin
 from edge.upstream.breaker import MOST_REPORTED, Breaker
@@ -9,7 +11,7 @@ from edge.upstream.breaker import MOST_REPORTED, Breaker
 A, B = Origin("http", "a.example", 80, "a.example"), Origin("http", "b.example", 80, "b.example")
 
 
-def breaker(*, failures: int = 3, chance: float = 0.5) -> Breaker:
+def breaker(*, failures: int = 3, chance: float = 0.0) -> Breaker:
     """Without jitter, unless `chance` is another."""
     return Breaker(failures=failures, max_pause_seconds=30, random=lambda: chance)
 
@@ -17,6 +19,25 @@ def breaker(*, failures: int = 3, chance: float = 0.5) -> Breaker:
 def fail(tested: Breaker, *times: float) -> None:
     for now in times:
         tested.failed(A, "refused", started_at=now, now=now)
+
+
+def time_out(tested: Breaker, *times: float) -> None:
+    for now in times:
+        tested.failed(A, "timeout", started_at=now, now=now + 5)
+
+
+def pauses(tested: Breaker, since: float, fail_again: Callable[[Breaker, float], None], took: float) -> list[float]:
+    """Return how long each of the next eight probes is waited for; all of them fail."""
+    found = []
+    for _ in range(8):
+        now = since
+        while not tested.admits(A, now):
+            now += 0.25
+        assert not tested.admits(A, now)  # the probe is under way
+        found.append(now - since)
+        fail_again(tested, now)
+        since = now + took
+    return found
 
 
 def test_it_opens_at_the_third_failure_in_a_row_for_that_origin_alone() -> None:
@@ -45,18 +66,45 @@ def test_failures_far_apart_are_no_outage() -> None:
     assert not tested.admits(A, 120)
 
 
-def test_one_probe_a_pause_and_pauses_grow_up_to_the_longest() -> None:
+def test_an_origin_that_refuses_is_probed_every_second() -> None:
     tested = breaker()
     fail(tested, 0, 0, 0)
-    now, pauses = 0.0, []
-    for _ in range(8):
-        begun = now
-        while not tested.admits(A, now):
-            now += 0.25
-        assert not tested.admits(A, now)  # the probe is under way
-        pauses.append(now - begun)
-        fail(tested, now)
-    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert pauses(tested, 0, fail, took=0) == [1] * 8
+
+
+def test_pauses_after_time_outs_grow_up_to_the_longest() -> None:
+    tested = breaker()
+    time_out(tested, 0, 0, 0)
+    assert pauses(tested, 5, time_out, took=5) == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+def test_an_origin_that_refuses_after_time_outs_is_probed_every_second_again() -> None:
+    tested = breaker()
+    time_out(tested, 0, 0, 0)
+    pauses(tested, 5, time_out, took=5)
+    fail(tested, 1000)
+    assert pauses(tested, 1000, fail, took=0) == [1] * 8
+
+
+def test_an_origin_that_another_worker_reached_is_connected_to_at_once() -> None:
+    mine, others = breaker(), breaker()
+    for tested in (mine, others):
+        time_out(tested, 0, 0, 0)
+    assert mine.admits(A, 6)
+    mine.succeeded(A)
+    (recovered,) = mine.take_recovered()
+    assert mine.take_recovered() == []
+    others.note_recovered(recovered)
+    assert others.admits(A, 6)
+    assert others.open_count == 0
+    assert others.take_recovered() == []  # it is not passed round in circles
+
+
+def test_an_origin_whose_breaker_never_opened_is_not_passed_on() -> None:
+    tested = breaker()
+    fail(tested, 0)
+    tested.succeeded(A)
+    assert tested.take_recovered() == []
 
 
 def test_a_probe_that_connects_closes_it() -> None:
@@ -79,7 +127,7 @@ def test_a_probe_nobody_hears_of_again_does_not_keep_it_open() -> None:
 def test_attempts_begun_before_it_opened_do_not_lengthen_the_pause() -> None:
     tested = breaker()
     for _ in range(100):
-        tested.failed(A, "refused", started_at=0, now=5)
+        tested.failed(A, "timeout", started_at=0, now=5)
     assert not tested.admits(A, 5.9)
     assert tested.admits(A, 6)
 
@@ -88,8 +136,8 @@ def test_pauses_are_jittered() -> None:
     early, late = breaker(chance=0.0), breaker(chance=1.0)
     for tested in (early, late):
         fail(tested, 0, 0, 0)
-    assert early.admits(A, 0.75)
-    assert not late.admits(A, 1.2)
+    assert late.admits(A, 0.75)
+    assert not early.admits(A, 0.9)
 
 
 def test_what_is_remembered_is_bounded() -> None:

@@ -17,6 +17,7 @@ from edge.process.worker_messages import (
     Finish,
     ListenerPair,
     Ready,
+    Recovered,
     Release,
     Report,
     Wake,
@@ -28,16 +29,24 @@ from edge.process.worker_messages import (
 FAILING = FailingOrigin(OriginIdentity("https", "a.example", 443, "b.example", True), "certificate")
 
 
-@pytest.mark.parametrize("command", [Wake(), Adopt(1), Release(2), Drain(), Finish(9.5)])
+@pytest.mark.parametrize("command", [Wake(), Adopt(1), Release(2), Drain(), Finish(9.5), Recovered([FAILING.origin])])
 def test_orders_arrive_as_they_were_said(command: Command) -> None:
     line = encode(command)
     assert line.count(b"\n") == 1
     assert decode_command(line) == command
 
 
-@pytest.mark.parametrize("report", [Ready(), Beat(True), Beat(False, [Family.of("a", "A.", "gauge", 2)], [FAILING])])
+@pytest.mark.parametrize(
+    "report", [Ready(), Beat(True), Beat(False, [Family.of("a", "A.", "gauge", 2)], [FAILING], [FAILING.origin])]
+)
 def test_reports_arrive_as_they_were_said(report: Report) -> None:
     assert decode_report(encode(report)) == report
+
+
+def test_a_beat_of_an_older_worker_names_no_recovered_origins() -> None:
+    line = encode(Beat(False)).replace(b',"recovered":[]', b"")
+    assert b"recovered" not in line
+    assert decode_report(line) == Beat(False)
 
 
 def test_a_wake_up_is_one_byte() -> None:
