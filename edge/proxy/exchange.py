@@ -38,7 +38,7 @@ from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
 from edge.http.response_body import ResponseBody
 from edge.proxy.upload_store import UploadStore
-from edge.routing.response_rewriting import rewrite
+from edge.routing.response_rewriting import rewrite, rewrite_interim
 from edge.routing.route import Route
 from edge.upstream.connection import LastResponse, UpstreamConnection
 from edge.upstream.dispatcher import UpstreamDispatcher
@@ -349,7 +349,7 @@ class Exchange:
             raise Rejected(ORIGIN_INVALID)
         self.client.set_deadline(self._patience())
         if self.head.minor == 1:  # RFC 9110 §15.2: never to an HTTP/1.0 client
-            self.client.write(answer.status_line + answer.kept + b"\r\n\r\n")
+            self.client.write(rewrite_interim(answer, self.head, self.route, self.client.scheme))
 
     def _respond(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """The final head is known and `data` follows it."""

@@ -29,7 +29,7 @@ def rewrite(route: Route, target: bytes) -> bytes:
         raise Rejected(CLIMBING_PATH)
     if not route.base_path or target == b"*":
         return target
-    if route.root_paths and is_root_path(route.root_paths, target.partition(b"?")[0]):
+    if route.root_paths and is_below(route.root_paths, target.partition(b"?")[0]):
         return target
     return join(route.base_path, target)
 
@@ -41,11 +41,11 @@ def join(base_path: bytes, target: bytes) -> bytes:
     return base_path.removesuffix(b"/") + target
 
 
-def is_root_path(root_paths: tuple[bytes, ...], path: bytes) -> bool:
-    """Whether one of `root_paths` covers `path`, by whole segments, and ``..`` does not climb out of it."""
+def is_below(roots: tuple[bytes, ...], path: bytes) -> bool:
+    """Return whether one of `roots` covers `path`, by whole segments, and ``..`` does not climb out of it."""
     return any(
         path.startswith(root) and path[len(root) : len(root) + 1] in (b"", b"/") and not _climbs(path[len(root) :])
-        for root in root_paths
+        for root in roots
     )
 
 

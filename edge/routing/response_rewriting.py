@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -12,6 +13,7 @@ from edge.routing import mapping
 from edge.routing.route import Route
 
 _NO_LENGTH_STATUSES: Final = (204, 304)  # RFC 9110 §8.6
+_ORIGIN: Final = re.compile(rb"\r\norigin:[ \t]*([!-~]*)", re.IGNORECASE)  # RFC 6454 §7
 
 
 class RewrittenHead(NamedTuple):
@@ -36,7 +38,7 @@ def rewrite(
         kept += date_field()
     has_addresses = mapping.has_addresses(kept)
     if has_addresses:
-        kept = mapping.map_back(route, kept, scheme, request.fields.host_as_received)
+        kept = _mapped(kept, request, route, scheme)
     if response.status == 101:
         ending = b"\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\n" % response.upgrade
         return RewrittenHead(response.status_line + kept + ending, False, False)
@@ -46,6 +48,21 @@ def rewrite(
         response.status_line + kept + _framing(response, request) + _connection(response, request, keep_alive),
         keep_alive,
         is_dated and not has_addresses and request.minor == 1,
+    )
+
+
+def rewrite_interim(response: ResponseHead, request: RequestHead, route: Route, scheme: bytes) -> bytes:
+    """Return an interim response's head as the client gets it: early hints have links (RFC 8297)."""
+    kept = response.kept
+    if mapping.has_addresses(kept):
+        kept = _mapped(kept, request, route, scheme)
+    return response.status_line + kept + b"\r\n\r\n"
+
+
+def _mapped(block: bytes, request: RequestHead, route: Route, scheme: bytes) -> bytes:
+    asked_from = _ORIGIN.search(request.kept)
+    return mapping.map_back(
+        route, block, scheme, request.fields.host_as_received, b"" if asked_from is None else asked_from[1]
     )
 
 
