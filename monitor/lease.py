@@ -22,6 +22,7 @@ _log = get_logger("monitor.lease")
 
 _NAME = "frontage monitor lease"
 _FAREWELL_SECONDS = 1.0
+_RETRY_SECONDS = 0.25
 
 
 class Lease:
@@ -57,7 +58,7 @@ class Lease:
                     await self._report_on_one_session()
                 except DatabaseUnavailable as error:
                     _log.warning("lease not renewed", error=str(error))
-                await asyncio.sleep(monitor_nodes.RENEWAL_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
         finally:
             await self._end()
 

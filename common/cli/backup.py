@@ -20,6 +20,11 @@ from common.errors import OperatorError
 if TYPE_CHECKING:
     from common.settings import Settings
 
+# What Postgres' programs keep to where the address has none of its own: of several servers a silent one is passed
+# over, and a restore passes over those that only read.
+_WAITS = {"PGCONNECT_TIMEOUT": "3"}
+_WRITES = {"PGTARGETSESSIONATTRS": "read-write"}
+
 
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist.")],
@@ -122,6 +127,7 @@ def _restore(dsn: str, file: Path) -> None:
     from common.postgres.binaries import client_program
 
     address, environ = _address(dsn)
+    environ = _WRITES | environ
     reader = [client_program("pg_restore"), "--no-owner", "--no-privileges", "--file=-", str(file)]
     writer = [client_program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
     writer += ["--output=/dev/null", address]
@@ -167,7 +173,8 @@ def _address(dsn: str) -> tuple[str, dict[str, str]]:
     account = quote(unquote(parts.username or ""), safe="")
     host = parts.netloc.rpartition("@")[2]
     address = parts._replace(netloc=f"{account}@{host}" if account else host).geturl()
-    return f"--dbname={address}", os.environ | ({"PGPASSWORD": unquote(parts.password)} if parts.password else {})
+    environ = _WAITS | os.environ | ({"PGPASSWORD": unquote(parts.password)} if parts.password else {})
+    return f"--dbname={address}", environ
 
 
 def _failure(program: str, words: str, status: int) -> OperatorError:

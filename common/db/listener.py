@@ -87,7 +87,7 @@ class Listener:
             try:
                 await asyncio.wait_for(ended.wait(), self._heartbeat_seconds)
             except TimeoutError:
-                await connection.execute("select")
+                await connection.execute("select", timeout=self._heartbeat_seconds)
             else:
                 raise DatabaseUnavailable("the listening connection was closed")
 

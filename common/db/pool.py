@@ -73,6 +73,10 @@ class Database:
         try:
             with border(connection):
                 yield connection
+        except DatabaseUnavailable as error:
+            if isinstance(error.__cause__, TimeoutError):  # the server keeps silent: on the idle connections, too
+                await self._pool.expire_connections()
+            raise
         finally:
             await self._pool.release(borrowed, timeout=self._patience.query_seconds)
 

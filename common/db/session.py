@@ -7,6 +7,8 @@ session ends with ``terminate()``, never with a bare ``close()``, which waits fo
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from typing import TypeAlias
 import asyncpg
 import orjson
 
+from common.db.hosts import reach_first, split_hosts
 from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -41,6 +44,14 @@ class Patience:
 
 DEFAULT_PATIENCE = Patience()
 
+# A server's machine is gone when it acknowledges nothing for two and a half seconds, idle ones for three.
+_SILENCE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 2500),
+)
+
 # Failures of the moment: the same work may succeed later, on another connection.
 _PASSING = (
     asyncpg.PostgresConnectionError,
@@ -65,6 +76,8 @@ _GIVEN_UP = (
 
 # What a pooler in transaction mode makes of prepared statements: they are on another server connection.
 _LOST_STATEMENTS = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
+_STANDBY = "this database is a read-only standby: point FRONTAGE_DATABASE_URL at the primary"
+_NO_ADDRESS = "FRONTAGE_DATABASE_URL is no address of a database: expected postgresql://user:password@host:port/name"
 TRANSACTION_POOLER = (
     "FRONTAGE_DATABASE_URL leads to a pooler in transaction mode, which loses LISTEN and session settings: "
     "point it at Postgres itself, or at a pool in session mode"
@@ -89,7 +102,7 @@ def is_gone(connection: Connection) -> bool:
 def unavailable(error: BaseException) -> DatabaseUnavailable:
     """`error` in one line; chain it with ``from``."""
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return ReadOnlyDatabase("this database is a read-only standby: point FRONTAGE_DATABASE_URL at the primary")
+        return ReadOnlyDatabase(_STANDBY)
     if isinstance(error, TimeoutError):
         return DatabaseUnavailable("the database did not answer in time")
     first_line = str(error).partition("\n")[0] or type(error).__name__
@@ -152,22 +165,48 @@ async def open_session(dsn: str, application_name: str, patience: Patience = DEF
 
 async def _connect(dsn: str, application_name: str, patience: Patience) -> Connection:
     try:
-        return await asyncpg.connect(
-            _without_deadlines(dsn),
+        addresses = split_hosts(_without_deadlines(dsn))
+    except ValueError as error:
+        raise OperatorError(_NO_ADDRESS) from error
+    return await reach_first(
+        addresses,
+        lambda address: _connect_to_one(address, application_name, patience),
+        within_seconds=patience.connect_seconds,
+    )
+
+
+async def _connect_to_one(dsn: str, application_name: str, patience: Patience) -> Connection:
+    try:
+        connection = await asyncpg.connect(
+            dsn,
             timeout=patience.connect_seconds,
             command_timeout=patience.query_seconds,
             server_settings={"application_name": application_name},
         )
+    except asyncpg.TargetServerAttributeNotMatched as error:
+        raise ReadOnlyDatabase(_STANDBY) from error
     except (asyncpg.ClientConfigurationError, ValueError) as error:
-        raise OperatorError(  # not the driver's words, which may quote a password
-            "FRONTAGE_DATABASE_URL is no address of a database: expected postgresql://user:password@host:port/name"
-        ) from error
+        raise OperatorError(_NO_ADDRESS) from error  # not the driver's words, which may quote a password
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
         raise unavailable(error) from error
+    _end_when_silent(connection)
+    return connection
+
+
+def _end_when_silent(connection: Connection) -> None:
+    """Have the kernel end the connection once the server's machine acknowledges nothing, sent or idle: a pool's idle
+    connections to a server that is gone would otherwise each cost a caller its whole deadline."""
+    transport: asyncio.BaseTransport = connection._transport  # type: ignore[attr-defined]  # there is no public way
+    peer = transport.get_extra_info("socket")
+    if peer is None or peer.family == socket.AF_UNIX:
+        return
+    for level, option, value in _SILENCE:
+        peer.setsockopt(level, option, value)
 
 
 def _without_deadlines(dsn: str) -> str:
-    """libpq keeps these by itself. The driver would pass them on to the server, which refuses them; ours hold."""
+    """Return `dsn` without libpq's deadlines, which the driver would pass on to the server, which refuses them. Ours
+    hold instead: those of `Patience`, and `_SILENCE`."""
     address, _, query = dsn.partition("?")
     kept = [parameter for parameter in query.split("&") if parameter.partition("=")[0] not in _LIBPQ_DEADLINES]
     return f"{address}?{'&'.join(kept)}" if query and kept else address

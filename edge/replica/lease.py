@@ -22,6 +22,7 @@ from edge.replica.store import Store
 
 _NAME = "frontage edge lease"
 _RENEWAL_SECONDS = 1.0
+_RETRY_SECONDS = 0.25
 _FAREWELL_SECONDS = 1.0
 
 
@@ -67,7 +68,7 @@ class EdgeLease:
             while True:
                 with suppress(DatabaseUnavailable, OperatorError):
                     await self._report_on_one_session()
-                await asyncio.sleep(_RENEWAL_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
         finally:
             if not self.is_kept:
                 await self._end()
