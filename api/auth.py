@@ -71,7 +71,7 @@ _HINTS: Final = MappingProxyType(
         TokenFault.EXPIRED: "ask POST /token for another",
         TokenFault.TOO_LONG: "the token needs an exp at most 24 hours ahead, in seconds since 1970",
         TokenFault.NOT_YET: "its nbf lies ahead: compare your clock",
-        TokenFault.KEY_UNKNOWN: "there is no such API key, or it was revoked",
+        TokenFault.KEY_UNKNOWN: "there is no such API key: revoked, or ended as its user gained rights",
         TokenFault.KEY_EXPIRED: "make another API key, under Account in the dashboard",
     }
 )
@@ -154,7 +154,9 @@ class Authenticator:
             if found.is_expired:
                 raise _unauthorized(TokenFault.KEY_EXPIRED)
             memberships = await users.list_memberships(connection, found.user.id)
-        rights = Rights(user=found.user, memberships=tuple(memberships), at_most=found.key.permission)
+        rights = Rights(
+            user=found.user, memberships=tuple(memberships), at_most=found.key.permission, by_key=found.key.id
+        )
         return KeyHolder(found.key, rights)
 
     async def find_for_key(self, headers: CIMultiDictProxy[str], rights: Rights, permission: Permission) -> Access:

@@ -1,4 +1,8 @@
-"""What the user of a request may see and do: of a session of the dashboard, or of an API key. Pure."""
+"""What the user of a request may see and do: of a session of the dashboard, or of an API key. Pure.
+
+What an API key opens makes no credential that outlasts the key: a link that is made with a key, the session of that
+link, and the links which that session makes end with the key, and none of them makes a key, a passkey or a password.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +49,13 @@ class Roles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """`at_most`: what the key permits; a session permits all that its user may do."""
+    """`at_most`: what the key permits; a session permits all that its user may do. `by_key`: the id of the API key
+    that the request comes from, by itself or by a link that was made with it: what it makes ends with that key."""
 
     user: User
     memberships: tuple[Membership, ...]
     at_most: Permission = Permission.OWN
+    by_key: str | None = None
 
     @property
     def is_operator(self) -> bool:

@@ -51,6 +51,10 @@ _STATUSES = {
     429: ("Too many requests", "Wait a moment, then try again."),
     503: ("The database cannot be reached", "Domains are served on meanwhile. Reload this page in a moment."),
 }
+_GAINED = (
+    "You were given more rights, so all that signed you in before has ended: sessions, links, API keys, passkeys and"
+    " the password. The new link that was made with the rights signs you in; ask the operator for it."
+)
 _NO_RIGHT = ("You may not do this", "Your role in this organisation lets you look, and not change this. Ask an owner.")
 _ELSE = ("Something went wrong", "The failure is in the log under the id below. Try again in a moment.")
 
@@ -113,9 +117,7 @@ def signed_in(context: DashboardContext) -> Middleware:
         wanted = ""
         if request.method == "GET" and request.path != ROOT:
             wanted = f"?next={quote(request.rel_url.raw_path_qs, safe='/')}"
-        was_signed_in = context.cookies.read(request, "session") is not None
-        ended = Flash("Your session has ended. Sign in again.", "warn") if was_signed_in else None
-        return context.renderer.redirect(f"{ROOT}/sign-in{wanted}", ended)
+        return context.renderer.redirect(f"{ROOT}/sign-in{wanted}", await _why_ended(context, request))
 
     return sign_in
 
@@ -126,13 +128,27 @@ async def find_visitor(context: DashboardContext, request: web.Request) -> Signe
     if token is None or (request.match_info.route.resource is not None and _is_static(request)):
         return None
     async with context.database.connection() as connection:
-        user = await sessions.find_user(connection, hash_token(token))
-        if user is None:
+        session = await sessions.find(connection, hash_token(token))
+        if session is None:
             return None
-        memberships = await users.list_memberships(connection, user.id)
+        memberships = await users.list_memberships(connection, session.user.id)
     return SignedInVisitor(
-        user=user, memberships=tuple(memberships), session_hash=hash_token(token), csrf_token=csrf_token(token)
+        user=session.user,
+        memberships=tuple(memberships),
+        by_key=session.by_key,
+        session_hash=hash_token(token),
+        csrf_token=csrf_token(token),
     )
+
+
+async def _why_ended(context: DashboardContext, request: web.Request) -> Flash | None:
+    """Raises: `DatabaseUnavailable`."""
+    token = context.cookies.read(request, "session")
+    if token is None:
+        return None
+    async with context.database.connection() as connection:
+        by_gain = await sessions.has_ended_by_gain(connection, hash_token(token))
+    return Flash(_GAINED if by_gain else "Your session has ended. Sign in again.", "warn")
 
 
 def _is_static(request: web.Request) -> bool:

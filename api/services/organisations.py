@@ -2,26 +2,37 @@
 makes organisations.
 
 Rules
-    a user with an account already is added by an operator alone: another organisation's owner may have made it, and may
-        hold a link for it
+    a user with an account already is added by an operator alone, and a higher role for a user that belongs to other
+        organisations too is an operator's to give: what that makes is a link for the user (`common.db.grants`)
     an owner removes any member, and every member may leave
     an organisation keeps an owner, and has at most `users.MOST_MEMBERS` members
     a link opens everything that its user sees: an owner makes one only for a user that belongs to no other organisation
+    an API key makes no link for its own user, and what it makes for others ends with it (`api.rights`)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from api.errors import MEMBER_REFUSED, NOT_A_MEMBER, NOT_FOUND, ORGANISATION_TAKEN, Refused, invalid_parameter
+from api.errors import (
+    FORBIDDEN,
+    MEMBER_REFUSED,
+    NOT_A_MEMBER,
+    NOT_FOUND,
+    ORGANISATION_TAKEN,
+    Refused,
+    invalid_parameter,
+)
 from api.rights import Rights
 from common.accounts import InvalidEmail, Permission, Role, hash_token, link_of, mint_random_token, parse_email
 from common.application_settings import InvalidSetting, read_name
 from common.applications import is_id
-from common.db import audit, sessions, users
+from common.db import audit, grants, sessions, user_keys, users
 from common.db.pool import Database
 from common.db.session import Connection
 from common.db.users import AlreadyExists, Member, Organisation, User
+
+_OWN_LINK = "an API key makes no link for its own user: make it on the dashboard, or by `frontage user link`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,7 @@ class OrganisationService:
 
     async def put_member(self, rights: Rights, organisation: Organisation, email: str, role: Role) -> str | None:
         """Add a user, who is made where there is none with this address, or change a member's role. Returns a link that
-        signs a new user in once. Raises: `Refused`."""
+        signs the user in once, where that is new or has gained rights. Raises: `Refused`."""
         rights.require(Permission.OWN, organisation.id)
         try:
             address = parse_email(email)
@@ -91,7 +102,9 @@ class OrganisationService:
                 words = f"it has {users.MOST_MEMBERS} members, which is most"
                 raise Refused(MEMBER_REFUSED, code="members", hint=words)
             added = user or await users.create_user(connection, address)
-            await users.put_membership(connection, added.id, organisation.id, role)
+            has_gained = await grants.give_role(connection, added, organisation.id, role)
+            if has_gained and member is not None and not rights.is_operator:
+                raise _shared(added, "gives that user a higher role")
             await audit.record(
                 connection,
                 "member.put",
@@ -100,7 +113,7 @@ class OrganisationService:
                 before={"role": member.role} if member is not None else None,
                 after={"role": role},
             )
-            return await self._mint_link(connection, added) if user is None else None
+            return await self._mint_link(connection, rights, added) if has_gained or user is None else None
 
     async def find_removable(self, rights: Rights, organisation: Organisation, user_id: str) -> Member:
         """The member that `remove_member` would remove. Raises: `Refused`."""
@@ -128,15 +141,22 @@ class OrganisationService:
             member = await _find_member(connection, organisation, user_id)
             memberships = await users.list_memberships(connection, member.user.id)
             if (len(memberships) > 1 or member.user.is_operator) and not rights.is_operator:
-                words = f"{member.user.email} belongs to others too: only an operator makes a link for that user"
-                raise Refused(MEMBER_REFUSED, code="account_shared", hint=words)
+                raise _shared(member.user, "makes a link for that user")
             await audit.record(connection, "user.link", member.user.email, organisation_id=organisation.id)
-            return member, await self._mint_link(connection, member.user)
+            return member, await self._mint_link(connection, rights, member.user)
 
-    async def _mint_link(self, connection: Connection, user: User) -> str:
-        token = mint_random_token()
-        await sessions.create_link(connection, hash_token(token), user.id, sessions.LINK_LIFETIME)
+    async def _mint_link(self, connection: Connection, rights: Rights, user: User) -> str:
+        """Raises: `Refused`."""
+        if rights.by_key is not None and await user_keys.is_of(connection, rights.by_key, user.id):
+            raise Refused(FORBIDDEN, code="own_link", hint=_OWN_LINK)
+        token, lifetime = mint_random_token(), sessions.LINK_LIFETIME
+        await sessions.create_link(connection, hash_token(token), user.id, lifetime, by_key=rights.by_key)
         return link_of(self.base_url, token)
+
+
+def _shared(user: User, what: str) -> Refused:
+    hint = f"{user.email} belongs to others too: only an operator {what}"
+    return Refused(MEMBER_REFUSED, code="account_shared", hint=hint)
 
 
 async def _find_member(connection: Connection, organisation: Organisation, user_id: str) -> Member:

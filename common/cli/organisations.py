@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
-from common.cli.users import RoleOption, get_user, parse_address
+from common.cli.users import RoleOption, get_user, mint_link, parse_address, with_link
 from common.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -72,19 +72,23 @@ def add_member(
     role: Annotated[RoleOption, typer.Option(help="What the user may do.")] = RoleOption.DEVELOPER,
     as_json: AsJson = False,
 ) -> None:
-    """Let a user see the organisation's applications, or change the user's role."""
-    from common.cli.database import run_in_database
-    from common.db import audit, users
+    """Let a user see the organisation's applications, or change the user's role.
 
-    async def work(connection: Connection, _: Keyring) -> None:
+    A user that gains rights by it has to sign in by the link that is printed: all else that signed the user in ends.
+    """
+    from common.cli.database import run_in_database
+    from common.db import audit, grants
+
+    async def work(connection: Connection, _: Keyring) -> str | None:
         organisation, user = await _find(connection, name), await _user(connection, email)
-        await users.put_membership(connection, user.id, organisation.id, role.value)
+        has_gained = await grants.give_role(connection, user, organisation.id, role.value)
         after = {"role": role.value}
         await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
+        return await mint_link(connection, user) if has_gained else None
 
-    run_in_database(work)
-    shown = {"organisation": name, "email": email, "role": role.value}
-    print_result(shown, f"{email} is {role.value} of {name}", as_json=as_json)
+    link = run_in_database(work)
+    shown = {"organisation": name, "email": email, "role": role.value, "signInOnce": link}
+    print_result(shown, with_link(f"{email} is {role.value} of {name}", link), as_json=as_json)
 
 
 @app.command("remove-member")

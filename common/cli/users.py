@@ -60,13 +60,15 @@ def create(
 
     async def work(connection: Connection, _: Keyring) -> str:
         try:
-            user = await users.create_user(connection, address, password_hash=password_hash, is_operator=operator)
+            user = await users.create_user(connection, address, is_operator=operator)
         except users.AlreadyExists as error:
             raise OperatorError(str(error)) from error
         await audit.record(connection, "user.create", address, after={"operator": operator})
         if organisation is not None:
             await _join(connection, user, organisation, role)
-        return await _mint_link(connection, user)
+        if password_hash is not None:
+            await users.set_password_hash(connection, user.id, password_hash)
+        return await mint_link(connection, user)
 
     link = run_in_database(work)
     print_json({"email": address, "operator": operator, "signInOnce": link})
@@ -123,7 +125,7 @@ def link(email: Email, as_json: AsJson = False) -> None:
 
     async def work(connection: Connection, _: Keyring) -> str:
         await audit.record(connection, "user.link", address)
-        return await _mint_link(connection, await get_user(connection, address))
+        return await mint_link(connection, await get_user(connection, address))
 
     made = run_in_database(work)
     print_result({"email": address, "signInOnce": made}, made, as_json=as_json)
@@ -135,20 +137,24 @@ def operator(
     off: Annotated[bool, typer.Option("--off", help="Take the right away.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a user see and change every application."""
+    """Let a user see and change every application.
+
+    A new operator has to sign in by the link that is printed: all else that signed the user in ends.
+    """
     from common.cli.database import run_in_database
-    from common.db import audit, users
+    from common.db import audit, grants
 
     address = parse_address(email)
 
-    async def work(connection: Connection, _: Keyring) -> None:
+    async def work(connection: Connection, _: Keyring) -> str | None:
         user = await get_user(connection, address)
-        await users.set_operator(connection, user.id, is_operator=not off)
+        has_gained = await grants.set_operator(connection, user, is_operator=not off)
         await audit.record(connection, "user.operator", address, after={"operator": not off})
+        return await mint_link(connection, user) if has_gained else None
 
-    run_in_database(work)
-    words = f"{address} is {'no longer an' if off else 'an'} operator"
-    print_result({"email": address, "operator": not off}, words, as_json=as_json)
+    link = run_in_database(work)
+    words = with_link(f"{address} is {'no longer an' if off else 'an'} operator", link)
+    print_result({"email": address, "operator": not off, "signInOnce": link}, words, as_json=as_json)
 
 
 @app.command("sign-out")
@@ -325,18 +331,25 @@ def _key_shown(key: UserKey) -> dict[str, Any]:
 
 
 async def _join(connection: Connection, user: User, name: str, role: RoleOption) -> None:
-    from common.db import audit, users
+    from common.db import audit, grants, users
 
     organisation = await users.find_organisation(connection, name)
     if organisation is None:
         organisation = await users.create_organisation(connection, name)
         await audit.record(connection, "organisation.create", name, organisation_id=organisation.id)
-    await users.put_membership(connection, user.id, organisation.id, role.value)
+    await grants.give_role(connection, user, organisation.id, role.value)
     after = {"role": role.value}
     await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
 
 
-async def _mint_link(connection: Connection, user: User) -> str:
+def with_link(words: str, link: str | None) -> str:
+    """The words, and what is left to do for a user that has gained rights."""
+    if link is None:
+        return words
+    return f"{words}; what signed the user in before has ended. This link signs in once, within a day:\n{link}"
+
+
+async def mint_link(connection: Connection, user: User) -> str:
     import os
 
     from common import accounts

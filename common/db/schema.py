@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.db.session import Connection
 from common.errors import OperatorError
 
-REVISION = "0068"
+REVISION = "0069"
 
 
 async def check_schema(connection: Connection) -> None:

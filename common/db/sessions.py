@@ -3,7 +3,10 @@
 Rules
     only hashes of tokens are stored (`common.accounts.hash_token`)
     a session ends `LONGEST_DAYS` after sign-in, and `IDLE_HOURS` after the last request
-    a link works once, within its time; using it ends the user's other links
+    a link works once, within its time; another one takes its place
+    a link that was made with an API key, and the session that it opens, end with that key, and neither can make what
+        would outlast it (`api.rights`)
+    a gain of rights ends sessions and links (`common.db.grants`)
     a session is confirmed for `CONFIRMED_MINUTES` after sign-in, and after each further proof of its user
     a change of password ends the user's other sessions and links in the same transaction
 """
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from common.db.session import Connection
-from common.db.users import User
+from common.db.users import USER_COLUMNS, User
 
 LONGEST_DAYS = 7
 IDLE_HOURS = 12
@@ -27,7 +30,7 @@ MOST_SESSIONS = 50
 """Of one user; a further sign-in ends the oldest."""
 
 _SEEN_EVERY = "1 minute"
-_VALID = f"sessions.expires_at > now() and seen_at > now() - interval '{IDLE_HOURS} hours'"
+_VALID = f"not has_ended and sessions.expires_at > now() and seen_at > now() - interval '{IDLE_HOURS} hours'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,41 +45,95 @@ class Session:
     is_current: bool
 
 
-async def start(connection: Connection, token_hash: bytes, user_id: str, address: str, user_agent: str) -> None:
-    """Sign the user in. Needs a transaction."""
-    await connection.execute("update users set last_sign_in_at = now() where id = $1", user_id)
-    await connection.execute(
-        "insert into sessions (token_hash, user_id, address, user_agent, expires_at)"
-        " values ($1, $2, $3, $4, now() + make_interval(days => $5))",
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """`by_key`: the API key that the link of the session was made with."""
+
+    user: User
+    by_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsedLink:
+    """`by_key`: the API key that it was made with."""
+
+    user_id: str
+    by_key: str | None
+
+
+async def start(
+    connection: Connection, token_hash: bytes, user: User, address: str, user_agent: str, *, by_key: str | None = None
+) -> bool:
+    """Sign the user in. False when the user has gained rights since `user` was read, or the key has gone: what proved
+    the user has ended. Needs a transaction."""
+    signed_in = await connection.execute(
+        "update users set last_sign_in_at = now() where id = $1 and credentials_ended_at is not distinct from $2",
+        user.id,
+        user.credentials_ended_at,
+    )
+    if signed_in == "UPDATE 0":
+        return False
+    started = await connection.execute(
+        "insert into sessions (token_hash, user_id, address, user_agent, by_key, expires_at)"
+        " select $1, $2, $3, $4, $5, least(now() + $6, (select expires_at from user_keys where id = $5))"
+        " where $5::text is null or exists (select from user_keys where id = $5)",
         token_hash,
-        user_id,
+        user.id,
         address[:64],
         user_agent[:200],
-        LONGEST_DAYS,
+        by_key,
+        timedelta(days=LONGEST_DAYS),
     )
+    if started == "INSERT 0 0":
+        return False
     await connection.execute(
         "delete from sessions where token_hash in ("
         " select token_hash from sessions where user_id = $1 order by created_at desc, token_hash offset $2)",
-        user_id,
+        user.id,
         MOST_SESSIONS,
     )
+    return True
 
 
-async def find_user(connection: Connection, token_hash: bytes) -> User | None:
-    """The user that the session belongs to; None when it has ended."""
+async def find(connection: Connection, token_hash: bytes) -> OpenSession | None:
+    """None when it has ended."""
     row = await connection.fetchrow(
         f"""
         with seen as (
             update sessions set seen_at = now()
             where token_hash = $1 and {_VALID} and seen_at < now() - interval '{_SEEN_EVERY}'
         )
-        select users.id, email, is_operator, password_hash is not null as has_password, users.created_at,
-            last_sign_in_at
-        from sessions join users on users.id = user_id where token_hash = $1 and {_VALID}
+        select {USER_COLUMNS}, by_key from sessions join users on users.id = user_id where token_hash = $1 and {_VALID}
         """,
         token_hash,
     )
-    return User(**row) if row else None
+    if row is None:
+        return None
+    values = dict(row)
+    by_key = values.pop("by_key")
+    return OpenSession(User(**values), by_key)
+
+
+async def has_ended_by_gain(connection: Connection, token_hash: bytes) -> bool:
+    """Whether a gain of rights ended the session, not its time."""
+    found: bool | None = await connection.fetchval("select has_ended from sessions where token_hash = $1", token_hash)
+    return bool(found)
+
+
+async def hold(connection: Connection, token_hash: bytes) -> bool:
+    """Whether the session is open; it stays so until the transaction ends, and its user gains no rights meanwhile."""
+    await connection.execute(
+        "select from users where id = (select user_id from sessions where token_hash = $1) for update", token_hash
+    )
+    found: bool = await connection.fetchval(
+        f"select exists (select from sessions where token_hash = $1 and {_VALID})", token_hash
+    )
+    return found
+
+
+async def hold_confirmed(connection: Connection, token_hash: bytes) -> bool:
+    """As `hold` and `is_confirmed`."""
+    return await hold(connection, token_hash) and await is_confirmed(connection, token_hash)
 
 
 async def is_confirmed(connection: Connection, token_hash: bytes) -> bool:
@@ -128,13 +185,17 @@ async def list_sessions(connection: Connection, user_id: str, current: bytes) ->
     return [Session(**row) for row in rows]
 
 
-async def create_link(connection: Connection, token_hash: bytes, user_id: str, lifetime: timedelta) -> None:
-    """In place of the user's links so far."""
+async def create_link(
+    connection: Connection, token_hash: bytes, user_id: str, lifetime: timedelta, *, by_key: str | None = None
+) -> None:
+    """In place of the user's links so far. `by_key`: the API key that it is made with, and ends with."""
     await connection.execute("delete from sign_in_links where user_id = $1", user_id)
     await connection.execute(
-        "insert into sign_in_links (token_hash, user_id, expires_at) values ($1, $2, now() + $3)",
+        "insert into sign_in_links (token_hash, user_id, by_key, expires_at)"
+        " values ($1, $2, $3, least(now() + $4, (select expires_at from user_keys where id = $3)))",
         token_hash,
         user_id,
+        by_key,
         lifetime,
     )
 
@@ -149,9 +210,9 @@ async def find_link(connection: Connection, token_hash: bytes) -> str | None:
     return email
 
 
-async def use_link(connection: Connection, token_hash: bytes) -> str | None:
-    """The id of the user that the link signs in, now and never again."""
-    user_id: str | None = await connection.fetchval(
-        "delete from sign_in_links where token_hash = $1 and expires_at > now() returning user_id", token_hash
+async def use_link(connection: Connection, token_hash: bytes) -> UsedLink | None:
+    """What the link signs in, now and never again."""
+    row = await connection.fetchrow(
+        "delete from sign_in_links where token_hash = $1 and expires_at > now() returning user_id, by_key", token_hash
     )
-    return user_id
+    return UsedLink(**row) if row else None

@@ -5,6 +5,7 @@ Rules
     a key belongs to one user and goes with it; a user has at most `MOST_OF_USER`
     every key expires, after at most `LONGEST_DAYS`, and is listed for another `SHOWN_DAYS`
     what a key opens is decided by its user's memberships at the time of the request: none is copied here
+    with a key end the links that were made with it, and the sessions that those opened (`common.db.sessions`)
 
 Functions that write need a transaction; the caller opens it.
 """
@@ -87,7 +88,8 @@ async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
                 and coalesce(used_at, '-infinity') < now() - interval '{_USED_EVERY}'
         )
         select {_COLUMNS}, expires_at <= now() as is_expired, users.id as user_id, email, is_operator,
-            password_hash is not null as has_password, users.created_at as user_created_at, last_sign_in_at
+            password_hash is not null as has_password, users.created_at as user_created_at, last_sign_in_at,
+            credentials_ended_at
         from user_keys join users on users.id = user_id where token_hash = $1
         """,  # noqa: S608 - constants of this module
         token_hash,
@@ -101,8 +103,17 @@ async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
         row["has_password"],
         row["user_created_at"],
         row["last_sign_in_at"],
+        row["credentials_ended_at"],
     )
     return FoundKey(_key(row), user, row["is_expired"])
+
+
+async def is_of(connection: Connection, key_id: str, user_id: str) -> bool:
+    """Whether the key is this user's."""
+    found: bool = await connection.fetchval(
+        "select exists (select from user_keys where id = $1 and user_id = $2)", key_id, user_id
+    )
+    return found
 
 
 async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:

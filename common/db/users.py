@@ -1,6 +1,7 @@
 """Users, organisations and memberships as rows: who may sign in to the dashboard, and what they may see there.
 
-Owns the SQL of ``users``, ``organisations`` and ``memberships``. What a role permits is `common.accounts`' to say.
+Owns the SQL of ``users``, ``organisations`` and ``memberships``; rights are given by `common.db.grants`. What a role
+permits is `common.accounts`' to say.
 Functions that write need a transaction; the caller opens it.
 """
 
@@ -27,7 +28,8 @@ class AlreadyExists(FrontageError):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """`email` is in lower case. `has_password`: else only a link signs in."""
+    """`email` is in lower case. `has_password`: else only a link signs in. `credentials_ended_at`: when the user last
+    gained rights, and all that signed it in before ended."""
 
     id: str
     email: str
@@ -35,6 +37,7 @@ class User:
     has_password: bool
     created_at: datetime
     last_sign_in_at: datetime | None
+    credentials_ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +62,19 @@ class Member:
 MOST_MEMBERS = 500
 """Of one organisation."""
 
-_USER = "users.id, email, is_operator, password_hash is not null as has_password, users.created_at, last_sign_in_at"
+USER_COLUMNS = (
+    "users.id, email, is_operator, password_hash is not null as has_password, users.created_at, last_sign_in_at,"
+    " credentials_ended_at"
+)
 
 
-async def create_user(
-    connection: Connection, email: str, *, password_hash: str | None = None, is_operator: bool = False
-) -> User:
+async def create_user(connection: Connection, email: str, *, is_operator: bool = False) -> User:
     """`email` as `common.accounts.parse_email` returns it. Raises: `AlreadyExists`."""
     row = await connection.fetchrow(
-        "insert into users (id, email, password_hash, is_operator) values ($1, $2, $3, $4)"
-        f" on conflict (email) do nothing returning {_USER}",
+        "insert into users (id, email, is_operator) values ($1, $2, $3)"
+        f" on conflict (email) do nothing returning {USER_COLUMNS}",
         f"usr_{secrets.token_hex(8)}",
         email,
-        password_hash,
         is_operator,
     )
     if row is None:
@@ -80,12 +83,12 @@ async def create_user(
 
 
 async def find_user(connection: Connection, email: str) -> User | None:
-    row = await connection.fetchrow(f"select {_USER} from users where email = $1", email)
+    row = await connection.fetchrow(f"select {USER_COLUMNS} from users where email = $1", email)
     return User(**row) if row else None
 
 
 async def get_user(connection: Connection, user_id: str) -> User | None:
-    row = await connection.fetchrow(f"select {_USER} from users where id = $1", user_id)
+    row = await connection.fetchrow(f"select {USER_COLUMNS} from users where id = $1", user_id)
     return User(**row) if row else None
 
 
@@ -98,10 +101,6 @@ async def set_password_hash(connection: Connection, user_id: str, password_hash:
     await connection.execute("update users set password_hash = $2 where id = $1", user_id, password_hash)
 
 
-async def set_operator(connection: Connection, user_id: str, *, is_operator: bool) -> None:
-    await connection.execute("update users set is_operator = $2 where id = $1", user_id, is_operator)
-
-
 async def delete_user(connection: Connection, user_id: str) -> None:
     """With memberships, sessions and links."""
     await connection.execute("delete from users where id = $1", user_id)
@@ -110,7 +109,7 @@ async def delete_user(connection: Connection, user_id: str) -> None:
 async def list_users(connection: Connection, *, after: str = "", most: int) -> list[User]:
     """By address, those after `after`."""
     rows = await connection.fetch(
-        f"select {_USER} from users where email > $1 order by email limit $2",
+        f"select {USER_COLUMNS} from users where email > $1 order by email limit $2",
         after,
         most,
     )
@@ -172,7 +171,7 @@ async def list_members(
 ) -> list[Member]:
     """By address, those after `after`."""
     rows = await connection.fetch(
-        f"select {_USER}, role from memberships join users on users.id = user_id"
+        f"select {USER_COLUMNS}, role from memberships join users on users.id = user_id"
         " where organisation_id = $1 and email > $2 order by email limit $3",
         organisation_id,
         after,
@@ -192,22 +191,12 @@ async def count_members(connection: Connection, organisation_id: str) -> int:
 
 async def get_member(connection: Connection, organisation_id: str, user_id: str) -> Member | None:
     row = await connection.fetchrow(
-        f"select {_USER}, role from memberships join users on users.id = user_id"
+        f"select {USER_COLUMNS}, role from memberships join users on users.id = user_id"
         " where organisation_id = $1 and user_id = $2",
         organisation_id,
         user_id,
     )
     return _member(row) if row else None
-
-
-async def put_membership(connection: Connection, user_id: str, organisation_id: str, role: Role) -> None:
-    await connection.execute(
-        "insert into memberships (user_id, organisation_id, role) values ($1, $2, $3)"
-        " on conflict (user_id, organisation_id) do update set role = excluded.role",
-        user_id,
-        organisation_id,
-        role,
-    )
 
 
 async def remove_membership(connection: Connection, user_id: str, organisation_id: str) -> bool:

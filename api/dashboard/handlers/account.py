@@ -20,6 +20,10 @@ CONFIRM = f"{ROOT}/account/confirm"
 KEY_DAYS = (7, 30, 90, user_keys.LONGEST_DAYS)
 _TOO_MANY = "Too many attempts. Try again in a minute."
 _WRONG = "The current password is another one."
+BY_KEY = (
+    "Not done: you signed in by a link that was made with an API key, and this would outlast that key. Sign in with"
+    " your password or passkey, or by a link from the dashboard or the operator."
+)
 
 
 class AccountPages:
@@ -32,6 +36,8 @@ class AccountPages:
     async def set_password(self, request: web.Request) -> web.StreamResponse:
         """Needs the password so far, or else a passkey, where there is one; ends the user's other sessions."""
         visitor = visitor_of(request)
+        if visitor.by_key is not None:
+            return await account_page(self._context, request, status=403, error=BY_KEY)
         async with self._context.database.connection() as connection:
             stored = await users.get_password_hash(connection, visitor.user.id)
         if stored is not None:
@@ -51,6 +57,8 @@ class AccountPages:
         except PasswordRefused as error:
             return await account_page(self._context, request, status=422, error=f"Not stored: {error}.")
         async with self._context.database.transaction() as connection:
+            if not await sessions.hold(connection, visitor.session_hash):
+                return self._context.renderer.redirect(f"{ROOT}/account")
             await users.set_password_hash(connection, visitor.user.id, hashed)
             await sessions.end_all(connection, visitor.user.id, but=visitor.session_hash)
             await audit.record(connection, "user.set_password", visitor.user.email)
@@ -71,6 +79,8 @@ class AccountPages:
     async def make_key(self, request: web.Request) -> web.StreamResponse:
         """Needs a confirmed session: a key outlives it. The answer alone shows the key."""
         visitor, context = visitor_of(request), self._context
+        if visitor.by_key is not None:
+            return await account_page(context, request, status=403, key_error=BY_KEY)
         try:
             name = read_name(text_of(request, "name"))
         except InvalidSetting as error:
@@ -81,7 +91,7 @@ class AccountPages:
             raise web.HTTPBadRequest
         token = mint_key()
         async with context.database.transaction() as connection:
-            if not await sessions.is_confirmed(connection, visitor.session_hash):
+            if not await sessions.hold_confirmed(connection, visitor.session_hash):
                 return context.renderer.redirect(CONFIRM)
             made = await user_keys.add(connection, visitor.user, hash_token(token), name, permission, days)
         if made is None:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from api.dashboard.browser import ROOT, local_path
 from api.dashboard.context import DashboardContext
-from api.dashboard.handlers.account import CONFIRM, account_page, confirm_page
+from api.dashboard.handlers.account import BY_KEY, CONFIRM, account_page, confirm_page
 from api.dashboard.handlers.signing_in import sign_in_page, start_session
 from api.dashboard.middlewares import text_of
 from api.dashboard.passkeys import Assertion, NotProven, Passkeys, ProofPurpose, hash_challenge
@@ -110,7 +110,7 @@ class PasskeyPages:
         """What the authenticator is asked for, as JSON. Raises: HTTPForbidden for a session that is not confirmed."""
         visitor = visitor_of(request)
         async with self._context.database.connection() as connection:
-            if not await sessions.is_confirmed(connection, visitor.session_hash):
+            if visitor.by_key is not None or not await sessions.is_confirmed(connection, visitor.session_hash):
                 raise web.HTTPForbidden
             known = await passkeys.list_passkeys(connection, visitor.user.id)
         return self._options(
@@ -121,6 +121,8 @@ class PasskeyPages:
 
     async def post_new(self, request: web.Request) -> web.StreamResponse:
         visitor, context = visitor_of(request), self._context
+        if visitor.by_key is not None:
+            return await account_page(context, request, status=403, passkey_error=BY_KEY)
         try:
             name = read_name(text_of(request, "name"))
             made = self._passkeys.verify_registration(text_of(request, "credential"), _holder(visitor))
@@ -130,7 +132,7 @@ class PasskeyPages:
             _log.info("passkey registration refused", user=visitor.user.id, reason=str(error))
             return await account_page(context, request, status=422, passkey_error=_NOT_ADDED)
         async with context.database.transaction() as connection:
-            if not await sessions.is_confirmed(connection, visitor.session_hash):
+            if not await sessions.hold_confirmed(connection, visitor.session_hash):
                 return context.renderer.redirect(CONFIRM)
             is_new = await passkeys.use_challenge(connection, hash_challenge(made.challenge)) and await passkeys.add(
                 connection, visitor.user.id, made.credential_id, made.public_key, made.sign_count, name
@@ -144,12 +146,14 @@ class PasskeyPages:
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Ends the user's other sessions too, which it may have started."""
         visitor, context = visitor_of(request), self._context
+        if visitor.by_key is not None:
+            return await account_page(context, request, status=403, passkey_error=BY_KEY)
         try:
             credential_id = bytes.fromhex(text_of(request, "passkey"))
         except ValueError as error:
             raise web.HTTPBadRequest from error
         async with context.database.transaction() as connection:
-            if not await sessions.is_confirmed(connection, visitor.session_hash):
+            if not await sessions.hold_confirmed(connection, visitor.session_hash):
                 return context.renderer.redirect(CONFIRM)
             name = await passkeys.remove(connection, visitor.user.id, credential_id)
             if name is not None:

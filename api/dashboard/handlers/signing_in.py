@@ -24,6 +24,7 @@ from common.passwords import verify_password
 _HASHES_AT_ONCE = 2
 _HASH_SECONDS = 10.0
 _WRONG = "This e-mail address and password do not belong together."
+_ENDED_MEANWHILE = "What you signed in with has ended this moment: you were given more rights, or its API key ended."
 _LINK_GONE = "This link was used already, or has expired. An operator makes another with `frontage user link`."
 
 _log = get_logger("api.dashboard")
@@ -69,11 +70,11 @@ class SigningInPages:
 
     async def post_link(self, request: web.Request) -> web.StreamResponse:
         async with self._context.database.transaction() as connection:
-            user_id = await sessions.use_link(connection, hash_token(request.match_info["token"]))
-            user = await users.get_user(connection, user_id) if user_id else None
-        if user is None:
+            link = await sessions.use_link(connection, hash_token(request.match_info["token"]))
+            user = await users.get_user(connection, link.user_id) if link else None
+        if link is None or user is None:
             return self._link_page(request, None)
-        return await start_session(self._context, request, user, ROOT, {"by": "link"})
+        return await start_session(self._context, request, user, ROOT, {"by": "link"}, by_key=link.by_key)
 
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
         async with self._context.database.transaction() as connection:
@@ -101,17 +102,28 @@ class SigningInPages:
 
 
 async def start_session(
-    context: DashboardContext, request: web.Request, user: User, location: str, by: Mapping[str, str]
+    context: DashboardContext,
+    request: web.Request,
+    user: User,
+    location: str,
+    by: Mapping[str, str],
+    *,
+    by_key: str | None = None,
 ) -> web.StreamResponse:
-    """Sign the user in, and lead to `location`. `by`: the way, for the audit log."""
+    """Sign the user in, and lead to `location`. `by`: the way, for the audit log. `by_key`: the API key that the link
+    was made with."""
     token, visitor = mint_random_token(), request.get(VISITOR)
     with acting(Actor("dashboard", user.email, request[REQUEST_ID])):
         async with context.database.transaction() as connection:
             if visitor is not None:  # another user's session in this browser
                 await sessions.end(connection, visitor.session_hash)
             agent = request.headers.get("User-Agent", "")
-            await sessions.start(connection, hash_token(token), user.id, request[CLIENT_ADDRESS], agent)
-            await audit.record(connection, "user.sign_in", user.email, after=by)
+            address = request[CLIENT_ADDRESS]
+            is_started = await sessions.start(connection, hash_token(token), user, address, agent, by_key=by_key)
+            if is_started:
+                await audit.record(connection, "user.sign_in", user.email, after=by)
+    if not is_started:
+        return sign_in_page(context, request, status=422, error=_ENDED_MEANWHILE)
     response = context.renderer.redirect(location)
     context.cookies.write_session(response, token, sessions.LONGEST_DAYS * 86_400)
     context.cookies.write_device(response, context.throttle.device_cookie(mint_random_token()[:16], user.email))

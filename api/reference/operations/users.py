@@ -79,7 +79,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "/organisations/{organisation}/members",
         "putMember",
         "Organisations",
-        "Add a member or change a role, as an owner; a new user gets a link that signs in once",
+        "Add a member or change a role, as an owner; new users and those that gain rights get a link to sign in once",
         user_answers.MemberLink,
         body=organisations.MemberChange,
         example={"email": "ada@acme.example", "role": "developer"},

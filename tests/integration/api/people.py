@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.accounts import Permission, Role, hash_token, mint_key
-from common.db import user_keys, users
+from common.db import grants, user_keys, users
 from common.db.applications import update_application
 from common.db.users import Organisation
 from tests.integration.api.conftest import Service
@@ -58,7 +58,7 @@ async def person(
     async with service.database.transaction() as connection:
         user = await users.create_user(connection, email, is_operator=of is None)
         if of is not None:
-            await users.put_membership(connection, user.id, of.id, role)
+            await grants.give_role(connection, user, of.id, role)
     return await key_of(service, user, permission, application=application)
 
 

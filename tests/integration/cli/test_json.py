@@ -123,6 +123,24 @@ async def type_about_people(operator: Operator, database: Database) -> None:
     await run("user revoke-key", ada, key)
     await run("organisation remove-member", "Acme", ada)
     await run("user delete", ada)
+    await type_about_gains(operator)
+
+
+async def type_about_gains(operator: Operator) -> None:
+    """What gives a user more rights prints a link, as all else that signed the user in has ended."""
+    run, bob = operator.type, "bob@acme.test"
+    before = (await run("user create", bob, "--organisation", "Acme", "--role", "viewer"))["signInOnce"]
+    await run("organisation create", "Other")
+    assert (await run("organisation add-member", "Acme", bob, "--role", "owner"))["signInOnce"] is None
+    joined = (await run("organisation add-member", "Other", bob, "--role", "viewer"))["signInOnce"]
+    raised = (await run("organisation add-member", "Other", bob, "--role", "owner"))["signInOnce"]
+    made = (await run("user operator", bob))["signInOnce"]
+    links = {before, joined, raised, made}
+    assert len(links) == 4
+    assert all("/dashboard/link/" in each for each in links)
+    assert (await run("user operator", bob))["signInOnce"] is None
+    assert (await run("user operator", bob, "--off"))["signInOnce"] is None
+    await run("user delete", bob)
 
 
 async def type_about_an_application(operator: Operator) -> str:

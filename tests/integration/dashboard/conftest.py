@@ -15,7 +15,7 @@ import pytest
 
 from bench.lab.ports import free_ports
 from common.accounts import Role, hash_token, mint_random_token
-from common.db import sessions, users
+from common.db import grants, sessions, users
 from common.db.applications import update_application
 from common.db.session import Patience
 from common.db.users import Organisation
@@ -92,21 +92,28 @@ class Dashboard:
     ) -> str:
         """The user's id. Without an organisation, an operator."""
         async with self.service.database.transaction() as connection:
-            user = await users.create_user(
-                connection,
-                email,
-                password_hash=hash_password(PASSWORD) if password else None,
-                is_operator=organisation is None,
-            )
+            user = await users.create_user(connection, email, is_operator=organisation is None)
             if organisation is not None:
-                await users.put_membership(connection, user.id, organisation.id, role)
+                await grants.give_role(connection, user, organisation.id, role)
+            if password:
+                await users.set_password_hash(connection, user.id, hash_password(PASSWORD))
         return user.id
+
+    async def join(self, user_id: str, organisation: Organisation, role: Role) -> None:
+        """Make the user a member, or change the role, as an operator does."""
+        async with self.service.database.transaction() as connection:
+            user = await users.get_user(connection, user_id)
+            assert user is not None
+            await grants.give_role(connection, user, organisation.id, role)
 
     async def signed_in(
         self, email: str, organisation: Organisation | None = None, role: Role = "developer"
     ) -> Browser:
         """A browser in which a new user is signed in, by a link."""
-        user_id = await self.user(email, organisation, role)
+        return await self.signed_in_again(await self.user(email, organisation, role))
+
+    async def signed_in_again(self, user_id: str) -> Browser:
+        """Another browser of the user, by a link."""
         browser, token = await self.browser(), mint_random_token()
         async with self.service.database.transaction() as connection:
             await sessions.create_link(connection, hash_token(token), user_id, sessions.LINK_LIFETIME)

@@ -230,16 +230,14 @@ async def test_members_of_an_organisation_share_a_rendering_and_others_do_not(
 async def test_a_stream_shows_no_more_of_an_organisation_that_its_user_has_left(dashboard: Dashboard) -> None:
     ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
     await monitor(dashboard, (await dashboard.partner(theirs)).id, MISSING)
-    browser = await dashboard.signed_in("vic@x.test", ours, "viewer")
-    async with dashboard.service.database.transaction() as connection:
-        user = await users.find_user(connection, "vic@x.test")
-        assert user is not None
-        await users.put_membership(connection, user.id, theirs.id, "viewer")
+    user_id = await dashboard.user("vic@x.test", ours, "viewer")
+    await dashboard.join(user_id, theirs, "viewer")
+    browser = await dashboard.signed_in_again(user_id)
     stream = await browser.session.get(f"{browser.url}/dashboard/live")
     async with stream:
         await read_until(stream, WATCHED)
         async with dashboard.service.database.transaction() as connection:
-            await users.remove_membership(connection, user.id, theirs.id)
+            await users.remove_membership(connection, user_id, theirs.id)
         await read_until(stream, "All is well")
 
 
