@@ -1,7 +1,8 @@
 """Ask an origin the way an edge does, to see whether it answers.
 
-Any HTTP answer will do, whatever its status. The address is the partner's word: it is resolved here (hosts file first,
-as edges do), the policy is asked where the socket is made, nothing is followed, and time is bounded.
+Any HTTP answer will do, whatever its status. Of redirects only one that adds or removes the path's last slash is
+followed, once, and reported. The address is the partner's word: it is resolved here (hosts file first, as edges do),
+the policy is asked where the socket is made, and time is bounded.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 import aiodns
 import aiohttp
@@ -24,6 +29,7 @@ from common.urls import ApplicationUrl, parse_application_url
 
 LONGEST_SECONDS = 5.0  # as an edge's connecting
 _LONGEST_FIELD_BYTES = 65_536  # as long as an edge lets an origin's whole head be
+_REDIRECTS = (301, 302, 303, 307, 308)
 
 
 class Unreachable(FrontageError):
@@ -32,6 +38,13 @@ class Unreachable(FrontageError):
     def __init__(self, fault: OriginFault, words: str) -> None:
         super().__init__(words)
         self.fault: OriginFault = fault
+
+
+class RootRedirect(NamedTuple):
+    """The origin redirects the URL asked to the same one with, or without, the last slash of its path."""
+
+    to: str
+    comes_back: bool  # from there it redirects to the URL asked
 
 
 class OriginProbe:
@@ -55,14 +68,14 @@ class OriginProbe:
         self._trusting.check_hostname = False
         self._trusting.verify_mode = ssl.CERT_NONE
 
-    async def __call__(self, text: str, domain: str, application: Application) -> None:
+    async def __call__(self, text: str, domain: str, application: Application) -> RootRedirect | None:
         """Ask the origin at the URL `text` for `domain` the way `application` has set. Raises: `Unreachable`."""
         url = parse_application_url(text)
         if (domain, HostPort(url.host, url.port)) == self._api:
-            return
+            return None
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                await self._ask(url, await self._addresses(url), domain, application)
+                return await self._ask(url, await self._addresses(url), domain, application)
         except TimeoutError as error:
             raise Unreachable("timeout", "it did not answer in time") from error
         except aiohttp.ClientConnectorCertificateError as error:
@@ -74,15 +87,18 @@ class OriginProbe:
         except (aiohttp.ClientError, ValueError) as error:
             raise Unreachable("not_http", "its answer was not valid HTTP") from error
 
-    async def _ask(self, url: ApplicationUrl, addresses: list[str], domain: str, application: Application) -> None:
+    async def _ask(
+        self, url: ApplicationUrl, addresses: list[str], domain: str, application: Application
+    ) -> RootRedirect | None:
         tls = self._verifying if application.origin_verify else self._trusting
         headers = {"Host": domain} if application.send_host == "customer" else {}
         server_name = application.origin_server_name if url.scheme == "https" else None
         async with pinned_session(self._policy, addresses, longest_seconds=LONGEST_SECONDS, tls=tls) as session:
-            try:
-                await _fetch_head(session, "HEAD", url, headers, server_name)
-            except aiohttp.ClientResponseError:  # some servers answer only HEAD wrongly: visitors send GET
-                await _fetch_head(session, "GET", url, headers, server_name)
+            other = _other_root(url, domain, await _find_redirect(session, url, headers, server_name))
+            if other is None:
+                return None
+            onward = await _find_redirect(session, other, headers, server_name)
+            return RootRedirect(str(other), _other_root(other, domain, onward) is not None)
 
     async def _addresses(self, url: ApplicationUrl) -> list[str]:
         """Raises: `Unreachable`."""
@@ -96,9 +112,32 @@ class OriginProbe:
         return [_text(node.addr[0]) for node in found.nodes]
 
 
+async def _find_redirect(
+    session: aiohttp.ClientSession, url: ApplicationUrl, headers: dict[str, str], server_name: str | None
+) -> str | None:
+    """Return the Location of a redirect, or None for any other answer."""
+    try:
+        return await _fetch_head(session, "HEAD", url, headers, server_name)
+    except aiohttp.ClientResponseError:  # some servers answer only HEAD wrongly: visitors send GET
+        return await _fetch_head(session, "GET", url, headers, server_name)
+
+
+def _other_root(url: ApplicationUrl, domain: str, location: str | None) -> ApplicationUrl | None:
+    """Return the URL with, or without, its path's last slash, if that is where `location` leads."""
+    base = url.path.removesuffix("/")
+    if location is None or not base:
+        return None
+    other = replace(url, path=base if url.path.endswith("/") else base + "/")
+    with suppress(ValueError):  # it is no URL
+        onward = urlsplit(urljoin(str(url), location))
+        if onward.path == other.path and onward.hostname in (url.host, domain) and not onward.query + onward.fragment:
+            return other
+    return None
+
+
 async def _fetch_head(
     session: aiohttp.ClientSession, method: str, url: ApplicationUrl, headers: dict[str, str], server_name: str | None
-) -> None:
+) -> str | None:
     async with session.request(
         method,
         str(url),
@@ -107,8 +146,8 @@ async def _fetch_head(
         server_hostname=server_name,
         max_line_size=_LONGEST_FIELD_BYTES,
         max_field_size=_LONGEST_FIELD_BYTES,
-    ):
-        pass
+    ) as answer:
+        return answer.headers.get("Location") if answer.status in _REDIRECTS else None
 
 
 def _why(error: aiohttp.ClientConnectorCertificateError) -> str:

@@ -2,7 +2,7 @@
 
 Questions are bounded and shared fairly between applications. Domains of one application that lead to one origin share
 an answer, whatever the path, since any HTTP response will do: an origin that answered is not asked again for
-`GOOD_SECONDS`, one that did not for `BAD_SECONDS`.
+`GOOD_SECONDS`, one that did not for `BAD_SECONDS`. A redirect is said of the URL that was asked, and of no other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from common.fair_queue import FairQueue, TooManyWaiting
 from common.logs import get_logger
 from common.names import parse_host_name
 from common.origin_faults import OriginFault, OriginIdentity
-from common.origin_probe import LONGEST_SECONDS, OriginProbe, Unreachable
+from common.origin_probe import LONGEST_SECONDS, OriginProbe, RootRedirect, Unreachable
 from common.urls import ApplicationUrl, parse_application_url
 
 _log = get_logger("api.services.origin_state")
@@ -43,14 +43,29 @@ class OriginState:
     status: Status
     fault: OriginFault | None = None
     words: str = ""
+    redirect: RootRedirect | None = None
+
+    def at(self, url: str) -> OriginState:
+        """Return the state of the same origin at another path."""
+        return self if url == self.url else replace(self, url=url, redirect=None)
 
     @property
     def notice(self) -> Notice | None:
         """What stands beside the message of a change that leads to this origin."""
+        if self.redirect is not None:
+            return _notice_of(self.url, self.redirect)
         if self.status != "unreachable":
             return None
         words = f"The origin {self.url} does not serve visitors now: {self.words}."
         return Notice(f"origin_{self.fault}", words)
+
+
+def _notice_of(url: str, redirect: RootRedirect) -> Notice:
+    if redirect.comes_back:
+        words = f"The origin redirects {url} to {redirect.to} and back: visitors do not get beyond the first page."
+        return Notice("origin_redirect_loop", words)
+    words = f"The origin redirects {url} to {redirect.to}: edges ask for that themselves, once they have seen it."
+    return Notice("origin_redirect", f"{words} With {redirect.to} as the applicationUrl they ask for it at once.")
 
 
 class _Key(NamedTuple):
@@ -84,7 +99,7 @@ class OriginStates:
         key = _key(application, domain, parse_application_url(text))
         known = self._known.get(key)
         if known is not None and self._clock.monotonic() < known[0]:
-            return replace(known[1], url=text)
+            return known[1].at(text)
         task = self._asking.get(key)
         if task is None:
             task = self._asking[key] = asyncio.create_task(self._ask(key, application, domain, text), name="origin")
@@ -93,7 +108,7 @@ class OriginStates:
         if not done:
             words = f"it has not answered within {within_seconds:g} seconds"
             return OriginState(text, "unreachable", "timeout", words)
-        return replace(task.result(), url=text)
+        return task.result().at(text)
 
     async def close(self) -> None:
         """Drop the questions under way."""
@@ -106,7 +121,7 @@ class OriginStates:
         try:
             async with asyncio.timeout(_LONGEST_WAIT_SECONDS) as waiting, self._queue.slot(application.id):
                 waiting.reschedule(None)  # the probe bounds itself
-                await self._probe(text, domain, application)
+                redirect = await self._probe(text, domain, application)
         except (TooManyWaiting, TimeoutError):
             return OriginState(text, "unknown", words="too many origins are being asked")
         except Unreachable as error:
@@ -115,7 +130,7 @@ class OriginStates:
             _log.exception("an origin could not be asked")
             return OriginState(text, "unknown", words="it could not be asked")
         else:
-            state = OriginState(text, "ok")
+            state = OriginState(text, "ok", redirect=redirect)
         self._remember(key, state)
         return state
 

@@ -377,6 +377,9 @@ class ClientConnection(asyncio.Protocol):
         if len(self._reader.buffer) <= MAX_PIPELINED_BYTES:
             self._resume_input()
 
+    def forget_request(self) -> None:
+        self._memory.forget()
+
     def on_tunnel(self) -> None:
         self.state = TUNNEL
         data = self._reader.take_rest()

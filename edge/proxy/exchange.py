@@ -4,7 +4,8 @@ Its phases, in order; `FINISHED` is reached once, from every other one:
 
     BUFFERING the body is taken in first, where the application wants that (`edge.proxy.buffered_exchange`)
     WAITING   asked for a lease                      → SENT, or FINISHED by a refusal
-    SENT      the head is with the origin            → BODY, TUNNEL; WAITING again for the one retry allowed
+    SENT      the head is with the origin            → BODY, TUNNEL; WAITING again for the one retry allowed, and for
+                                                       the other form of the root (`edge.routing.root_redirects`)
     BODY      the final response head has gone down  → FINISHED
     TUNNEL    101: bytes both ways, no HTTP          → FINISHED
 
@@ -38,6 +39,8 @@ from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
 from edge.http.response_body import ResponseBody
 from edge.proxy.upload_store import UploadStore
+from edge.routing import root_redirects
+from edge.routing.request_rewriting import retarget
 from edge.routing.response_rewriting import rewrite, rewrite_interim
 from edge.routing.route import Route
 from edge.upstream.connection import LastResponse, UpstreamConnection
@@ -109,6 +112,9 @@ class ClientSide(Protocol):
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
     def set_deadline(self, seconds: float) -> None: ...
+    def forget_request(self) -> None:
+        """The same request is to be decided upon anew when it comes again."""
+
     def on_tunnel(self) -> None:
         """From now on bytes of both sides are passed on as they are."""
 
@@ -129,6 +135,7 @@ class ExchangeContext:
     max_body_bytes: int | None
     time: Callable[[], float]  # monotonic
     date_field: Callable[[], bytes]  # the time of day, as a response states it
+    unix_seconds: Callable[[], int]
     is_draining: bool = False  # each response is to be its connection's last
 
 
@@ -141,6 +148,7 @@ class Exchange:
     __slots__ = (
         "_client_keeps_alive",
         "_context",
+        "_has_asked_again",
         "_interim_count",
         "_is_half_closed",
         "_kept_body",
@@ -198,6 +206,7 @@ class Exchange:
         self.request_is_complete = size == 0  # as `_request_body` states it: asked for three times a request
         self.reused = False
         self._retried = False
+        self._has_asked_again = False  # for the other form of the root
         self._interim_count = 0
         self._is_half_closed = False  # the tunnel
         self._response_head = b""  # what came of a head not yet complete
@@ -326,11 +335,37 @@ class Exchange:
             raw, data, searched = data[:end], data[end:], 0
             answer = response.parse(raw, self.head.method)
             if answer.status >= 200 or answer.status == 101:
+                if 300 < answer.status < 309 and self._ask_for_other_root(answer, upstream, data):
+                    return
                 self._respond(answer, self._rewrite(answer, raw, upstream, keep_alive=keep_alive), data)
                 return
             self._relay_interim(answer)
             if not data:
                 return
+
+    def _ask_for_other_root(self, answer: ResponseHead, upstream: UpstreamConnection, data: bytes) -> bool:
+        """Ask for the root's other form where the origin redirects to it. Return False where the redirect is passed on.
+
+        An origin that redirects from either form to the other is asked twice, not for ever. `data` follows the head.
+        """
+        head, route = self.head, self.route
+        asked = self._upstream_head.split(b" ", 2)[1]
+        other = root_redirects.other_root(route, head, asked, answer, self.client.scheme)
+        if other is None or not root_redirects.tells_the_root(head, answer):
+            return False
+        self.client.forget_request()
+        route.learnt_root.path = b"" if self._has_asked_again or other == route.base_path else other
+        if self._has_asked_again or not root_redirects.can_be_asked_again(head):
+            return False
+        self._has_asked_again = True
+        at = self._context.unix_seconds()
+        self._upstream_head = retarget(route, head, self._upstream_head, other + head.target[1:], at)
+        self._upstream = None
+        upstream.answered_with_body = answer.body != 0
+        self._release_upstream(upstream, reusable=answer.keep_alive and answer.body == len(data))
+        self.phase = WAITING
+        self.start()
+        return True
 
     def _rewrite(self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection, *, keep_alive: bool) -> bytes:
         context = self._context
@@ -556,11 +591,15 @@ class Exchange:
         if upstream is None:
             if self.phase is WAITING:
                 self._context.dispatcher.withdraw(self.route.origin, self)
-        elif reusable and not (self.head.fields.body and upstream.transport.get_write_buffer_size()):
+        else:
+            self._release_upstream(upstream, reusable=reusable)
+        self.phase = FINISHED
+        self.client.on_exchange_end(ending)
+
+    def _release_upstream(self, upstream: UpstreamConnection, *, reusable: bool) -> None:
+        if reusable and not (self.head.fields.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
             self._context.dispatcher.give_back(upstream)
         else:
             self._context.dispatcher.drop(upstream)
-        self.phase = FINISHED
-        self.client.on_exchange_end(ending)

@@ -162,6 +162,10 @@ class RequestMemory:
         self.generation = generation
         return True
 
+    def forget(self) -> None:
+        """Decide upon `raw` anew when it comes again."""
+        self.generation = _NEVER
+
     def remember(self, raw: bytes, forward: Forward) -> None:
         """`forward` is what became of `raw`, a request without a body, which `recall` did not know."""
         if len(raw) > self._recent.max_bytes:

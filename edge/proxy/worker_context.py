@@ -103,7 +103,13 @@ class WorkerContext:
         self._dispatcher = _dispatcher(settings, bounds, self._clock, loop)
         self._uploads = UploadStore(settings.state_dir, bounds.upload_buffer_bytes, loop)
         self.exchanges = ExchangeContext(
-            self._dispatcher, self._uploads, bounds.exchange, bounds.max_body_bytes, loop.time, self.date_field
+            self._dispatcher,
+            self._uploads,
+            bounds.exchange,
+            bounds.max_body_bytes,
+            loop.time,
+            self.date_field,
+            self.unix_seconds,
         )
         self.access_log = _access_log(settings)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)

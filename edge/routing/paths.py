@@ -31,7 +31,7 @@ def rewrite(route: Route, target: bytes) -> bytes:
         return target
     if route.root_paths and is_below(route.root_paths, target.partition(b"?")[0]):
         return target
-    return join(route.base_path, target)
+    return join(route.learnt_root.path or route.base_path, target)
 
 
 def join(base_path: bytes, target: bytes) -> bytes:

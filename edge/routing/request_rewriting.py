@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from common import signatures
+from edge.http import fields
 from edge.http.framing import CHUNKED
 from edge.http.request import FieldFacts, RequestHead
 from edge.routing.decide import PSEUDONYM
@@ -40,6 +41,15 @@ def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes
         signing.keys(at), at=at, method=head.method, domain=head.fields.host.encode(), target=target
     )
     return b"%bX-Service-Signature: %b\r\n\r\n" % (composed[:-2], value)
+
+
+def retarget(route: Route, head: RequestHead, composed: bytes, target: bytes, at: int) -> bytes:
+    """Return the composed head, signed where the route signs, for another target at the origin."""
+    method, _, rest = composed.split(b" ", 2)
+    composed = b"%b %b %b" % (method, target, rest)
+    if route.signing is None:
+        return composed
+    return sign(route.signing, head, fields.without(composed, (b"x-service-signature",)), at)
 
 
 def _own_fields(route: Route, head: RequestHead) -> bytes:

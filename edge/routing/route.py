@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from edge.http.error_responses import ErrorResponse
@@ -47,6 +47,22 @@ class Signing(NamedTuple):
         return (self.key, self.previous) if self.previous and at < self.previous_until else (self.key,)
 
 
+class LearntRoot:
+    """The application's root as its origin answers it, where that is not `Route.base_path` as written: with a last
+    slash added, or the last slash removed.
+
+    Part of a route and forgotten with it. Mutable state: `path`, which exchanges set (`edge.routing.root_redirects`).
+    """
+
+    __slots__ = ("path",)
+
+    def __init__(self) -> None:
+        self.path = b""  # b"" for the path as written
+
+    def __repr__(self) -> str:
+        return f"<LearntRoot {self.path!r}>"
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A domain, as enrolled. Built from the replica by `edge.replica.routes`; replaced, never changed."""
@@ -63,3 +79,4 @@ class Route:
     redirect_to: RedirectTo | None = None  # then there is no origin
     refusal: ErrorResponse | None = None  # what every request is answered, instead of being forwarded
     buffer_uploads_bytes: int = 0  # the largest body that is taken in whole before the origin is asked; 0: streamed
+    learnt_root: LearntRoot = field(default_factory=LearntRoot, compare=False, repr=False)

@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from aiohttp import test_utils, web
+
 from bench.lab.ports import free_ports
 from common.db import applications
 from tests.integration.api.conftest import Service
@@ -129,3 +132,45 @@ async def test_a_redirect_has_no_origin_to_ask(service: Service) -> None:
     await go_live(service, DOMAIN, partner.id)
     found = await diagnose(partner)
     assert (found["status"], found["origin"]) == ("ok", None)
+
+
+@asynccontextmanager
+async def redirecting_origin(paths: dict[str, str]) -> AsyncIterator[str]:
+    """Redirects these paths to these locations, and answers every other one."""
+
+    async def answer(request: web.Request) -> web.Response:
+        location = paths.get(request.path)
+        return web.Response() if location is None else web.Response(status=301, headers={"Location": location})
+
+    server = test_utils.RawTestServer(answer, host="127.0.0.1")
+    async with server:
+        yield str(server.make_url("")).removesuffix("/")
+
+
+async def test_a_root_that_is_redirected_to_its_slash_is_said(service: Service) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    async with redirecting_origin({"/shop": "/shop/"}) as origin:
+        accepted = await partner.post(DOMAIN, f"{origin}/shop")
+        assert (accepted.status, accepted.body["code"]) == (200, "origin_redirect")
+        assert f"redirects {origin}/shop to {origin}/shop/: edges ask" in accepted.body["hint"]
+        changed = await partner.put(DOMAIN, applicationUrl=f"{origin}/other")
+        assert "code" not in changed.body  # nothing is said of a path that was not asked
+
+
+async def test_an_origin_that_redirects_to_and_fro_is_said(service: Service) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    async with redirecting_origin({"/a/b/": "../b", "/a/b": f"//{DOMAIN}/a/b/"}) as origin:
+        accepted = await partner.post(DOMAIN, f"{origin}/a/b/")
+        assert (accepted.status, accepted.body["code"]) == (200, "origin_redirect_loop")
+        assert f"redirects {origin}/a/b/ to {origin}/a/b and back" in accepted.body["hint"]
+
+
+@pytest.mark.parametrize("location", ["/shop", "/", "/shop/?a", "http://[", "http://else.test/shop/", "/shop/login"])
+async def test_other_redirects_are_no_news(service: Service, location: str) -> None:
+    partner = await service.partner()
+    service.point(DOMAIN)
+    async with redirecting_origin({"/shop": location}) as origin:
+        accepted = await partner.post(DOMAIN, f"{origin}/shop")
+        assert (accepted.status, accepted.body.get("code")) == (200, None)
