@@ -475,9 +475,13 @@ class Exchange:
         return True
 
     def on_upstream_lost(self, *, in_order: bool) -> None:
-        self._upstream = None
+        upstream, self._upstream = self._upstream, None
         if self.phase is SENT:
-            if self._may_retry():
+            assert upstream is not None
+            is_unanswered = not self._response_head and not self._interim_count
+            if is_unanswered:
+                self._context.dispatcher.note_unanswered(upstream)
+            if is_unanswered and self._may_retry(upstream):
                 self._retried = True
                 self.phase = WAITING
                 self._waiting = self._kept_body or b""
@@ -498,18 +502,17 @@ class Exchange:
         else:
             self._break_off()
 
-    def _may_retry(self) -> bool:
-        """Return whether to send the request once more, on another connection (RFC 9110 §9.2.2).
+    def _may_retry(self, upstream: UpstreamConnection) -> bool:
+        """Return whether to send the request once more, on another connection (RFC 9110 §9.2.2). No byte of a response
+        came on this one.
 
-        The origin may have closed a reused connection just as we wrote. So a request is repeated once, if its method is
-        idempotent, its whole body is kept, and no byte of a response came.
+        The origin may have closed a reused connection just as we wrote; at a new one, another of the origin's addresses
+        may serve. So a request is repeated once, if its method is idempotent and its whole body is kept.
         """
         return (
-            self.reused
+            (self.reused or upstream.has_alternatives)
             and not self._retried
             and self._kept_body is not None
-            and not self._response_head
-            and self._interim_count == 0
             and self.head.method in _IDEMPOTENT
         )
 

@@ -38,10 +38,12 @@ from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
 from edge.transport.connection_limits import ConnectionLimits
+from edge.upstream.address_order import AddressOrder
 from edge.upstream.breaker import Breaker
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.connector import Connector
 from edge.upstream.dispatcher import LeaseRequester, UpstreamDispatcher
+from edge.upstream.following import AddressFollower
 from edge.upstream.pool import Pool
 from edge.upstream.resolution import OriginResolver
 
@@ -126,7 +128,13 @@ class WorkerContext:
             resting_origins=self._dispatcher.resting_origins,
         )
         of_log = self.access_log.families() if self.access_log else ()
-        return [*own, *self._uploads.families(), *self.connection_limits.families(), *of_log]
+        return [
+            *own,
+            *self._dispatcher.families(),
+            *self._uploads.families(),
+            *self.connection_limits.families(),
+            *of_log,
+        ]
 
     def failing_origins(self) -> list[FailingOrigin]:
         return self._dispatcher.failing_origins()
@@ -192,7 +200,7 @@ class WorkerContext:
 
     def _tick(self) -> None:
         self._ticking = self.loop.call_later(TICK_SECONDS, self._tick)
-        self._dispatcher.now = now = self.now = self.loop.time()
+        now = self.now = self.loop.time()
         if now - self._settled_at >= _SETTLE_SECONDS:
             self._settle()
         if self.access_log is not None:
@@ -201,7 +209,7 @@ class WorkerContext:
             connection.on_deadline()
         for connection in list(self.paused):
             connection.check_disconnect()
-        self._dispatcher.close_idle(now - self.upstream_idle_seconds)
+        self._dispatcher.tick(now, idle_before=now - self.upstream_idle_seconds)
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
             self._end_departed()
@@ -237,17 +245,20 @@ def _connection_limits(settings: Settings, bounds: WorkerLimits) -> ConnectionLi
 def _dispatcher(
     settings: Settings, bounds: WorkerLimits, clock: Clock, loop: asyncio.AbstractEventLoop
 ) -> UpstreamDispatcher:
+    resolver = OriginResolver(settings.dns_servers, clock)
     connector = Connector(
-        OriginResolver(settings.dns_servers, clock),
+        resolver,
         own_policy(settings),
+        AddressOrder(random),
         timeout_seconds=bounds.connect_seconds,
         api=dialled_api(settings),
     )
+    follower = AddressFollower(resolver, loop, timeout_seconds=bounds.connect_seconds)
     pool: Pool[UpstreamConnection, LeaseRequester] = Pool(
         max_open=bounds.origin_connections, max_waiters=bounds.origin_waiters
     )
     breaker = Breaker(failures=bounds.breaker_failures, max_pause_seconds=bounds.breaker_pause_seconds, random=random)
-    return UpstreamDispatcher(connector, pool, breaker, loop)
+    return UpstreamDispatcher(connector, pool, breaker, follower, loop)
 
 
 def _access_log(settings: Settings) -> AccessLog | None:

@@ -48,11 +48,14 @@ class UpstreamConnection(asyncio.Protocol):
     __slots__ = (
         "_on_lost",
         "_socket",
+        "address",
         "answered_with_body",
+        "has_alternatives",
         "has_ended",
         "holder",
         "idle_since",
         "is_closing",
+        "is_retired",
         "last_response",
         "origin",
         "sent_unasked",
@@ -63,9 +66,19 @@ class UpstreamConnection(asyncio.Protocol):
     is_closing: Callable[[], bool]  # the transport's
 
     def __init__(
-        self, origin: Origin, on_lost: Callable[[UpstreamConnection], None], sock: socket.socket | None = None
+        self,
+        origin: Origin,
+        on_lost: Callable[[UpstreamConnection], None],
+        sock: socket.socket | None = None,
+        *,
+        address: str = "",
+        has_alternatives: bool = False,
     ) -> None:
+        """`address`: the one that was dialled. `has_alternatives`: the origin had others when it was."""
         self.origin = origin
+        self.address = address
+        self.has_alternatives = has_alternatives
+        self.is_retired = False  # no further lease: the address is the origin's no more
         self._socket = sock  # the transport's; to look at, not to read from while that one reads
         self.has_ended = False  # in order
         self.transport: asyncio.Transport = cast("asyncio.Transport", None)

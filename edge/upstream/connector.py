@@ -1,6 +1,7 @@
 """Makes connections to origins: resolve, check every address against the policy, race, pin, and speak TLS.
 
-The address that was checked is the address that is dialled: the socket is connected here, and TLS is put on it.
+The address that was checked is the address that is dialled: the socket is connected here, and TLS is put on it. Nothing
+of a request was sent yet: where TLS fails, the origin's next address is tried.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import aiohappyeyeballs
 
@@ -19,11 +20,13 @@ from common.errors import AddressRefused, FrontageError
 from common.origin_faults import OriginFault
 from common.settings import HostPort
 from edge.routing.route import Origin
+from edge.upstream.address_order import AddressOrder
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.resolution import OriginResolver, Unresolvable
 
 # RFC 8305 §5 recommends 250 ms between attempts.
 _RACE_DELAY_SECONDS = 0.25
+_MAX_HANDSHAKES = 3  # for one connection, each at another address
 
 
 class ConnectFailed(FrontageError):
@@ -48,6 +51,7 @@ class Connector:
         self,
         resolver: OriginResolver,
         policy: AddressPolicy,
+        order: AddressOrder,
         *,
         timeout_seconds: float,
         api: HostPort | None = None,
@@ -55,6 +59,7 @@ class Connector:
         """`api`: where the management API of this machine listens, which `policy` lets no other origin be."""
         self._resolver = resolver
         self._policy = policy
+        self._order = order
         self._api = api
         self._timeout_seconds = timeout_seconds
         self._verifying = _client_context(verify=True)
@@ -64,19 +69,57 @@ class Connector:
         """Raises: `ConnectFailed`."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._speak(origin, await self._dial(origin), on_lost)
+                return await self._connect(origin, on_lost)
         except TimeoutError as error:
             raise ConnectTimedOut(f"no connection to {origin.host} in {self._timeout_seconds:g} s") from error
         except (OSError, ssl.SSLError, ssl.CertificateError, Unresolvable, AddressRefused) as error:
             raise ConnectFailed(_fault_of(error), f"{type(error).__name__}: {error}") from error
 
-    async def _dial(self, origin: Origin) -> socket.socket:
-        addresses = await self._resolver.addresses(origin.host, timeout_seconds=self._timeout_seconds)
-        infos = [_address_info(address, origin.port) for address in self._permitted(addresses, origin)]
-        sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=1)
+    def note_unanswered(self, connection: UpstreamConnection) -> None:
+        """The connection was new and closed before any byte: have the origin's other addresses tried first."""
+        if connection.has_alternatives:
+            now = asyncio.get_running_loop().time()
+            self._order.note_failed(connection.origin, [connection.address], now)
+
+    @property
+    def address_failure_count(self) -> int:
+        return self._order.failure_count
+
+    async def _connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_seconds
+        answer = await self._resolver.resolve(origin.host, timeout_seconds=self._timeout_seconds)
+        permitted = self._permitted(answer.addresses, origin)
+        addresses = self._order.order(origin, permitted, loop.time())
+        for remaining_handshakes in reversed(range(_MAX_HANDSHAKES)):
+            sock, address = await self._dial(origin, addresses)
+            addresses.remove(address)
+            connection = UpstreamConnection(origin, on_lost, sock, address=address, has_alternatives=len(permitted) > 1)
+            is_last = not (addresses and remaining_handshakes)
+            try:
+                async with asyncio.timeout_at(None if is_last else (loop.time() + deadline) / 2):
+                    await self._speak(connection, sock)
+                if is_last or not connection.is_closing():
+                    break
+                self.note_unanswered(connection)
+            except (OSError, ssl.SSLError, ssl.CertificateError):  # a time-out among them
+                self.note_unanswered(connection)
+                if is_last:
+                    raise
+        return connection
+
+    async def _dial(self, origin: Origin, addresses: Sequence[str]) -> tuple[socket.socket, str]:
+        """Connect to one of these; earlier ones have a head start."""
+        infos = [_address_info(address, origin.port) for address in addresses]
+        sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=0)
+        address = addresses[0]
+        if len(addresses) > 1:
+            # Linux makes another address of 0.0.0.0.
+            address = next((each for each in addresses if _is_connected_to(sock, each)), address)
+            self._order.note_chosen(origin, addresses, address, asyncio.get_running_loop().time())
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
+        return sock, address
 
     def _permitted(self, addresses: tuple[str, ...], origin: Origin) -> list[str]:
         """Those the policy lets us dial. Raises: `AddressRefused` when there are none."""
@@ -94,10 +137,8 @@ class Connector:
             raise refusal
         return permitted
 
-    async def _speak(
-        self, origin: Origin, sock: socket.socket, on_lost: Callable[[UpstreamConnection], None]
-    ) -> UpstreamConnection:
-        connection = UpstreamConnection(origin, on_lost, sock)
+    async def _speak(self, connection: UpstreamConnection, sock: socket.socket) -> None:
+        origin = connection.origin
         context = self._verifying if origin.verify else self._trusting
         try:
             await asyncio.get_running_loop().create_connection(
@@ -112,7 +153,10 @@ class Connector:
                 connection.transport.abort()
             sock.close()
             raise
-        return connection
+
+
+def _is_connected_to(sock: socket.socket, address: str) -> bool:
+    return ipaddress.ip_address(sock.getpeername()[0]) == ipaddress.ip_address(address)
 
 
 def _fault_of(error: Exception) -> OriginFault:

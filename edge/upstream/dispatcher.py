@@ -12,14 +12,16 @@ from itertools import islice
 from typing import Protocol
 
 from common.logs import get_logger
+from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
 from edge.http.error_responses import BUSY, ORIGIN_DOWN, ORIGIN_RESTING, ORIGIN_SLOW, ErrorResponse
 from edge.routing.route import Origin
 from edge.upstream.breaker import MOST_REPORTED, Breaker
 from edge.upstream.connection import LeaseHolder, UpstreamConnection
 from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
+from edge.upstream.following import AddressFollower
 from edge.upstream.pool import Decision, Pool
-from edge.upstream.remembered_origins import DISTRUST_SECONDS, INVALID_SECONDS, RememberedOrigins
+from edge.upstream.remembered import DISTRUST_SECONDS, INVALID_SECONDS, Remembered
 
 _log = get_logger("edge.upstream")
 
@@ -43,13 +45,15 @@ class UpstreamDispatcher:
         connector: Connector,
         pool: Pool[UpstreamConnection, LeaseRequester],
         breaker: Breaker,
+        follower: AddressFollower,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._connector = connector
         self._pool = pool
         self._breaker = breaker
-        self._distrusted = RememberedOrigins(DISTRUST_SECONDS)
-        self._invalid = RememberedOrigins(INVALID_SECONDS)
+        self._follower = follower
+        self._distrusted: Remembered[Origin] = Remembered(DISTRUST_SECONDS)
+        self._invalid: Remembered[Origin] = Remembered(INVALID_SECONDS)
         self._loop = loop
         self._tasks: dict[LeaseRequester, asyncio.Task[None]] = {}
         self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
@@ -117,8 +121,10 @@ class UpstreamDispatcher:
     def give_back(self, connection: UpstreamConnection) -> None:
         """The exchange is over and the connection can serve another. Behind a response without a body a broken origin
         may send one: it is looked for."""
-        if not (connection.answered_with_body or connection.is_silent()) or (
-            self._distrusted and connection.origin in self._distrusted
+        if (
+            connection.is_retired
+            or not (connection.answered_with_body or connection.is_silent())
+            or (self._distrusted and connection.origin in self._distrusted)
         ):
             self.drop(connection)
             return
@@ -136,12 +142,40 @@ class UpstreamDispatcher:
         connection.holder = None
         connection.transport.abort()
 
-    def close_idle(self, idle_before: float) -> None:
+    def note_unanswered(self, connection: UpstreamConnection) -> None:
+        """A request was sent, and the connection ended before any byte of a response."""
+        if not connection.served:
+            self._connector.note_unanswered(connection)
+
+    def tick(self, now: float, idle_before: float) -> None:
+        """Called by the worker some times a second: close what was idle since before `idle_before`, and follow DNS."""
+        self.now = now
+        self._close_idle(idle_before)
+        self._distrusted.expire(now)
+        self._follower.tick(_retire)
+
+    def _close_idle(self, idle_before: float) -> None:
         for connection in self._pool.expired(idle_before):
             connection.transport.close()
-        self._distrusted.expire(self.now)
+
+    def families(self) -> list[Family]:
+        return [
+            Family.of(
+                "frontage_edge_retired_upstream_connections",
+                "Connections to addresses that left their origin's DNS answer.",
+                "counter",
+                self._follower.retired_count,
+            ),
+            Family.of(
+                "frontage_edge_origin_address_failures",
+                "Addresses of origins with several, passed over since they failed.",
+                "counter",
+                self._connector.address_failure_count,
+            ),
+        ]
 
     def close(self) -> None:
+        self._follower.close()
         for task in self._tasks.values():
             task.cancel()
         for connection in list(self._connections):
@@ -178,10 +212,12 @@ class UpstreamDispatcher:
             self._breaker.succeeded(origin)
             self._tasks.pop(requester, None)
             if connection.is_closing():  # it came and went
+                self._connector.note_unanswered(connection)
                 self._forget(origin)
                 requester.on_lease_failed(ORIGIN_DOWN)
                 return
             self._connections.add(connection)
+            self._follower.add(connection)
             connection.holder = requester
             requester.on_lease(connection)
 
@@ -192,6 +228,7 @@ class UpstreamDispatcher:
             self._distrust(connection.origin)
         if connection in self._connections:
             self._connections.discard(connection)
+            self._follower.discard(connection)
             self._forget(connection.origin)
 
     def _distrust(self, origin: Origin) -> None:
@@ -205,3 +242,10 @@ class UpstreamDispatcher:
         waiter = self._pool.forget(origin)
         if waiter is not None:
             self._open(origin, waiter)
+
+
+def _retire(connection: UpstreamConnection) -> None:
+    """Have the connection serve no further exchange; close it unless one has it."""
+    connection.is_retired = True
+    if connection.holder is None:
+        connection.transport.close()

@@ -1,13 +1,15 @@
 """Addresses of origins: hosts file first, then DNS, remembered for their TTL (1 s to 5 min).
 
-Each look-up has a c-ares channel of its own: a channel answers from a private cache that also keeps failures.
+Of a larger answer, `MAX_ADDRESSES` of each family are used: always the same ones, whatever order they come in. Each
+look-up has a c-ares channel of its own: a channel answers from a private cache that also keeps failures.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import aiodns
@@ -20,15 +22,19 @@ from common.settings import HostPort
 _MIN_TTL_SECONDS = 1
 _MAX_TTL_SECONDS = 300
 _MAX_REMEMBERED = 10_000
+MAX_ADDRESSES = 16
+"""Of each family, of one name: each is checked against the policy whenever a connection is made."""
 
 
 class Unresolvable(FrontageError):
     """The origin's name has no address, or its name servers could not be asked."""
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
+    """IP literals, IPv6 first where there are both."""
+
     addresses: tuple[str, ...]
-    good_until: float  # monotonic
+    good_until: float  # monotonic; infinite for an address in place of a name
 
 
 class OriginResolver:
@@ -37,38 +43,47 @@ class OriginResolver:
     def __init__(self, servers: Sequence[HostPort], clock: Clock) -> None:
         self._servers = [str(server) for server in servers] or None
         self._clock = clock
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str, Answer] = {}
 
-    async def addresses(self, host: str, *, timeout_seconds: float) -> tuple[str, ...]:
-        """IP literals, IPv6 first where there are both.
+    async def resolve(self, host: str, *, timeout_seconds: float) -> Answer:
+        """Return an answer that is still good.
 
         Raises: `Unresolvable`.
         """
         if parse_address(host) is not None:
-            return (host,)
+            return Answer((host,), math.inf)
         known = self._answers.get(host)
         if known is not None and self._clock.monotonic() < known.good_until:
-            return known.addresses
+            return known
         answer = await self._ask(host, timeout_seconds)
-        if len(self._answers) >= _MAX_REMEMBERED:
+        if host not in self._answers and len(self._answers) >= _MAX_REMEMBERED:
             self._answers.pop(next(iter(self._answers)))
         self._answers[host] = answer
-        return answer.addresses
+        return answer
 
-    async def _ask(self, host: str, timeout_seconds: float) -> _Answer:
+    def seconds_left(self, answer: Answer) -> float:
+        """Return how long the answer is still good."""
+        return answer.good_until - self._clock.monotonic()
+
+    async def _ask(self, host: str, timeout_seconds: float) -> Answer:
         try:
             async with aiodns.DNSResolver(nameservers=self._servers, timeout=timeout_seconds / 2, tries=2) as resolver:
                 async with asyncio.timeout(timeout_seconds):
                     result = await resolver.getaddrinfo(host, socket.AF_UNSPEC, type=socket.SOCK_STREAM)
         except (aiodns.error.DNSError, TimeoutError, ValueError, UnicodeError) as error:
             raise Unresolvable(host) from error
-        found = [(node.family, node.addr[0], node.ttl) for node in result.nodes]
-        if not found:
+        if not result.nodes:
             raise Unresolvable(host)
-        ttl = max(_MIN_TTL_SECONDS, min(_MAX_TTL_SECONDS, *(node_ttl for *_, node_ttl in found)))
-        ordered = sorted(found, key=lambda node: node[0] != socket.AF_INET6)
-        addresses = tuple(dict.fromkeys(_text(address) for _, address, _ in ordered))
-        return _Answer(addresses, self._clock.monotonic() + ttl)
+        ttl = max(_MIN_TTL_SECONDS, min(_MAX_TTL_SECONDS, *(node.ttl for node in result.nodes)))
+        addresses = _choose(_text(node.addr[0]) for node in result.nodes)
+        return Answer(addresses, self._clock.monotonic() + ttl)
+
+
+def _choose(addresses: Iterable[str]) -> tuple[str, ...]:
+    by_family: dict[bool, list[str]] = {True: [], False: []}
+    for address in sorted(set(addresses)):
+        by_family[":" in address].append(address)
+    return (*by_family[True][:MAX_ADDRESSES], *by_family[False][:MAX_ADDRESSES])
 
 
 def _text(address: str | bytes) -> str:

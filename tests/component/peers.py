@@ -145,7 +145,9 @@ class Origin:
 
 
 @contextlib.asynccontextmanager
-async def origin(script: Script, context: ssl.SSLContext | None = None) -> AsyncIterator[Origin]:
+async def origin(
+    script: Script, context: ssl.SSLContext | None = None, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[Origin]:
     started: list[asyncio.Task[None]] = []
     here = Origin(0)
 
@@ -159,7 +161,7 @@ async def origin(script: Script, context: ssl.SSLContext | None = None) -> Async
         here.connections.append(wire)
         started.append(asyncio.get_running_loop().create_task(follow(wire)))
 
-    server = await asyncio.start_server(on_connection, "127.0.0.1", 0, ssl=context)
+    server = await asyncio.start_server(on_connection, host, port, ssl=context)
     here.port = server.sockets[0].getsockname()[1]
     try:
         yield here

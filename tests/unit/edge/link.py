@@ -214,6 +214,21 @@ class _FakeConnector:
     async def connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
         return self._link.connected(UpstreamConnection(origin, on_lost))
 
+    address_failure_count = 0
+
+    def note_unanswered(self, connection: UpstreamConnection) -> None:
+        """Origins have one address here."""
+
+
+class _StillAddresses:
+    """In place of `AddressFollower`: no origin moves."""
+
+    retired_count = 0
+
+    def add(self, connection: UpstreamConnection) -> None: ...
+    def discard(self, connection: UpstreamConnection) -> None: ...
+    def tick(self, retire: Callable[[UpstreamConnection], None]) -> None: ...
+
 
 class _CheckedConnection(ClientConnection):
     """Each change of its state must be one of `NEXT_STATES`."""
@@ -270,6 +285,7 @@ class Link:
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.worker = WorkerContext(settings.load(environ), self.replica, keyring, loop)
         self.worker._dispatcher._connector = cast("Any", _FakeConnector(self))
+        self.worker._dispatcher._follower = cast("Any", _StillAddresses())
         self.worker.counters = cast("Any", _Recording(self))
 
     def begin(

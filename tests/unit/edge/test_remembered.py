@@ -5,8 +5,8 @@ from __future__ import annotations
 from unittest.mock import patch
 
 from edge.routing.route import Origin
-from edge.upstream import remembered_origins
-from edge.upstream.remembered_origins import RememberedOrigins
+from edge.upstream import remembered
+from edge.upstream.remembered import Remembered
 
 A, B = Origin("http", "a.example", 80, "a.example"), Origin("http", "b.example", 80, "b.example")
 
@@ -14,7 +14,7 @@ SECONDS = 600.0
 
 
 def test_an_origin_is_forgotten_some_time_after_it_was_last_seen() -> None:
-    tested = RememberedOrigins(SECONDS)
+    tested = Remembered[Origin](SECONDS)
     tested.add(A, 0)
     tested.add(B, 1)
     tested.add(A, 2)
@@ -25,8 +25,8 @@ def test_an_origin_is_forgotten_some_time_after_it_was_last_seen() -> None:
 
 
 def test_the_one_added_first_makes_room() -> None:
-    with patch.object(remembered_origins, "_MAX_REMEMBERED", 1):
-        tested = RememberedOrigins(SECONDS)
+    with patch.object(remembered, "_MAX_REMEMBERED", 1):
+        tested = Remembered[Origin](SECONDS)
         tested.add(A, 0)
         tested.add(B, 0)
         assert (A in tested, B in tested) == (False, True)
