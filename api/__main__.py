@@ -12,6 +12,7 @@ from api.counters import Counters
 from api.serving import serving
 from common.addresses import own_policy
 from common.admin_listener import check_database, serving_admin
+from common.builds import Build, read_build
 from common.clock import SystemClock
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
@@ -43,7 +44,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     resolver = Resolver(settings.dns_servers, own_policy(settings))
     async with open_pool(resolve_dsn(settings), size=_CONNECTIONS, application_name="frontage api") as database:
         await check_start(database, keyring)
-        counters = Counters()
+        build, counters = read_build(), Counters()
         app = build_app(settings, database, keyring, resolver, SystemClock(), counters)
         load_public_suffixes()
         async with (
@@ -52,7 +53,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 settings.api_admin,
                 "FRONTAGE_API_ADMIN",
                 partial(check_database, database),
-                partial(_measure, settings, database, counters),
+                partial(_measure, settings, database, counters, build),
             ),
         ):
             _warn_of_plain_text(settings)
@@ -75,8 +76,8 @@ def _warn_of_plain_text(settings: Settings) -> None:
         get_logger("api").warning("secrets cross a network in plain text", seen=exposure.seen, remedy=exposure.remedy)
 
 
-async def _measure(settings: Settings, database: Database, counters: Counters) -> list[Family]:
-    return [*counters.families(), *database.families(), *measure_machine(settings.state_dir)]
+async def _measure(settings: Settings, database: Database, counters: Counters, build: Build) -> list[Family]:
+    return [build.family(), *counters.families(), *database.families(), *measure_machine(settings.state_dir)]
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib.metadata import version
 
+from common.builds import read_build
 from common.clock import SystemClock
 from common.db.address import resolve_dsn
 from common.processes import run_role
@@ -23,7 +23,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     # A missing key or an unwritable log is for the operator now, not for every worker later.
     keyring = load_keyring(settings.key_file)
     access_log.check(settings.edge_access_log)
-    software_version = version("frontage")  # now: a later version may be installed while this one runs
+    build = read_build()  # now: another one may be installed while this one runs
 
     def replica(on_applied: Callable[[int], None]) -> Replicator:
         return Replicator(
@@ -32,11 +32,11 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
             on_applied,
             SystemClock(),
             keyring=keyring,
-            software_version=software_version,
+            software_version=str(build),
         )
 
     traffic = TrafficReporter(lambda: resolve_dsn(settings), SystemClock())
-    await supervise(settings, stop, service=SERVICE, replica=replica, traffic=traffic)
+    await supervise(settings, stop, service=SERVICE, replica=replica, traffic=traffic, build=build)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Protocol
 
 from common.admin_listener import Readiness, check_database, serving_admin
+from common.builds import read_build
 from common.claims import Runner
 from common.clock import SystemClock
 from common.db import monitor_nodes, monitored_domains
@@ -84,14 +85,15 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         due = MonitorWork.of(wiring, issuer)
         retention = Retention(database, clock, random)
         stopped: set[str] = set()
-        lease = Lease(dsn, authority, lambda: stopped)
+        build = read_build()
+        lease = Lease(dsn, authority, lambda: stopped, str(build))
         every: dict[str, Work | Listener] = {**due.certificates, **due.monitoring, **due.listeners(dsn)}
         work: dict[str, Callable[[], Awaitable[None]]] = {name: each.run for name, each in every.items()}
         work |= {"retention": retention.run, "lease": lease.run}
         if (registries := wiring.registries()) is not None:
             work["RDAP servers"] = registries.run
         await lease.report(database)  # a monitor that is ready is known to run
-        measurements = Measurements(settings, database, due.runners, retention, lease, stopped)
+        measurements = Measurements(settings, database, due.runners, retention, lease, stopped, build)
         check_readiness = partial(_check_readiness, database, stopped)
         await opened.enter_async_context(
             serving_admin(settings.monitor_admin, "FRONTAGE_MONITOR_ADMIN", check_readiness, measurements.measure)

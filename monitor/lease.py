@@ -29,14 +29,21 @@ class Lease:
     """Created by the monitor's ``__main__``, which runs `run` as a task. `run` ends the lease when it is cancelled."""
 
     def __init__(
-        self, dsn: str, issuer: str, stopped: Callable[[], Collection[str]], *, patience: Patience = DEFAULT_PATIENCE
+        self,
+        dsn: str,
+        issuer: str,
+        stopped: Callable[[], Collection[str]],
+        software_version: str,
+        *,
+        patience: Patience = DEFAULT_PATIENCE,
     ) -> None:
-        """`issuer` and `stopped` as in `common.db.monitor_nodes.MonitorNode`."""
+        """`issuer`, `stopped` and `software_version` as in `common.db.monitor_nodes.MonitorNode`."""
         self.node_id = secrets.token_hex(16)
         self._dsn = dsn
         self._host = socket.gethostname()
         self._issuer = issuer
         self._stopped = stopped
+        self._software_version = software_version
         self._patience = patience
         self._renewed_at = time.monotonic()
 
@@ -75,7 +82,9 @@ class Lease:
             session.terminate()
 
     async def _report(self, connection: Connection) -> None:
-        await monitor_nodes.report(connection, self.node_id, self._host, self._issuer, self._stopped())
+        await monitor_nodes.report(
+            connection, self.node_id, self._host, self._issuer, self._stopped(), self._software_version
+        )
         self._renewed_at = time.monotonic()
 
     async def _end(self) -> None:

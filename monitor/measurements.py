@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from common.builds import Build
 from common.claims import Runner
 from common.db.ca_ledger import Limits
 from common.db.pool import Database
@@ -39,6 +40,7 @@ class Measurements:
         retention: Retention,
         lease: Lease,
         stopped: Collection[str],
+        build: Build,
     ) -> None:
         """`stopped`: the work that has failed and is not running, as it is at any time."""
         self._settings = settings
@@ -47,10 +49,12 @@ class Measurements:
         self._retention = retention
         self._lease = lease
         self._stopped = stopped
+        self._build = build
 
     async def measure(self) -> list[Family]:
         held: Samples = {(name,): [runner.held] for name, runner in self._runners.items()}
         return [
+            self._build.family(),
             Family("frontage_monitor_claims_held", "Work in progress.", "gauge", ("work",), samples=held),
             Family.of("frontage_monitor_work_stopped", "Kinds of work that do not run.", "gauge", len(self._stopped)),
             Family.of(

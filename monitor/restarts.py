@@ -1,7 +1,8 @@
 """Restarts work that has ended with an unexpected error; the other work of the monitor goes on meanwhile.
 
-The likeliest cause is a schema newer than this program, during an upgrade. A monitor refuses to start with one; a
-monitor that is running stops only the work that the change breaks, and logs the reason until it is replaced.
+The likeliest cause is a schema newer than this program, during an upgrade. A monitor refuses to start with one that
+breaks it; a monitor that is running stops only the work that the change breaks, and logs the reason until it is
+replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NoReturn
 
 from common.clock import Clock
 from common.db.pool import Database
-from common.db.schema import check_schema
+from common.db.schema import find_newer_schema
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
 from common.retry_pauses import RetryPauses
@@ -58,7 +59,7 @@ async def _schema_problem(database: Database) -> str | None:
     """Return what is wrong with the schema; None if nothing is, or if Postgres cannot be asked."""
     try:
         async with database.connection() as connection:
-            await check_schema(connection)
+            return await find_newer_schema(connection)
     except OperatorError as error:
         return str(error)
     except DatabaseUnavailable:

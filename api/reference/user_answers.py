@@ -86,6 +86,7 @@ class FailedUpgrade(AnswerModel):
 
 class EdgeDescription(AnswerModel):
     softwareVersion: str
+    """Version and commit."""
     heldCopyAt: datetime | None
     failedUpgrade: FailedUpgrade | None
 
@@ -126,6 +127,8 @@ class Monitor(AnswerModel):
     startedAt: datetime
     leaseUntil: datetime
     isAlive: bool
+    softwareVersion: str
+    """Version and commit; empty for a monitor of an earlier version."""
 
 
 class ChecksHealth(AnswerModel):

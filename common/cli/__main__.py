@@ -150,16 +150,17 @@ app = typer.Typer(
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version
+        from common.builds import read_build
 
-        typer.echo(f"frontage {version('frontage')}")
+        typer.echo(f"frontage {read_build()}")
         raise typer.Exit
 
 
 @app.callback(help=_HELP)
 def _root(
     _: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print version and commit, and exit."),
     ] = False,
 ) -> None:
     pass

@@ -102,7 +102,11 @@ def _print(console: Console, found: InstallationStatus, problems: Sequence[str],
             f"  version {each.node.version}, {each.behind} behind  {_described(each)}"
             for each in found.edges
         ],
-        "monitors": [f"{each.node_id[:8]}  {each.host}  {_state(each)}  {each.issuer}" for each in found.monitors],
+        "monitors": [
+            f"{each.node_id[:8]}  {each.host}  {_state(each)}  {each.issuer}"
+            f"  Frontage {each.software_version or 'of an unknown version'}"
+            for each in found.monitors
+        ],
         "due now": [
             f"{each.name}  {each.count}" + (f"  oldest {each.oldest_seconds:.1f} s" if each.oldest_seconds else "")
             for each in found.queues

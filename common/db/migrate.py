@@ -19,14 +19,14 @@ import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection as SyncConnection
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from common.db.migration_blockers import GIVE_UP_SECONDS, Blockers, OnWait, find_lock_holders, watch
 from common.db.pool import refuse_transaction_pooler
-from common.db.schema import REVISION, check_schema
+from common.db.schema import REVISION, check_schema, compatibility_statement
 from common.db.session import Connection, Patience, is_passing, open_session, unavailable
 from common.errors import DatabaseUnavailable, OperatorError
 
@@ -142,4 +142,19 @@ async def _take_steps(connection: AsyncConnection, blockers: Blockers) -> None:
 
 
 def _upgrade(connection: SyncConnection) -> None:
+    """Take the steps; nothing where the schema is newer than this program and works with it.
+
+    Which programs the schema works with is stated before the first step, too: they must know it while it is taken.
+    """
+    inspector = inspect(connection)
+    found = None
+    if inspector.has_table("alembic_version"):
+        found = connection.scalar(text("select version_num from alembic_version"))
+        if found is None or found <= REVISION:
+            connection.execute(text(compatibility_statement()))
+    connection.commit()
+    if found is not None and found > REVISION:
+        return
     command.upgrade(alembic_config(connection), REVISION)
+    connection.execute(text(compatibility_statement()))
+    connection.commit()

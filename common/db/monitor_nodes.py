@@ -27,7 +27,8 @@ DELIVERING = "deliveries"
 @dataclass(frozen=True, slots=True)
 class MonitorNode:
     """`issuer` names the authority: ``internal`` and its root's fingerprint, or ``acme`` and its directories.
-    `stopped` names the work that has failed and is not running."""
+    `stopped` names the work that has failed and is not running. `software_version` is empty for a monitor that does not
+    report it."""
 
     node_id: str
     host: str
@@ -36,23 +37,32 @@ class MonitorNode:
     started_at: datetime
     lease_until: datetime
     is_alive: bool
+    software_version: str = ""
 
     @property
     def is_issuing(self) -> bool:
         return self.is_alive and ISSUING not in self.stopped
 
 
-async def report(connection: Connection, node_id: str, host: str, issuer: str, stopped: Collection[str]) -> None:
+async def report(
+    connection: Connection,
+    node_id: str,
+    host: str,
+    issuer: str,
+    stopped: Collection[str],
+    software_version: str = "",
+) -> None:
     """Extend the node's lease to `LEASE_SECONDS` from now."""
     await connection.execute(
-        "insert into monitor_nodes (node_id, host, issuer, stopped, lease_until)"
-        " values ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))"
+        "insert into monitor_nodes (node_id, host, issuer, stopped, lease_until, software_version)"
+        " values ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5), $6)"
         " on conflict (node_id) do update set stopped = excluded.stopped, lease_until = excluded.lease_until",
         node_id,
         host,
         issuer,
         sorted(stopped),
         LEASE_SECONDS,
+        software_version,
     )
 
 
@@ -88,7 +98,8 @@ async def _is_done(connection: Connection, work: str) -> bool:
 async def list_nodes(connection: Connection, *, most: int = 100) -> list[MonitorNode]:
     """The monitors of the last day, those that run first."""
     rows = await connection.fetch(
-        "select node_id, host, issuer, stopped, started_at, lease_until, lease_until > clock_timestamp() as is_alive"
+        "select node_id, host, issuer, stopped, started_at, lease_until, lease_until > clock_timestamp() as is_alive,"
+        " coalesce(software_version, '') as software_version"
         " from monitor_nodes order by lease_until desc limit $1",
         most,
     )

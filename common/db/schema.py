@@ -1,35 +1,64 @@
-"""Which schema this code is written for, and whether a database has it."""
+"""Which schema this code is written for, and whether it can work with the one that a database has.
+
+A schema may be newer than the program: from `frontage migrate` until each process is replaced, and after the way back
+to the version before. The database states which programs it still works with (`OLDEST_PROGRAM` of the one that migrated
+it), and a program that it works with runs, starts and is ready.
+"""
 
 from __future__ import annotations
+
+import re
 
 from common.db.session import Connection
 from common.errors import OperatorError
 
-REVISION = "0069"
+REVISION = "0070"
+
+OLDEST_PROGRAM = "0070"
+"""The oldest `REVISION` whose program works with this schema. A step that breaks the programs before it, because it
+drops, renames or narrows what they use, raises this to its own number (a test finds such steps)."""
+
+_STATED = "works with programs from schema "
+"""How the database states it: as the comment of Alembic's table, which a backup holds, too."""
+
+
+def compatibility_statement() -> str:
+    """Return the SQL by which `frontage migrate` states which programs its schema works with."""
+    return f"comment on table alembic_version is '{_STATED}{OLDEST_PROGRAM}'"
 
 
 async def check_schema(connection: Connection) -> None:
-    """Raises: `OperatorError` when the database has another schema than this code's, or none."""
-    if (newer := await find_newer_schema(connection)) is not None:
-        raise OperatorError(newer)
+    """Raises: `OperatorError` when the database has a schema that this program cannot work with, or none."""
+    await find_newer_schema(connection)
 
 
 async def find_newer_schema(connection: Connection) -> str | None:
-    """What the operator should know of a schema newer than this code's; None if it is this code's. A process that runs
-    already goes on with a newer one.
+    """Return what the operator should know of a schema that is newer than this program's and works with it; None if it
+    is this program's.
 
-    Raises: `OperatorError` when the schema is older, or there is none.
+    Raises: `OperatorError` when the schema is older, newer and breaks this program, or there is none.
     """
-    found = None
+    found, stated = None, None
     if await connection.fetchval("select to_regclass('alembic_version')") is not None:
-        found = await connection.fetchval("select version_num from alembic_version")
+        row = await connection.fetchrow(
+            "select version_num, obj_description('alembic_version'::regclass) from alembic_version"
+        )
+        found, stated = row or (None, None)
     if found is None:
         raise OperatorError("the database has no schema yet: run `frontage migrate`")
     if found < REVISION:
         raise OperatorError(f"the database has schema {found}, older than {REVISION}: run `frontage migrate`")
-    if found > REVISION:
-        return f"the database has schema {found}, newer than this program's {REVISION}: upgrade Frontage"
-    return None
+    if found == REVISION:
+        return None
+    newer = f"the database has schema {found}, newer than this program's {REVISION}"
+    if _oldest_program(stated, found) > REVISION:
+        raise OperatorError(f"{newer}, and does not work with it: upgrade Frontage")
+    return f"{newer}, and works with it: upgrade Frontage when you can"
+
+
+def _oldest_program(stated: str | None, schema: str) -> str:
+    match = re.fullmatch(rf"{_STATED}(\d{{4}})", stated or "")
+    return match[1] if match else schema
 
 
 async def has_tables(connection: Connection) -> bool:

@@ -8,7 +8,7 @@ whatever the tables hold. `read_status` is one statement after another on one co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -133,14 +133,20 @@ class InstallationStatus:
     @property
     def notices(self) -> list[str]:
         """What an operator should know, and what is no fault, in sentences."""
-        by_version: dict[str, list[str]] = {}
-        for edge in self.edges:
-            if edge.is_alive:
-                by_version.setdefault(edge.node.description.software_version or "unknown", []).append(edge.node.label)
-        if len(by_version) < 2:
-            return []
-        shown = "; ".join(f"{version} ({_some(labels)})" for version, labels in sorted(by_version.items()))
-        return [f"Edges run different versions of Frontage: {shown}."]
+        edges = [(each.node.description.software_version, each.node.label) for each in self.edges if each.is_alive]
+        monitors = [(each.software_version, each.host) for each in self.monitors if each.is_alive]
+        return [*_differing("Edges", edges), *_differing("Monitors", monitors)]
+
+
+def _differing(subject: str, running: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a sentence if these processes, each with its version and its label, are of more than one version."""
+    by_version: dict[str, list[str]] = {}
+    for version, label in running:
+        by_version.setdefault(version or "unknown", []).append(label)
+    if len(by_version) < 2:
+        return []
+    shown = "; ".join(f"{version} ({_some(labels)})" for version, labels in sorted(by_version.items()))
+    return [f"{subject} run different versions of Frontage: {shown}."]
 
 
 def _some(labels: Sequence[str]) -> str:

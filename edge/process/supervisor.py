@@ -16,6 +16,7 @@ from dataclasses import asdict
 from itertools import islice, zip_longest
 from typing import Protocol
 
+from common.builds import Build
 from common.db.edge_nodes import FailedUpgrade
 from common.errors import OperatorError
 from common.logs import get_logger
@@ -66,6 +67,7 @@ class Supervisor:
         listeners: Listeners,
         replica: Callable[[Callable[[int], None]], Replica],
         traffic: TrafficSink,
+        build: Build,
         report: Callable[[Report], None],
     ) -> None:
         """`service` names what workers compose (see `edge.process.worker`); `replica` gets the callback to call with
@@ -81,6 +83,7 @@ class Supervisor:
         view = View(self.health, self.measurements, self.accept_held_copy)
         self._active_role = ActiveRole(lambda: replica(self._wake_workers), view, listeners.admin)
         self._traffic = traffic
+        self._build = build
         self._recent_traffic = RecentTraffic()
         self._report = report
         self._is_begun = False
@@ -320,6 +323,7 @@ class Supervisor:
     def measurements(self) -> list[Family]:
         serving = sum(worker["state"] == "serving" for worker in self.health().details["workers"])
         own = [
+            self._build.family(),
             Family.of("frontage_edge_workers_serving", "Workers that accept.", "gauge", serving),
             Family.of("frontage_edge_worker_starts", "Workers started.", "counter", self._roster.starts),
             Family.of("frontage_edge_worker_failures", "Workers that died.", "counter", self._failures),

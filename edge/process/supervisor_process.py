@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 
+from common.builds import Build
 from common.db.edge_nodes import FailedUpgrade
 from common.logs import get_logger
 from common.settings import Settings
@@ -32,9 +33,9 @@ async def supervise(
     service: str,
     replica: Callable[[Callable[[int], None]], Replica],
     traffic: TrafficSink,
+    build: Build,
 ) -> None:
-    """Run a generation until its upgrade parent or `stop` ends it and all is over; `service`, `replica` and `traffic`
-    as in `Supervisor`.
+    """Run a generation until its upgrade parent or `stop` ends it and all is over; the rest as in `Supervisor`.
 
     Raises: `OperatorError` when it cannot begin to serve.
     """
@@ -52,6 +53,7 @@ async def supervise(
             listeners=listeners,
             replica=replica,
             traffic=traffic,
+            build=build,
             report=lambda report: writer.write(control.encode(report)),
         )
         running = asyncio.create_task(supervisor.run(stop), name="supervisor")

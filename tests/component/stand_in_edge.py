@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from common.builds import Build
 from common.db.edge_nodes import SERVING, EdgeTraffic, FailedUpgrade
 from common.errors import OperatorError
 from common.file_locks import FileLock
@@ -220,6 +221,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         service=SERVICE,
         replica=lambda on_applied: FileReplica(settings.state_dir / "version", on_applied),
         traffic=NoTraffic(),
+        build=Build("1.2.0", None),
     )
 
 

@@ -30,15 +30,15 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
 
 async def check_database(database: Database) -> Finding:
     """Raises: `DatabaseUnavailable`; `OperatorError` when the schema is not this program's."""
-    from common.db.schema import check_schema
+    from common.db.schema import find_newer_schema
 
     async with database.connection() as connection:
         version = connection.get_server_version()
         if version.major < _OLDEST_POSTGRES:
             seen = f"PostgreSQL {version.major} is too old"
             return broken("database", seen, f"move it to version {_OLDEST_POSTGRES} or newer")
-        await check_schema(connection)
-    return ok("database", f"PostgreSQL {version.major}.{version.micro}, the schema is up to date")
+        newer = await find_newer_schema(connection)
+    return ok("database", f"PostgreSQL {version.major}.{version.micro}, {newer or 'the schema is up to date'}")
 
 
 async def check_space(database: Database) -> list[Finding]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from bench.lab.ports import free_ports
+from common.builds import read_build
 from common.db.pool import Database
 from common.secrets import load_keyring
 from tests.integration.cli.frontage import environment, run
@@ -68,6 +69,15 @@ async def test_it_says_when_it_serves_and_leaves_when_told(
             async with session.get(f"http://{admin}/readyz") as response:
                 assert response.status == 200
                 assert "newer than this program" in (await response.json())["notice"]
+            async with session.get(f"http://{admin}/metrics") as response:
+                build = read_build()
+                expected = f'frontage_build_info{{commit="{build.commit or ""}",version="{build.version}"}} 1.0'
+                assert expected in (await response.text()).splitlines()
+            async with database.transaction() as connection:  # and one that breaks what runs
+                await connection.execute("comment on table alembic_version is 'works with programs from schema 9999'")
+            async with session.get(f"http://{admin}/readyz") as response:
+                assert response.status == 503
+                assert "does not work with it" in (await response.json())["reason"]
         process.send_signal(signal.SIGTERM)
         output, complaints = process.communicate(timeout=PATIENCE_SECONDS)
     finally:

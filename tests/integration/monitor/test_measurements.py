@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from common.builds import Build
 from common.clock import SystemClock
 from common.db import orders
 from common.db.ca_ledger import Limits
@@ -20,10 +21,14 @@ from monitor.retention import Retention
 
 from . import parts
 
+BUILD = Build("1.2.0", "0123456789ab")
+
 
 def measurements(database: Database, dsn: str, tmp_path: Path) -> Measurements:
     retention = Retention(database, SystemClock(), Random(1))
-    return Measurements(Settings(state_dir=tmp_path), database, {}, retention, Lease(dsn, "internal x", set), ())
+    return Measurements(
+        Settings(state_dir=tmp_path), database, {}, retention, Lease(dsn, "internal x", set, str(BUILD)), (), BUILD
+    )
 
 
 async def shown(database: Database, dsn: str, tmp_path: Path) -> list[str]:

@@ -1,0 +1,87 @@
+"""Which build this is: of a checkout by Git's files, of an installation by what was recorded when it was built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.builds import Build, read_build
+from common.git_commit import COMMIT_FILE, read_commit
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def git(directory: Path, *arguments: str) -> str:
+    own = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+    command = ["git", "-c", "user.name=x", "-c", "user.email=x@x.test", *arguments]
+    done = subprocess.run(command, cwd=directory, env=own, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    directory = tmp_path / "checkout"
+    directory.mkdir()
+    git(directory, "init", "-q", "-b", "main")
+    git(directory, "commit", "-q", "--allow-empty", "-m", "First")
+    return directory
+
+
+def commit_of(directory: Path) -> str:
+    return git(directory, "rev-parse", "HEAD")[:12]
+
+
+def test_a_checkout_is_at_its_branch(checkout: Path) -> None:
+    assert read_commit(checkout) == commit_of(checkout)
+    before = commit_of(checkout)
+    git(checkout, "commit", "-q", "--allow-empty", "-m", "Second")
+    assert read_commit(checkout) == commit_of(checkout) != before
+
+
+def test_branches_may_be_packed_and_the_head_detached(checkout: Path) -> None:
+    git(checkout, "pack-refs", "--all")
+    assert read_commit(checkout) == commit_of(checkout)
+    git(checkout, "checkout", "-q", "--detach")
+    assert read_commit(checkout) == commit_of(checkout)
+
+
+def test_a_worktree_is_at_its_own_branch(checkout: Path, tmp_path: Path) -> None:
+    git(checkout, "worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
+    git(tmp_path / "other", "commit", "-q", "--allow-empty", "-m", "Second")
+    assert read_commit(tmp_path / "other") == commit_of(tmp_path / "other") != read_commit(checkout)
+
+
+def test_what_is_no_checkout_has_only_a_version(tmp_path: Path, checkout: Path) -> None:
+    assert read_build(tmp_path / "common").commit is None
+    (checkout / ".git" / "HEAD").write_text("ref: refs/heads/none\n")
+    assert read_commit(checkout) is None
+    (checkout / ".git" / "HEAD").write_text("<html>")
+    assert read_commit(checkout) is None
+
+
+def test_what_is_built_from_a_checkout_records_its_commit(checkout: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "setup.py", checkout)
+    (checkout / "common").mkdir()
+    for name in ("__init__.py", "git_commit.py"):
+        shutil.copy(ROOT / "common" / name, checkout / "common")
+    (checkout / "pyproject.toml").write_text(
+        '[project]\nname = "frontage"\nversion = "1"\n[tool.setuptools]\npackages = ["common"]\n'
+    )
+    command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path / "built")]
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
+    assert read_build(tmp_path / "built" / "common").commit == commit_of(checkout)
+    shutil.rmtree(checkout / ".git")
+    shutil.rmtree(tmp_path / "built")
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
+    assert not (tmp_path / "built" / "common" / COMMIT_FILE).exists()
+
+
+def test_a_build_is_one_word_and_one_metric() -> None:
+    assert str(Build("1.2.0", "0123456789ab")) == "1.2.0+0123456789ab"
+    assert str(Build("1.2.0", None)) == "1.2.0"
+    assert Build("1.2.0", None).family().samples == {("1.2.0", ""): [1]}
