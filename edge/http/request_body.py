@@ -28,23 +28,28 @@ class RequestBody:
         """
         if self._chunks is None:
             return self.decode(data)
-        pieces = self._read_chunks(self._chunks, data)
-        framed = b"".join(map(chunks.encode, pieces))
+        content = self._read_chunks(self._chunks, data)
+        framed = chunks.encode(content) if content else b""
         return framed + chunks.LAST_CHUNK if self.is_complete else framed
 
     def decode(self, data: bytes) -> bytes:
         """As `frame`, but the content alone, for an origin that is sent a Content-Length."""
         if self._chunks is not None:
-            return b"".join(self._read_chunks(self._chunks, data))
+            return self._read_chunks(self._chunks, data)
         self.is_begun = True
         content, self.rest = data[: self.missing_bytes], data[self.missing_bytes :]
         self.missing_bytes -= len(content)
         self.is_complete = not self.missing_bytes
         return content
 
-    def _read_chunks(self, reader: chunks.ChunkReader, data: bytes) -> list[bytes]:
+    def _read_chunks(self, reader: chunks.ChunkReader, data: bytes) -> bytes:
         self.is_begun = True
-        pieces = reader.feed(data)
+        content = reader.feed(data)
         self.is_complete = reader.is_done
         self.rest = reader.rest
-        return pieces
+        return content
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a call without data reads on in what was given: one call reads `chunks.STEPS_AT_ONCE` at most."""
+        return self._chunks is not None and self._chunks.has_more

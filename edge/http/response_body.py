@@ -52,8 +52,8 @@ class ResponseBody:
         return chunks.encode(data) if data and self._is_chunked_below else data
 
     def _frame_chunks(self, reader: chunks.ChunkReader, data: bytes) -> bytes:
-        pieces = reader.feed(data)
-        framed = b"".join(map(chunks.encode, pieces) if self._is_chunked_below else pieces)
+        content = reader.feed(data)
+        framed = chunks.encode(content) if content and self._is_chunked_below else content
         if not reader.is_done:
             return framed
         self.is_complete = True
@@ -61,6 +61,11 @@ class ResponseBody:
         if not self._is_chunked_below:
             return framed
         return framed + (chunks.last_chunk(reader.trailers) if self._takes_trailers else chunks.LAST_CHUNK)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a call without data reads on in what was given: one call reads `chunks.STEPS_AT_ONCE` at most."""
+        return self._chunks is not None and self._chunks.has_more
 
     def end(self) -> bytes | None:
         """The origin has ended its connection in order: what the client is sent last, or None where some is missing."""

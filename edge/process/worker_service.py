@@ -76,7 +76,9 @@ class EdgeService:
         self._reader = reader
         self._worker = WorkerContext(settings, reader, keyring, loop)
         limits = self._worker.connection_limits
-        self._tls = TlsShared(reader, keyring, loop, SystemClock(), connection_limits=limits)
+        self._tls = TlsShared(
+            reader, keyring, loop, SystemClock(), connection_limits=limits, deferred=self._worker.deferred
+        )
         first = partial(
             entrance,
             connection_limits=limits,

@@ -5,7 +5,7 @@ deadlines. What a request means is decided elsewhere: `RequestReader` cuts heads
 between forwarding and answering, and the `Exchange` relays. Its states are those of `edge.proxy.connection_states`.
 
 Reading stays on during an exchange (a paused socket shows neither FIN nor RST); up to 16 KB that a client sends ahead
-are kept, then reading pauses until the exchange is over.
+are kept, then reading pauses until the exchange is over. Reading pauses, too, while work on what was read is deferred.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
 from edge.routing.respond import Forward, Reply, respond
 from edge.tls.stream import TlsStream
+from edge.transport.deferred_work import BYTES_AT_ONCE, HEADS_AT_ONCE
 from edge.transport.disconnect import client_disconnected
 from edge.transport.lingering import linger
 
@@ -62,16 +63,18 @@ _NOT_REFUSED: Final = (None, CUT_OFF, CLIENT_DISCONNECTED)  # failures that no r
 
 class ClientConnection(asyncio.Protocol):
     """One connection. Invariants: `exchange` is set in EXCHANGE and TUNNEL only; in READING no complete head waits,
-    unless the client must first take what was written (`_is_full`)."""
+    unless the client must first take what was written (`_is_full`), or the work is deferred (`_is_deferred`)."""
 
     __slots__ = (
         "_client",
         "_input",
+        "_is_deferred",
         "_is_full",
         "_listening",
         "_memory",
         "_place",
         "_reader",
+        "_reads_afterwards",
         "_request_id",
         "_server_name",
         "_transport",
@@ -98,6 +101,8 @@ class ClientConnection(asyncio.Protocol):
         self._memory: RequestMemory = cast("RequestMemory", None)
         self._input: Input = OPEN
         self._is_full = False  # the transport has enough to send
+        self._is_deferred = False  # work on what was read, to a later turn of the loop
+        self._reads_afterwards = False
         self._unsent_bytes = sys.maxsize  # when last looked at
         self.state: ConnectionState = READING
         # the request's
@@ -240,6 +245,7 @@ class ClientConnection(asyncio.Protocol):
         """Act on the heads that the reader holds, until an exchange begins or no complete head is left."""
         reader, worker, memory = self._reader, self._worker, self._memory
         is_new = reader.buffer[:1] == b"\r"  # empty lines had no deadline of a head
+        heads_left = HEADS_AT_ONCE
         while self.state is READING and reader.buffer and not self._is_full:
             if memory.generation == worker.routes.generation and reader.take_same(memory.raw):
                 is_new = True
@@ -261,11 +267,16 @@ class ClientConnection(asyncio.Protocol):
                 if not head.fields.upgrade:
                     memory.remember(raw, outcome)
                 self._begin(outcome)
-            elif type(outcome) is Reply:
+                continue
+            if type(outcome) is Reply:
                 self._reply(outcome, head)
             else:
                 assert isinstance(outcome, ErrorResponse)
                 self._refuse(outcome, head, raw)
+            heads_left -= 1
+            if not heads_left and self.state is READING and reader.buffer:
+                self._defer()
+                return
         if self.state is READING:
             if self._is_full:
                 return
@@ -320,12 +331,15 @@ class ClientConnection(asyncio.Protocol):
         exchange = self.exchange
         assert exchange is not None
         if self.state is TUNNEL or not exchange.request_is_complete:
+            received_bytes = len(data)
             try:
                 data = exchange.on_request_data(data)
             except Rejected as error:
                 self._break_request(exchange, error.response)
                 return
             if not data:
+                if received_bytes >= BYTES_AT_ONCE or exchange.has_unread_body:
+                    self._defer()
                 return
         reader = self._reader
         reader.buffer += data
@@ -334,10 +348,33 @@ class ClientConnection(asyncio.Protocol):
 
     def _end_request(self, exchange: Exchange) -> None:
         """The client's input has ended. A response under way goes on."""
+        if self._is_deferred:  # what came before the end is read first
+            return
         if exchange.request_is_complete or exchange.status:
             exchange.on_client_eof()
         else:  # RFC 9112 §8: the request is incomplete
             self._break_request(exchange, BAD_REQUEST)
+
+    def _defer(self) -> None:
+        """Give up the loop before more is done about what was read."""
+        if not self._is_deferred:
+            self._reads_afterwards = self._input is OPEN
+            self.pause_reading()
+            self._is_deferred = True
+            self._worker.deferred.add(self._go_on_deferred)
+
+    def _go_on_deferred(self) -> None:
+        self._is_deferred = False
+        exchange = self.exchange
+        if self.state is READING:
+            self._go_on()
+        elif exchange is not None:
+            if self._reads_afterwards:
+                self._resume_input()
+            if exchange.has_unread_body:
+                self._continue(b"")
+                if self._input is ENDED and self.exchange is exchange:
+                    self._end_request(exchange)
 
     def _break_request(self, exchange: Exchange, refusal: ErrorResponse) -> None:
         """The request's body is invalid or incomplete."""
@@ -368,7 +405,9 @@ class ClientConnection(asyncio.Protocol):
         self._write_last(data)
 
     def pause_reading(self) -> None:
-        if self._input is OPEN:
+        if self._is_deferred:
+            self._reads_afterwards = False
+        elif self._input is OPEN:
             self._input = PAUSED
             self._worker.paused.add(self)
             self._transport.pause_reading()
@@ -489,7 +528,9 @@ class ClientConnection(asyncio.Protocol):
     # Ends -------------------------------------------------------------------------------------------------
 
     def _resume_input(self) -> None:
-        if self._input is PAUSED:
+        if self._is_deferred:
+            self._reads_afterwards = True
+        elif self._input is PAUSED:
             self._input = OPEN
             self._worker.paused.discard(self)
             self._transport.resume_reading()

@@ -43,6 +43,7 @@ from edge.routing import root_redirects
 from edge.routing.request_rewriting import retarget
 from edge.routing.response_rewriting import rewrite, rewrite_interim
 from edge.routing.route import Route
+from edge.transport.deferred_work import BYTES_AT_ONCE, INTERIM_BYTES_AT_ONCE, DeferredWork
 from edge.upstream.connection import LastResponse, UpstreamConnection
 from edge.upstream.dispatcher import UpstreamDispatcher
 
@@ -131,6 +132,7 @@ class ExchangeContext:
 
     dispatcher: UpstreamDispatcher
     uploads: UploadStore
+    deferred: DeferredWork
     timeouts: Timeouts
     max_body_bytes: int | None
     time: Callable[[], float]  # monotonic
@@ -150,8 +152,10 @@ class Exchange:
         "_context",
         "_has_asked_again",
         "_interim_count",
+        "_is_deferred",
         "_is_half_closed",
         "_kept_body",
+        "_lost_in_order",
         "_request_body",
         "_response",
         "_response_body",
@@ -174,6 +178,8 @@ class Exchange:
         "started_at",
         "status",
     )
+
+    _lost_in_order: bool | None  # how the upstream connection ended while the relay was deferred
 
     def __init__(
         self,
@@ -209,6 +215,7 @@ class Exchange:
         self._has_asked_again = False  # for the other form of the root
         self._interim_count = 0
         self._is_half_closed = False  # the tunnel
+        self._is_deferred = False  # the relay of the response, to a later turn of the loop
         self._response_head = b""  # what came of a head not yet complete
         self._response: ResponseHead | None = None
         self._response_body: ResponseBody | None = None  # unless all of it came with the head
@@ -220,6 +227,11 @@ class Exchange:
     def missing_bytes(self) -> int:
         """What is certainly still to come of the request's body."""
         return self._request_body.missing_bytes if self._request_body is not None else 0
+
+    @property
+    def has_unread_body(self) -> bool:
+        """Whether `on_request_data` without data reads on in what it was given."""
+        return self._request_body is not None and self._request_body.has_more
 
     # The way to the origin ------------------------------------------------------------------------------
 
@@ -298,6 +310,8 @@ class Exchange:
             timeouts = self._context.timeouts
             self.client.set_deadline(timeouts.body if self._is_half_closed else timeouts.tunnel)
             self.client.write(data)
+            if len(data) >= BYTES_AT_ONCE:
+                self._defer()
         else:
             try:
                 self._read_head(data)
@@ -308,10 +322,9 @@ class Exchange:
 
     def _read_head(self, data: bytes) -> None:
         upstream = self._upstream
-        assert upstream is not None
         # A response before the request's end: the rest of the request cannot be trusted to arrive, nor be skipped.
         keep_alive = self.head.fields.keep_alive and self.request_is_complete and not self._context.is_draining
-        last = upstream.last_response
+        last = upstream.last_response if upstream is not None else None
         if (
             last is not None
             and data.startswith(last.raw)
@@ -323,7 +336,8 @@ class Exchange:
             self._client_keeps_alive = keep_alive
             self._respond(last.response, last.rewritten, data[len(last.raw) :])
             return
-        searched = max(0, len(self._response_head) - 3)
+        searched = max(0, len(self._response_head) - 3) if data else 0
+        interim_bytes = 0
         data = self._response_head + data
         self._response_head = b""
         while True:
@@ -335,12 +349,18 @@ class Exchange:
             raw, data, searched = data[:end], data[end:], 0
             answer = response.parse(raw, self.head.method)
             if answer.status >= 200 or answer.status == 101:
-                if 300 < answer.status < 309 and self._ask_for_other_root(answer, upstream, data):
+                is_redirect = 300 < answer.status < 309
+                if is_redirect and upstream is not None and self._ask_for_other_root(answer, upstream, data):
                     return
                 self._respond(answer, self._rewrite(answer, raw, upstream, keep_alive=keep_alive), data)
                 return
             self._relay_interim(answer)
             if not data:
+                return
+            interim_bytes += end
+            if interim_bytes >= INTERIM_BYTES_AT_ONCE:
+                self._response_head = data
+                self._defer()
                 return
 
     def _ask_for_other_root(self, answer: ResponseHead, upstream: UpstreamConnection, data: bytes) -> bool:
@@ -367,13 +387,15 @@ class Exchange:
         self.start()
         return True
 
-    def _rewrite(self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection, *, keep_alive: bool) -> bytes:
+    def _rewrite(
+        self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool
+    ) -> bytes:
         context = self._context
         rewritten = rewrite(
             answer, self.head, self.route, self.client.scheme, context.date_field, keep_alive=keep_alive
         )
         self._client_keeps_alive = rewritten.keep_alive
-        if rewritten.is_repeatable:
+        if rewritten.is_repeatable and upstream is not None:
             is_for_head = self.head.method == b"HEAD"
             upstream.last_response = LastResponse(raw, is_for_head, keep_alive, answer, rewritten.head)
         return rewritten.head
@@ -423,6 +445,31 @@ class Exchange:
             self.client.write(sent)
         if body.is_complete:
             self._complete(reusable=not body.has_excess)
+        elif body.has_more or len(data) >= BYTES_AT_ONCE:
+            self._defer()
+
+    def _defer(self) -> None:
+        """Give up the loop before more of the response is relayed."""
+        if self._upstream is not None:
+            self._upstream.transport.pause_reading()
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._lost_in_order = None
+            self._context.deferred.add(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_deferred = False
+        if self.phase is FINISHED:
+            return
+        if self._upstream is not None and not self._upstream_is_paused:
+            self._upstream.transport.resume_reading()
+        if self.phase is SENT or (self._response_body is not None and self._response_body.has_more):
+            self.on_upstream_data(b"")
+        if self._lost_in_order is not None and not self._is_deferred and not self._is_finished():
+            self.on_upstream_lost(in_order=self._lost_in_order)
+
+    def _is_finished(self) -> bool:
+        return self.phase is FINISHED
 
     def _open_tunnel(self, answer: ResponseHead, sent: bytes, data: bytes) -> None:
         """RFC 9110 §7.8: the origin may switch only to what the client offered."""
@@ -462,7 +509,8 @@ class Exchange:
         self._upstream_is_paused = False
         if self._upstream is not None:
             self.client.set_deadline(self._patience())
-            self._upstream.transport.resume_reading()
+            if not self._is_deferred:
+                self._upstream.transport.resume_reading()
 
     # Ends --------------------------------------------------------------------------------------------------
 
@@ -476,20 +524,10 @@ class Exchange:
 
     def on_upstream_lost(self, *, in_order: bool) -> None:
         upstream, self._upstream = self._upstream, None
-        if self.phase is SENT:
-            assert upstream is not None
-            is_unanswered = not self._response_head and not self._interim_count
-            if is_unanswered:
-                self._context.dispatcher.note_unanswered(upstream)
-            if is_unanswered and self._may_retry(upstream):
-                self._retried = True
-                self.phase = WAITING
-                self._waiting = self._kept_body or b""
-                self.client.set_deadline(self._context.timeouts.connect)
-                self._context.dispatcher.request(self.route.origin, self)
-            else:
-                refusal = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
-                self._fail_with(refusal, "the origin closed the connection before the end of its response's head")
+        if self._is_deferred:  # what came before the end is relayed first
+            self._lost_in_order = in_order
+        elif self.phase is SENT:
+            self._repeat_or_refuse(upstream)
         elif self.phase is TUNNEL:
             # What came before is the client's in any case: a WebSocket's last frame, then a reset.
             if not (in_order or self._is_half_closed):
@@ -501,6 +539,21 @@ class Exchange:
             self._complete(reusable=False)
         else:
             self._break_off()
+
+    def _repeat_or_refuse(self, upstream: UpstreamConnection | None) -> None:
+        """No final response came. `upstream` is None where interim responses did, whose relay was deferred."""
+        is_unanswered = not self._response_head and not self._interim_count
+        if upstream is not None and is_unanswered:
+            self._context.dispatcher.note_unanswered(upstream)
+            if self._may_retry(upstream):
+                self._retried = True
+                self.phase = WAITING
+                self._waiting = self._kept_body or b""
+                self.client.set_deadline(self._context.timeouts.connect)
+                self._context.dispatcher.request(self.route.origin, self)
+                return
+        refusal = ORIGIN_INVALID if self._response_head else ORIGIN_DOWN
+        self._fail_with(refusal, "the origin closed the connection before the end of its response's head")
 
     def _may_retry(self, upstream: UpstreamConnection) -> bool:
         """Return whether to send the request once more, on another connection (RFC 9110 §9.2.2). No byte of a response

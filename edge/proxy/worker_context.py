@@ -38,6 +38,7 @@ from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
 from edge.transport.connection_limits import ConnectionLimits
+from edge.transport.deferred_work import DeferredWork
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.breaker import Breaker
 from edge.upstream.connection import UpstreamConnection
@@ -97,6 +98,7 @@ class WorkerContext:
         }
         self._swept_generation = 0
         self.counters = ExchangeCounters()
+        self.deferred = DeferredWork(loop)
         self.connections: set[Connection] = set()
         self.paused: set[Connection] = set()  # those not read from
         self.now = self._settled_at = loop.time()
@@ -107,6 +109,7 @@ class WorkerContext:
         self.exchanges = ExchangeContext(
             self._dispatcher,
             self._uploads,
+            self.deferred,
             bounds.exchange,
             bounds.max_body_bytes,
             loop.time,

@@ -35,6 +35,7 @@ class TlsLayer(asyncio.Protocol):
     """One a connection. Bytes read before (a PROXY header's rest) may be fed through `data_received` first."""
 
     __slots__ = (
+        "_context",
         "_hold",
         "_incoming",
         "_inner_factory",
@@ -54,6 +55,7 @@ class TlsLayer(asyncio.Protocol):
         self._inner_factory = inner_factory
         self._peek: ClientHelloPeek | None = ClientHelloPeek(tls.groups)  # none: the hello is known
         self._received = b""  # what OpenSSL is yet to see
+        self._context: ssl.SSLContext | None = None  # the handshake may start
         self._sslobj: ssl.SSLObject | None = None
         self._hold: asyncio.TimerHandle | None = None  # while held: its end
         self._is_over = False
@@ -123,9 +125,17 @@ class TlsLayer(asyncio.Protocol):
         if self._hold is not None:
             self._end_hold()
             self._tls.deadlines.add(self)
+        self._context = context
+        self._tls.deferred.add(self._start_engine)
+
+    def _start_engine(self) -> None:
+        """Make the first flight: half a millisecond, before which requests of others are served."""
+        if self._is_over:  # the client has left, or the deadline has passed
+            return
+        assert self._context is not None
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._sslobj = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._sslobj = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         received, self._received = self._received, b""
         self._shake(received)
 
@@ -153,7 +163,9 @@ class TlsLayer(asyncio.Protocol):
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
         self._tls.connection_limits.leave(self._place)  # the inner takes it, in this turn
-        stream = TlsStream(self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name)
+        stream = TlsStream(
+            self._tls.loop, self._raw, sslobj, self._incoming, self._outgoing, self.server_name, self._tls.deferred
+        )
         self._raw.set_protocol(stream)
         stream.begin(self._inner_factory(), rest)
 

@@ -22,6 +22,7 @@ from edge.tls.failures import Failure
 from edge.tls.groups import accepted_groups
 from edge.tls.holding import Held, Holdable, HoldCaps
 from edge.transport.connection_limits import ConnectionLimits
+from edge.transport.deferred_work import DeferredWork
 
 # A handshake costs a third of a millisecond: releasing more of them in one turn would stall the others.
 _RELEASES_PER_TURN = 8
@@ -76,6 +77,7 @@ class TlsShared:
         clock: Clock,
         limits: TlsLimits | None = None,
         connection_limits: ConnectionLimits | None = None,
+        deferred: DeferredWork | None = None,
     ) -> None:
         self.loop = loop
         self.limits = limits or TlsLimits()
@@ -83,6 +85,7 @@ class TlsShared:
         self.counters = TlsCounters()
         self.deadlines = Deadlines(loop, self.limits.handshake_seconds)
         self.connection_limits = connection_limits or ConnectionLimits()
+        self.deferred = deferred or DeferredWork(loop)
         self._clock = clock
         self._reader = reader
         self._certificates = CertificateCache(reader, keyring, capacity=self.limits.contexts, now=loop.time)

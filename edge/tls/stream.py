@@ -7,6 +7,8 @@ The rules
       emptied again (a 1 MB write would leave 1 MB in an idle connection).
     - Input is decrypted while the inner reads. Paused, the raw transport is paused too; resumed, what the
       engine has comes before what the socket has.
+    - Records that arrived together are delivered together; after `RECORDS_AT_ONCE` the rest is deferred, and the
+      raw transport is paused meanwhile.
     - The end of the client's input (close_notify or FIN; HTTP frames itself) ends reading, not writing.
     - The raw transport's flow control is the inner's. A client that makes the engine itself talk (key
       updates) without taking what was said is cut off.
@@ -25,6 +27,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from edge.transport.deferred_work import BYTES_AT_ONCE, RECORDS_AT_ONCE, DeferredWork
 from edge.transport.lingering import linger
 
 SLICE_BYTES = 16 * 1024  # also what one record carries at most (RFC 8446 §5.1)
@@ -38,6 +41,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
     """Created by `TlsLayer` after the handshake, which has set it as the raw transport's protocol."""
 
     __slots__ = (
+        "_deferred",
         "_deliver",
         "_encrypt",
         "_error",
@@ -46,6 +50,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         "_inner",
         "_input_ended",
         "_is_closed",
+        "_is_deferred",
         "_is_raw_full",
         "_loop",
         "_outgoing",
@@ -54,6 +59,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         "_raw_write",
         "_read",
         "_reading",
+        "_received_close_notify",
         "_server_name",
         "_sslobj",
         "_take",
@@ -68,8 +74,10 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         incoming: ssl.MemoryBIO,
         outgoing: ssl.MemoryBIO,
         server_name: str,
+        deferred: DeferredWork,
     ) -> None:
         self._loop = loop
+        self._deferred = deferred
         self._raw = raw
         self._raw_write = raw.write
         self._sslobj = sslobj
@@ -84,7 +92,9 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         self._deliver = _NOBODY.data_received
         self._unfed: bytes | memoryview = b""  # received, not yet in the engine
         self._reading = True  # may deliver: not paused, not ended, not closed
+        self._is_deferred = False  # the rest of the input, to a later turn of the loop
         self._raw_ended = False  # FIN
+        self._received_close_notify = False
         self._input_ended = False  # the inner knows
         self._is_closed = False
         self._is_raw_full = False
@@ -105,13 +115,15 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         if self._unfed or len(data) > SLICE_BYTES:
             self._unfed = memoryview(bytes(self._unfed) + data if self._unfed else data)
             self._drain()
+            if len(data) >= BYTES_AT_ONCE and self._reading:
+                self._defer()
             return
         self._feed(data)
         self._decrypt()
 
     def eof_received(self) -> bool:
         self._raw_ended = True
-        if not self._input_ended:
+        if not (self._input_ended or self._is_deferred):
             self._drain()
         return True
 
@@ -130,32 +142,52 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
 
     # Decrypting --------------------------------------------------------------------------------------------
 
-    def _decrypt(self) -> None:
+    def _decrypt(self) -> int:
+        """Deliver what the engine has; return how many records that were."""
         incoming = self._incoming
+        records: list[bytes] = []
+        error: ssl.SSLError | None = None
         while self._reading and incoming.pending:
             try:
                 data = self._read(SLICE_BYTES)
             except ssl.SSLWantReadError:
                 break
-            except ssl.SSLError as error:
-                self._fail(error)
-                return
-            if not data:  # close_notify
-                self._end_input()
+            except ssl.SSLError as failure:
+                error = failure
                 break
-            self._deliver(data)
+            if not data:
+                self._received_close_notify = True
+                break
+            records.append(data)
+        if records:
+            self._deliver(records[0] if len(records) == 1 else b"".join(records))
+        if error is not None and not self._is_closed:
+            self._fail(error)
+        elif self._received_close_notify and self._reading:
+            self._end_input()
         if self._outgoing.pending:
             self._send_engine_words()
+        return len(records)
 
     def _drain(self) -> None:
-        """Deliver everything there is, as long as the inner reads; then the end, if it has come."""
-        self._decrypt()
+        """Deliver what there is, as long as the inner reads; then the end, if it has come."""
+        records = self._decrypt()
         while self._reading and self._unfed:
+            if records >= RECORDS_AT_ONCE:
+                self._defer()
+                return
             self._feed(self._unfed[:SLICE_BYTES])
             self._unfed = self._unfed[SLICE_BYTES:] or b""  # an empty view would keep the whole segment
-            self._decrypt()
-        if self._raw_ended and self._reading:
+            records += self._decrypt()
+        if self._reading and (self._raw_ended or self._received_close_notify):
             self._end_input()
+
+    def _defer(self) -> None:
+        """Give up the loop before more is decrypted."""
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._raw.pause_reading()
+            self._deferred.add(self._resume)
 
     def _end_input(self) -> None:
         self._reading, self._input_ended, self._unfed = False, True, b""
@@ -218,14 +250,18 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         if self._reading or self._input_ended or self._is_closed:
             return
         self._reading = True
-        if self._incoming.pending or self._unfed or self._raw_ended:
-            self._loop.call_soon(self._resume)  # later: a transport does not deliver from within this call
+        if self._is_deferred:
+            return
+        if self._incoming.pending or self._unfed or self._raw_ended or self._received_close_notify:
+            self._defer()  # a transport does not deliver from within this call
         else:
             self._raw.resume_reading()
 
     def _resume(self) -> None:
-        self._drain()
+        self._is_deferred = False
         if self._reading:
+            self._drain()
+        if self._reading and not self._is_deferred:
             self._raw.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

@@ -1,0 +1,64 @@
+"""How a connection gives up the loop: the bounds of what it does at once, and the queue in which the rest waits.
+
+A connection whose input needs more work than its bounds allow pauses its reading, and `DeferredWork` calls it again in
+a later turn of the loop. Meanwhile the loop serves all others. The bounds, each worth a few tenths of a millisecond:
+
+    edge.http.chunks.STEPS_AT_ONCE     chunks and trailers of a body, request or response
+    HEADS_AT_ONCE                      pipelined requests that the edge answers itself
+    INTERIM_BYTES_AT_ONCE              interim responses
+    RECORDS_AT_ONCE                    TLS records of a client
+    BYTES_AT_ONCE                      bytes of a body or a tunnel: the loop else reads 32 times as much in a row
+
+TLS handshakes, the most expensive step there is, always wait here: requests that are ready come first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+HEADS_AT_ONCE: Final = 8
+INTERIM_BYTES_AT_ONCE: Final = 8_192
+RECORDS_AT_ONCE: Final = 256
+BYTES_AT_ONCE: Final = 131_072
+
+_TURN_SECONDS: Final = 0.000_3
+
+
+class DeferredWork:
+    """One a worker: runs what was deferred, in order, in later turns of the loop and a little in each.
+
+    Deferred work checks whether it is still wanted: its connection may have ended in the meantime.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._queue: deque[Callable[[], None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, work: Callable[[], None]) -> None:
+        if not self._queue:
+            self._loop.call_soon(self._run)
+        self._queue.append(work)
+
+    def _run(self) -> None:
+        """Run one piece of work at least, and more until `_TURN_SECONDS` have passed."""
+        queue, until = self._queue, self._clock() + _TURN_SECONDS
+        try:
+            while queue:
+                queue[0]()
+                queue.popleft()
+                if self._clock() >= until:
+                    break
+        except BaseException:
+            queue.popleft()
+            raise
+        finally:
+            if queue:
+                self._loop.call_soon(self._run)

@@ -1,0 +1,136 @@
+"""No connection has the loop for long, and what is deferred is not lost, doubled or out of order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge.http import chunks
+from edge.proxy import client_connection, exchange
+from edge.transport.deferred_work import DeferredWork
+from tests.unit.edge import messages
+from tests.unit.edge.corpus import REQUESTS, RESPONSES
+from tests.unit.edge.link import Link, StillLoop
+from tests.unit.edge.oracle import Script, judge_requests, judge_responses
+
+HOST = b"Host: shop.example.com\r\n"
+GET = b"GET /0 HTTP/1.1\r\n" + HOST + b"\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+ROOMY = 1 << 30
+
+generated = settings(max_examples=150)
+Splits = st.randoms(note_method_calls=False)
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory: pytest.TempPathFactory) -> Link:
+    return Link(tmp_path_factory.mktemp("link"))
+
+
+# The queue ----------------------------------------------------------------------------------------------------
+
+
+class Turns:
+    """A queue whose work takes the time it says."""
+
+    def __init__(self) -> None:
+        self.loop = StillLoop()
+        self.now = 0.0
+        self.done: list[str] = []
+        self.turn_count = 0
+        self.queue = DeferredWork(cast("asyncio.AbstractEventLoop", self), clock=lambda: self.now)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.turn_count += 1
+        self.loop.call_soon(callback)
+
+    def work(self, name: str, seconds: float = 0.0) -> Callable[[], None]:
+        def work() -> None:
+            self.now += seconds
+            self.done.append(name)
+
+        return work
+
+
+def test_deferred_work_runs_in_order_and_expensive_work_in_a_turn_of_its_own() -> None:
+    turns = Turns()
+    for name, seconds in ("a", 0.0), ("b", 0.0), ("c", 0.01), ("d", 0.01), ("e", 0.0):
+        turns.queue.add(turns.work(name, seconds))
+    assert turns.done == []
+    turns.loop.run()
+    assert turns.done == ["a", "b", "c", "d", "e"]
+    assert turns.turn_count == 3
+    assert len(turns.queue) == 0
+
+
+def test_work_that_breaks_stops_no_other() -> None:
+    turns = Turns()
+
+    def broken() -> None:
+        raise RuntimeError
+
+    turns.queue.add(broken)
+    turns.queue.add(turns.work("a"))
+    with pytest.raises(RuntimeError):
+        turns.loop.run()
+    turns.loop.run()
+    turns.queue.add(turns.work("b"))
+    turns.loop.run()
+    assert turns.done == ["a", "b"]
+
+
+# Everything deferred that can be ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hasty(link: Link) -> Iterator[Link]:
+    """A link whose connections give up the loop after every step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "STEPS_AT_ONCE", 1)
+        patch.setattr(client_connection, "HEADS_AT_ONCE", 1)
+        patch.setattr(client_connection, "BYTES_AT_ONCE", 1)
+        patch.setattr(exchange, "INTERIM_BYTES_AT_ONCE", 1)
+        patch.setattr(exchange, "BYTES_AT_ONCE", 1)
+        yield link
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_saved_requests_are_read_alike_step_by_step(hasty: Link, name: str) -> None:
+    stream, forwarded = REQUESTS[name]
+    middle = len(stream) // 2
+    for pieces in [stream], [stream[:middle], stream[middle:]]:
+        assert judge_requests(hasty, pieces).forwarded == forwarded
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_saved_responses_are_read_alike_step_by_step(hasty: Link, name: str) -> None:
+    answer, status = RESPONSES[name]
+    judge_responses(hasty, [GET], [Script([answer])])
+    came = bytes(hasty.client.sent)
+    assert f" {status} ".encode() in came if status else not came.endswith(b"0\r\n\r\n")
+
+
+@generated
+@given(rng=Splits)
+def test_generated_requests_are_read_alike_step_by_step(hasty: Link, rng: Random) -> None:
+    capacity = rng.choice((20, ROOMY))
+    judge_requests(hasty, messages.split(rng, messages.request_stream(rng)), upstream_capacity=capacity)
+
+
+@generated
+@given(rng=Splits)
+def test_generated_visits_are_read_alike_step_by_step(hasty: Link, rng: Random) -> None:
+    judge_requests(hasty, messages.visit(rng))
+
+
+@generated
+@given(rng=Splits)
+def test_generated_responses_are_read_alike_step_by_step(hasty: Link, rng: Random) -> None:
+    requests, scripts = messages.conversation(rng)
+    judge_responses(hasty, requests, scripts, client_capacity=rng.choice((20, ROOMY)))
