@@ -25,6 +25,13 @@ def limit_key(address: str) -> str:
     return f"{IPv6Address(IPv6Address(address).packed[:8] + bytes(8))}/64" if ":" in address else address
 
 
+def site_key(client: str) -> str:
+    """Return the site that a client of `limit_key` belongs to: the IPv4 address, or the IPv6 /48, which is what a site
+    gets at most (RFC 6177)."""
+    prefix, slash, _ = client.partition("/")
+    return f"{IPv6Address(IPv6Address(prefix).packed[:6] + bytes(10))}/48" if slash else client
+
+
 def parse_client_address(text: str) -> IPv4Address | IPv6Address | None:
     """Return the address in an element of ``X-Forwarded-For``, or of a peer; None where it is not one.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Mapping
 
@@ -11,6 +10,7 @@ from aiohttp import web
 from api.dashboard.browser import ROOT, csrf_token, local_path
 from api.dashboard.context import DashboardContext
 from api.dashboard.middlewares import text_of
+from api.dashboard.password_checks import PasswordChecks, TooManyPasswords
 from api.dashboard.rendering import Flash
 from api.dashboard.visitors import VISITOR, visitor_of
 from api.requests import CLIENT_ADDRESS, REQUEST_ID
@@ -19,10 +19,9 @@ from common.actors import Actor, acting
 from common.db import audit, sessions, users
 from common.db.users import User
 from common.logs import get_logger
-from common.passwords import verify_password
 
-_HASHES_AT_ONCE = 2
-_HASH_SECONDS = 10.0
+_BUSY_SECONDS = 10
+_BUSY = "Too many passwords are being tried at the moment. Try again soon; a passkey or a link signs you in at once."
 _WRONG = "This e-mail address and password do not belong together."
 _ENDED_MEANWHILE = "What you signed in with has ended this moment: you were given more rights, or its API key ended."
 _LINK_GONE = "This link was used already, or has expired. An operator makes another with `frontage user link`."
@@ -31,11 +30,11 @@ _log = get_logger("api.dashboard")
 
 
 class SigningInPages:
-    """One a process. Mutable state: how many passwords are being hashed."""
+    """One a process."""
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
-        self._hashing = asyncio.Semaphore(_HASHES_AT_ONCE)
+        self._passwords = PasswordChecks()
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         if VISITOR in request:
@@ -50,12 +49,12 @@ class SigningInPages:
             return sign_in_page(self._context, request, status=422, error=_WRONG)
         device = self._context.cookies.read(request, "device")
         if wait := self._context.throttle.charge(address, email, device):
-            _log.warning("sign-in slowed", address=address)
             words = f"Too many attempts. Try again in {math.ceil(wait)} seconds."
-            response = sign_in_page(self._context, request, status=429, error=words)
-            response.headers["Retry-After"] = str(math.ceil(wait))
-            return response
-        user = await self._verified(email, text_of(request, "password"))
+            return self._slowed(request, math.ceil(wait), words)
+        try:
+            user = await self._verified(request, email)
+        except TooManyPasswords:
+            return self._slowed(request, _BUSY_SECONDS, _BUSY)
         if user is None:
             _log.info("sign-in refused", address=address)
             return sign_in_page(self._context, request, status=422, error=_WRONG)
@@ -84,16 +83,24 @@ class SigningInPages:
         response.headers["Clear-Site-Data"] = '"cache"'
         return response
 
-    async def _verified(self, email: str, password: str) -> User | None:
-        """Takes as long for an address without an account."""
+    def _slowed(self, request: web.Request, seconds: int, words: str) -> web.Response:
+        _log.warning("sign-in slowed", address=request[CLIENT_ADDRESS])
+        response = sign_in_page(self._context, request, status=429, error=words)
+        response.headers["Retry-After"] = str(seconds)
+        return response
+
+    async def _verified(self, request: web.Request, email: str) -> User | None:
+        """Takes as long for an address without an account. Raises: `TooManyPasswords`."""
         async with self._context.database.connection() as connection:
             user = await users.find_user(connection, email)
             stored = await users.get_password_hash(connection, user.id) if user else None
-        try:
-            async with asyncio.timeout(_HASH_SECONDS), self._hashing:
-                matches = await asyncio.to_thread(verify_password, password, stored)
-        except TimeoutError as error:
-            raise web.HTTPServiceUnavailable from error
+        matches = await self._passwords.verify(
+            text_of(request, "password"),
+            stored,
+            address=request[CLIENT_ADDRESS],
+            email=email,
+            is_known_device=self._context.throttle.is_known(self._context.cookies.read(request, "device"), email),
+        )
         return user if matches else None
 
     def _link_page(self, request: web.Request, email: str | None) -> web.Response:
@@ -126,7 +133,8 @@ async def start_session(
         return sign_in_page(context, request, status=422, error=_ENDED_MEANWHILE)
     response = context.renderer.redirect(location)
     context.cookies.write_session(response, token, sessions.LONGEST_DAYS * 86_400)
-    context.cookies.write_device(response, context.throttle.device_cookie(mint_random_token()[:16], user.email))
+    device = context.cookies.read(request, "device")
+    context.cookies.write_device(response, context.throttle.device_cookie(device, user.email))
     context.cookies.remove(response, "guest")
     return response
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from common.db.session import Patience
+from common.passwords import verify_password
 from tests.captured_logs import capture_logs
 from tests.integration.api.conftest import open_service, probe_port  # noqa: F401 - a fixture
 from tests.integration.dashboard.conftest import PASSWORD, Dashboard
@@ -62,6 +65,37 @@ async def test_guessing_is_slowed_for_strangers_and_not_for_the_owner(dashboard:
     assert confirmed.location == "/dashboard/account"
     await owner.post("/dashboard/sign-out", of="/dashboard")
     assert (await owner.sign_in(EMAIL)).status == 303  # the browser is known
+
+
+async def test_guesses_at_accounts_that_do_not_exist_keep_no_known_browser_waiting(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each guess is verified until the end of the test: the strangers' lane is full."""
+    await dashboard.user(EMAIL, await dashboard.organisation(), password=True)
+    owner, guesser = await dashboard.browser(), await dashboard.browser()
+    assert (await owner.sign_in(EMAIL)).status == 303
+    await owner.post("/dashboard/sign-out", of="/dashboard")
+    stuck = threading.Event()
+
+    def verify(password: str, stored: str | None) -> bool:
+        return verify_password(password, stored) if stored is not None else stuck.wait(60) and False
+
+    monkeypatch.setattr("api.dashboard.password_checks.verify_password", verify)
+    csrf = (await guesser.get("/dashboard/sign-in")).csrf
+    form = {"csrf": csrf, "password": "wrong wrong wrong", "next": ""}
+    guesses = [
+        asyncio.create_task(guesser.post("/dashboard/sign-in", email=f"no-{number}@x.test", **form))
+        for number in range(8)
+    ]
+    try:
+        done, waiting = await asyncio.wait(guesses, return_when=asyncio.FIRST_COMPLETED)
+        assert len(waiting) >= 2
+        for refused in done:  # more than may wait for one address
+            assert (refused.result().status, "Retry-After" in refused.result().headers) == (429, True)
+        assert (await owner.sign_in(EMAIL)).status == 303
+    finally:
+        stuck.set()
+        await asyncio.gather(*guesses)
 
 
 async def test_link_signs_in_once_and_looking_at_it_does_not_use_it(dashboard: Dashboard) -> None:
