@@ -28,6 +28,9 @@ class MemoryReader:
     def get_raw(self, kind: str, key: str) -> bytes | None:
         return self._records.get(f"{kind}/{key}")
 
+    def sample_certificates(self) -> dict[str, bytes]:
+        return {}
+
     def is_cut_off(self) -> bool:
         return False
 

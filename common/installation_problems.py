@@ -76,6 +76,11 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
         elif condition.state != "serving":
             reason = condition.reason or "no reason given"
             yield InstallationProblem("edges", f"Edge {where} is {condition.state}", reason, is_critical=True)
+        unusable = edge.node.unusable
+        if edge.is_alive and condition.state != "unusable" and unusable.count:
+            some = f"{unusable.count} certificates" if unusable.count > 1 else "a certificate"
+            seen = f"Edge {where} cannot use {some} that clients ask for, such as that of {unusable.example}"
+            yield InstallationProblem("edges", seen, "its log has the reasons")
         if edge.is_alive and failed is not None:
             at = f"{failed.at:%Y-%m-%d %H:%M} UTC"
             seen = (

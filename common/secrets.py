@@ -8,8 +8,8 @@ secrets, webhook secrets and CA accounts' keys, is in the other. Envelopes of ve
 itself; they open with the whole key only.
 The key file holds one key a line, ``<key id in hex> <key in base64>``; the first seals, all open. The file of an edge
 may hold the keys of the edges' room only: ``<key id in hex> edge <key in base64>`` (`common.cli.master_key`, export).
-A file that is replaced while a role runs (rotation) is read again: before anything is sealed, and when an envelope's
-key is not known yet.
+A file that is replaced while a role runs (rotation) is read again: before anything is sealed, and when an envelope
+does not open.
 This module must not log, cache or print what it opens.
 """
 
@@ -92,12 +92,14 @@ class Keyring:
     """Master keys by id; `current` seals. Created by `load_keyring`, held by a role for its life.
 
     Mutable state: the keys, as the file last had them. A file that is gone or damaged meanwhile changes nothing.
+    `revision` counts the files read: what did not open under one revision may open under the next.
     """
 
     def __init__(self, path: Path) -> None:
         """Raises: `OperatorError`."""
         self._path = path
         self._stamp = _stamp(path)
+        self.revision = 0
         self._take(read_key_file(path))
 
     def __repr__(self) -> str:
@@ -105,12 +107,12 @@ class Keyring:
 
     @property
     def current(self) -> bytes:
-        self._follow_file()
+        self.follow_file()
         return self._current
 
     @property
     def ids(self) -> frozenset[bytes]:
-        self._follow_file()
+        self.follow_file()
         return self._ids
 
     @property
@@ -120,7 +122,7 @@ class Keyring:
 
     def derive(self, purpose: str) -> bytes:
         """32 bytes for one purpose, the same in every process that has this key or its edges' part."""
-        self._follow_file()
+        self.follow_file()
         return _derive(self._edge_key, purpose)
 
     def seal(self, secret: bytes, identity: str) -> bytes:
@@ -133,9 +135,16 @@ class Keyring:
 
     def open(self, envelope: bytes, identity: str) -> bytes:
         """Raises: `SecretUnreadable` when the key, the identity or the bytes are not the ones sealed."""
+        revision = self.revision
+        try:
+            return self._open(envelope, identity)
+        except SecretUnreadable:
+            if self.follow_file() == revision:
+                raise
+        return self._open(envelope, identity)
+
+    def _open(self, envelope: bytes, identity: str) -> bytes:
         key_id = key_id_of(envelope)
-        if key_id not in self._ids:
-            self._follow_file()
         if envelope[:1] not in {_VERSION, _MASTER_VERSION} or key_id not in self._ids:
             raise SecretUnreadable("the master key file does not hold the key this secret was sealed with")
         key = self._ciphers.get((key_id, room_of(identity) if envelope[:1] == _VERSION else None))
@@ -153,17 +162,19 @@ class Keyring:
         if envelope[:1] not in {_VERSION, _MASTER_VERSION} or len(envelope) <= _HEADER_BYTES:
             return True
         if key_id_of(envelope) not in self._ids:
-            self._follow_file()
+            self.follow_file()
         room = room_of(identity) if envelope[:1] == _VERSION else None
         return (key_id_of(envelope), room) in self._ciphers
 
-    def _follow_file(self) -> None:
+    def follow_file(self) -> int:
+        """Read the file again if another has taken its place; return the `revision`."""
         stamp = _stamp(self._path)
-        if stamp in (None, self._stamp):
-            return
-        with suppress(OperatorError):
-            self._take(read_key_file(self._path))
-            self._stamp = stamp
+        if stamp not in (None, self._stamp):
+            with suppress(OperatorError):
+                self._take(read_key_file(self._path))
+                self._stamp = stamp
+                self.revision += 1
+        return self.revision
 
     def _take(self, keys: tuple[MasterKey, ...]) -> None:
         ciphers: dict[tuple[bytes, Room | None], AESGCM] = {}

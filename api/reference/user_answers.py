@@ -99,6 +99,14 @@ class EdgeTraffic(AnswerModel):
     """Of these, answered with a status from 500 on."""
 
 
+class UnusableCertificates(AnswerModel):
+    """Of the certificates that clients asked the edge for."""
+
+    count: int
+    example: str | None
+    """The domain of one of them."""
+
+
 class EdgeNode(AnswerModel):
     nodeId: str
     host: str
@@ -109,6 +117,8 @@ class EdgeNode(AnswerModel):
     description: EdgeDescription
     traffic: EdgeTraffic | None
     """None for an edge of an earlier version."""
+    unusable: UnusableCertificates
+    """Certificates that it cannot use, so that handshakes fail."""
 
 
 class Edge(AnswerModel):

@@ -78,6 +78,8 @@ def _described(edge: Edge) -> str:
         parts.append(f"holds a copy since {described.held_copy_at:%Y-%m-%d %H:%M} UTC")
     if described.failed_upgrade is not None:
         parts.append(f"upgrade failed at {described.failed_upgrade.at:%Y-%m-%d %H:%M} UTC")
+    if edge.is_alive and edge.node.unusable.count:
+        parts.append(f"{edge.node.unusable.count:,} certificates unusable")
     if edge.is_alive and edge.node.traffic is not None:
         parts.append(f"{edge.node.traffic.requests:,} requests in the last minute, {edge.node.traffic.failed:,} failed")
     return ", ".join(parts)

@@ -74,6 +74,17 @@ class EdgeTraffic:
 
 
 @dataclass(frozen=True, slots=True)
+class UnusableCertificates:
+    """How many of the certificates that clients asked an edge for it cannot use, and the domain of one of them."""
+
+    count: int = 0
+    example: str | None = None
+
+
+NONE_UNUSABLE = UnusableCertificates()
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeNode:
     """An edge with its lease. `version` is the last one of the feed that it has applied; `traffic` is None for an edge
     that does not report it."""
@@ -85,6 +96,7 @@ class EdgeNode:
     lease_until: datetime
     description: EdgeDescription = UNDESCRIBED
     traffic: EdgeTraffic | None = None
+    unusable: UnusableCertificates = NONE_UNUSABLE
 
     @property
     def label(self) -> str:
@@ -107,7 +119,7 @@ class UnreachedOrigin:
 
 _COLUMNS = (
     "node_id, host, version, state, reason, lease_until, software_version, held_copy_at, failed_upgrade_at,"
-    " failed_upgrade_reason, requests_last_minute, failed_last_minute"
+    " failed_upgrade_reason, requests_last_minute, failed_last_minute, unusable_certificates, unusable_example"
 )
 
 
@@ -152,6 +164,11 @@ async def describe(connection: Connection, node_id: str, description: EdgeDescri
 async def report_traffic(connection: Connection, node_id: str, traffic: EdgeTraffic) -> None:
     """Replace what this node, which has a lease, reported of its traffic before."""
     await connection.execute("select report_edge_traffic($1, $2, $3)", node_id, traffic.requests, traffic.failed)
+
+
+async def report_unusable(connection: Connection, node_id: str, unusable: UnusableCertificates) -> None:
+    """Replace what this node, which has a lease, reported of certificates that it cannot use."""
+    await connection.execute("select report_edge_certificates($1, $2, $3)", node_id, unusable.count, unusable.example)
 
 
 async def end_lease(connection: Connection, node_id: str) -> None:
@@ -206,7 +223,10 @@ def _node(row: Record) -> EdgeNode:
     description = EdgeDescription(row["software_version"] or "", row["held_copy_at"], failed)
     requests, failures = row["requests_last_minute"], row["failed_last_minute"]
     traffic = None if requests is None else EdgeTraffic(requests, failures or 0)
-    return EdgeNode(row["node_id"], row["host"], row["version"], condition, row["lease_until"], description, traffic)
+    unusable = UnusableCertificates(row["unusable_certificates"], row["unusable_example"])
+    return EdgeNode(
+        row["node_id"], row["host"], row["version"], condition, row["lease_until"], description, traffic, unusable
+    )
 
 
 async def flush_lazily(connection: Connection) -> None:

@@ -128,7 +128,14 @@ HIDDEN: Mapping[Role, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {
-        "edge": ("report_lease", "describe_edge", "report_edge_traffic", "end_lease", "report_traffic"),
+        "edge": (
+            "report_lease",
+            "describe_edge",
+            "report_edge_traffic",
+            "report_edge_certificates",
+            "end_lease",
+            "report_traffic",
+        ),
         "api": (),
         "monitor": (),
     }

@@ -16,6 +16,7 @@ from common.errors import OperatorError
 from common.logs import get_logger
 from common.origin_faults import FailingOrigin
 from edge.process.health import View
+from edge.replica.certificate_keys import CertificateUse
 
 PAUSE_SECONDS = 1.0
 
@@ -52,6 +53,9 @@ class Replica(Protocol):
 
     def report_traffic(self, traffic: EdgeTraffic) -> None:
         """From the next renewal on, the node lease shows this as the traffic of the last minute."""
+
+    def report_certificates(self, use: CertificateUse) -> None:
+        """From now on, the condition and the node lease show what the workers make of the certificates."""
 
     def accept_held_copy(self) -> bool: ...
 

@@ -12,7 +12,8 @@ from common.metrics import Family
 @dataclass(frozen=True, slots=True)
 class EdgeHealth:
     """What `/readyz` shows. An edge that cannot follow the feed (Postgres is out of reach, a copy is held, the disk is
-    full) is ready, since it serves from its replica; `is_current` is false once it reports that."""
+    full) is ready, since it serves from its replica; `is_current` is false once it reports that. One whose master key
+    opens no certificates, or that cannot use most of them, is not ready."""
 
     is_ready: bool
     is_current: bool

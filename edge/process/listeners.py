@@ -4,6 +4,9 @@ A socket with queued clients is never closed while the edge runs: closing it res
 ``net.ipv4.tcp_migrate_req`` is off by default). So the upgrade parent opens all of them, or gets them from systemd, and
 holds them; every supervisor and worker inherits them, and commands say which worker accepts from which. Descriptors
 describe them: a process that inherits these can go on from there. This module must not accept.
+
+The public sockets are bound at first, and listen once a generation can serve: until then the kernel refuses clients.
+Those from systemd listen from the beginning.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ class Listeners:
             (admin, "FRONTAGE_EDGE_ADMIN", 1),
         ):
             try:
-                opened.append(_open(sockets, address, variable, count))
+                opened.append(_bind(sockets, address, variable, count))
             except OperatorError as error:
                 problems.append(str(error))
         if problems:
@@ -52,6 +55,7 @@ class Listeners:
                 listener.close()
             raise OperatorError("; ".join(problems))
         plain, secure, (own,) = opened
+        _listen(sockets[-1])
         return cls([ListenerPair(*pair) for pair in zip(plain, secure, strict=True)], own, sockets)
 
     @classmethod
@@ -68,7 +72,10 @@ class Listeners:
         held = [*plain, *secure, *own]
         for listener in held:
             listener.setblocking(False)
-        own_descriptor = own[0].fileno() if own else _open(held, admin, "FRONTAGE_EDGE_ADMIN", 1)[0]
+        if not own:
+            _bind(held, admin, "FRONTAGE_EDGE_ADMIN", 1)
+            _listen(held[-1])
+        own_descriptor = held[-1].fileno()
         numbered = [ListenerPair(http.fileno(), https.fileno()) for http, https in zip(plain, secure, strict=True)]
         return cls(numbered, own_descriptor, held)
 
@@ -77,12 +84,21 @@ class Listeners:
         descriptors = [admin, *_descriptors(pairs)]
         return cls(pairs, admin, [socket.socket(fileno=descriptor) for descriptor in descriptors])
 
+    def listen(self) -> None:
+        """Let clients connect to the data path; harmless where they can."""
+        for listener in self._public:
+            _listen(listener)
+
     def spread_by_address(self) -> None:
-        """Lead all connections of a client's address to one pair (`edge.process.address_spreading`).
+        """Lead all connections of a client's address to one pair (`edge.process.address_spreading`), once they listen.
 
         Raises: `OperatorError`.
         """
-        spread_by_address([each for each in self._sockets if each.fileno() != self.admin])
+        spread_by_address(self._public)
+
+    @property
+    def _public(self) -> list[socket.socket]:
+        return [each for each in self._sockets if each.fileno() != self.admin]
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -91,9 +107,8 @@ class Listeners:
 
     def close_pairs(self) -> None:
         """Those of the data path."""
-        for listener in self._sockets:
-            if listener.fileno() != self.admin:
-                listener.close()
+        for listener in self._public:
+            listener.close()
 
     def close(self) -> None:
         for listener in self._sockets:
@@ -104,28 +119,44 @@ def _descriptors(pairs: Sequence[ListenerPair]) -> tuple[int, ...]:
     return tuple(descriptor for pair in pairs for descriptor in (pair.http, pair.https))
 
 
-def _open(sockets: list[socket.socket], address: HostPort, variable: str, count: int) -> list[int]:
+def _bind(sockets: list[socket.socket], address: HostPort, variable: str, count: int) -> list[int]:
     try:
         family, _, _, _, target = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         # Every process of the same user may join a SO_REUSEPORT group: only a bind without it fails
         # when another process, such as another edge, listens already.
-        with _bound(family, target, shared=False):
+        with _bound(family, target, reuse_address=True, shared=False):
             pass
-        listeners = [_bound(family, target, shared=True) for _ in range(count)]
+        listeners = _bind_shared(family, target, count)
     except OSError as error:
         raise cannot_listen(address, variable, error) from error
     sockets += listeners
-    for listener in listeners:
-        listener.listen(BACKLOG)
     return [listener.fileno() for listener in listeners]
 
 
-def _bound(family: int, target: tuple[object, ...], *, shared: bool) -> socket.socket:
+def _listen(listener: socket.socket) -> None:
+    # Not before: connections inherit it, and what is left of them must not keep the next edge from the port.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.listen(BACKLOG)
+
+
+def _bind_shared(family: int, target: tuple[object, ...], count: int) -> list[socket.socket]:
+    """Bind without SO_REUSEADDR where that is possible, so that another edge finds the address in use before anyone
+    listens there. It is not for a minute after another program's connections at this port have ended."""
+    listeners = []
+    for _ in range(count):
+        try:
+            listeners.append(_bound(family, target, reuse_address=False, shared=True))
+        except OSError:
+            listeners.append(_bound(family, target, reuse_address=True, shared=True))
+    return listeners
+
+
+def _bound(family: int, target: tuple[object, ...], *, reuse_address: bool, shared: bool) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse_address)
         if shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.setblocking(False)

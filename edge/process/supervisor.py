@@ -34,6 +34,7 @@ from edge.process.roster import CloseListeners, Kill, Roster, Send, Start, Work
 from edge.process.worker_messages import Beat, Compose, DomainCounts, Ready, Recovered, Wake
 from edge.process.worker_messages import Report as WorkerReport
 from edge.process.worker_process import WorkerProcess
+from edge.replica.certificate_keys import CertificateUse, worst_use
 from edge.upstream.breaker import MOST_REPORTED
 
 TICK_SECONDS = 0.25
@@ -87,6 +88,7 @@ class Supervisor:
         self._recent_traffic = RecentTraffic()
         self._report = report
         self._is_begun = False
+        self._is_open = False
         self._aim: Report | None = None
         self._failed_upgrade: FailedUpgrade | None = None
         self._roster = Roster(
@@ -98,6 +100,7 @@ class Supervisor:
         self._lives: set[asyncio.Task[None]] = set()
         self._measured = Aggregate()
         self._failing: dict[int, list[FailingOrigin]] = {}  # as each worker last reported
+        self._certificates: dict[int, CertificateUse] = {}  # as each worker last reported
         self._failures = 0
         self._news = asyncio.Event()
 
@@ -181,11 +184,26 @@ class Supervisor:
         if self._active_role.replica is None:
             self._wake_workers()
             return
-        self._active_role.replica.report_failing(merge_failing(self._failing.values()))
-        self._active_role.replica.report_failed_upgrade(self._failed_upgrade)
-        self._active_role.replica.report_traffic(self._recent_traffic.read(time.monotonic()))
+        replica = self._active_role.replica
+        replica.report_failing(merge_failing(self._failing.values()))
+        replica.report_failed_upgrade(self._failed_upgrade)
+        replica.report_traffic(self._recent_traffic.read(time.monotonic()))
+        replica.report_certificates(worst_use(self._certificates.values()))
         if isinstance(self._aim, Serving):
             self._is_begun = True  # not before: only now there is a replica for sure
+            if _can_serve(replica):
+                self._open()
+
+    def _open(self) -> None:
+        """Let workers accept; until then the ports are closed. Harmless when they do.
+
+        Raises: `OperatorError`.
+        """
+        if not self._is_open:
+            self._is_open = True
+            self._listeners.listen()
+            if self._settings.edge_worker_by_address:
+                self._listeners.spread_by_address()
             self._roster.open()
 
     def _report_when_reached(self) -> None:
@@ -248,6 +266,7 @@ class Supervisor:
         del self._processes[process.number]
         self._measured.retire(process.number)
         self._failing.pop(process.number, None)
+        self._certificates.pop(process.number, None)
         self._roster.exited(process.number, time.monotonic())
         self._news.set()
 
@@ -257,10 +276,11 @@ class Supervisor:
             case Ready():
                 self._roster.ready(number, now)
                 self._news.set()
-            case Beat(is_idle, families, failing, recovered):
+            case Beat(is_idle, families, failing, recovered, certificates):
                 self._roster.beat(number, now, is_idle=is_idle)
                 self._measured.report(number, families)
                 self._failing[number] = failing
+                self._certificates[number] = certificates
                 self._pass_on_recovered(number, recovered)
             case DomainCounts(entries):
                 counted = TrafficReport.from_plain(entries)
@@ -288,8 +308,7 @@ class Supervisor:
             and not self._roster.is_draining
             and self._active_role.is_complete
             and replica is not None
-            and replica.version is not None
-            and replica.condition.state != "unusable"
+            and _can_serve(replica)
         )
 
     def health(self) -> EdgeHealth:
@@ -299,6 +318,7 @@ class Supervisor:
             if number in self._processes
         ]
         replica = self._active_role.replica
+        worst = worst_use(self._certificates.values())
         details = {
             "supervisor": os.getpid(),
             "workers": workers,
@@ -311,6 +331,7 @@ class Supervisor:
                 "state": replica.condition.state,
                 "reason": replica.condition.reason,
             },
+            "certificates": {"unusable": worst.unusable, "example": worst.example},
             "failed_upgrade": self._failed_upgrade and asdict(self._failed_upgrade),
         }
         is_current = replica is not None and replica.condition.state == "serving"
@@ -326,6 +347,12 @@ class Supervisor:
             self._build.family(),
             Family.of("frontage_edge_workers_serving", "Workers that accept.", "gauge", serving),
             Family.of("frontage_edge_worker_starts", "Workers started.", "counter", self._roster.starts),
+            Family.of(
+                "frontage_edge_unusable_certificates",
+                "Certificates that clients asked for, and that a worker cannot use.",
+                "gauge",
+                worst_use(self._certificates.values()).unusable,
+            ),
             Family.of("frontage_edge_worker_failures", "Workers that died.", "counter", self._failures),
             Family.of(
                 "frontage_edge_failed_upgrade",
@@ -337,6 +364,11 @@ class Supervisor:
         if self._active_role.replica:
             own += _replica_families(self._active_role.replica)
         return [*own, *measure_machine(self._settings.state_dir), *self._measured.families()]
+
+
+def _can_serve(replica: Replica) -> bool:
+    """Whether there is something to serve, and a key that opens it."""
+    return replica.version is not None and replica.condition.state != "unusable"
 
 
 def merge_failing(reports: Iterable[list[FailingOrigin]]) -> tuple[FailingOrigin, ...]:

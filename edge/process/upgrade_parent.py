@@ -185,8 +185,6 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
     if settings.database_url is not None:  # taken from our own environment as a secret; a supervisor needs it
         env[f"{PREFIX}DATABASE_URL"] = settings.database_url
     with closing(_listeners(settings, passed)) as listeners:
-        if settings.edge_worker_by_address:
-            listeners.spread_by_address()
         begin = Begin(
             [pair.http for pair in listeners.pairs], [pair.https for pair in listeners.pairs], listeners.admin
         )

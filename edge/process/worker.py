@@ -72,7 +72,7 @@ class Worker:
                 is_idle = self._is_draining and self._service.is_idle()  # asks every connection: seldom, then
                 service = self._service
                 failing, recovered = service.failing_origins(), service.take_recovered_origins()
-                beat = Beat(is_idle, service.measurements(), failing, recovered)
+                beat = Beat(is_idle, service.measurements(), failing, recovered, service.certificates())
                 self._writer.write(encode(beat))
                 self.report_traffic()
             await asyncio.sleep(BEAT_SECONDS)

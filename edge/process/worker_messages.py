@@ -14,6 +14,7 @@ from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import PREFIX, HostPort, Settings, load, without_secrets
 from edge.process.message_codec import MessageDecoder, encode_message
+from edge.replica.certificate_keys import CertificateUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +120,32 @@ class Ready:
 class Beat:
     """Its loop turns. `idle`: it drains, and no exchange runs. `families`: what it measured since it started.
     `failing`: the origins that it could not reach in the last minute. `recovered`: those that it reached again since
-    the last beat; none from a worker of an older version."""
+    the last beat; none from a worker of an older version. `certificates`: what it can use of those that it was asked
+    for."""
 
     idle: bool
     families: list[Family] = field(default_factory=list)
     failing: list[FailingOrigin] = field(default_factory=list)
     recovered: list[OriginIdentity] = field(default_factory=list)
+    certificates: CertificateUse = field(default_factory=CertificateUse)
 
     def to_plain(self) -> dict[str, Any]:
         families = [family.to_plain() for family in self.families]
-        return {"idle": self.idle, "families": families, "failing": self.failing, "recovered": self.recovered}
+        return {
+            "idle": self.idle,
+            "families": families,
+            "failing": self.failing,
+            "recovered": self.recovered,
+            "certificates": asdict(self.certificates),
+        }
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         failing = [FailingOrigin(OriginIdentity(**each["origin"]), each["fault"]) for each in plain["failing"]]
         recovered = [OriginIdentity(**each) for each in plain.get("recovered", ())]
-        return cls(plain["idle"], [Family.from_plain(family) for family in plain["families"]], failing, recovered)
+        use = CertificateUse(**plain.get("certificates", {}))
+        families = [Family.from_plain(family) for family in plain["families"]]
+        return cls(plain["idle"], families, failing, recovered, use)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from common.settings import Settings
 from common.traffic import TrafficReport
 from edge.proxy.client_connection import ClientConnection
 from edge.proxy.worker_context import ReplicaView, WorkerContext
+from edge.replica.certificate_keys import CertificateUse, is_key_missing
 from edge.replica.directory import replica_path
 from edge.replica.reader import ReplicaReader
 from edge.tls.layer import TlsLayer
@@ -54,6 +56,9 @@ class Service(Protocol):
     def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
         """Another worker reached these origins again."""
 
+    def certificates(self) -> CertificateUse:
+        """How many certificates can be used, of those that clients asked for."""
+
     def take_traffic(self) -> TrafficReport:
         """What was counted for each domain since this was last called."""
 
@@ -63,6 +68,9 @@ class Service(Protocol):
 
 class ClosableReader(ReplicaView, Protocol):
     """`edge.replica.reader.ReplicaReader`, or a stand-in."""
+
+    def sample_certificates(self) -> dict[str, bytes]:
+        """Some certificates by domain."""
 
     def close(self) -> None: ...
 
@@ -74,6 +82,7 @@ class EdgeService:
         """`reader` is closed with the service. Raises: `OperatorError` when the master key cannot be read."""
         keyring = load_keyring(settings.key_file)
         self._reader = reader
+        self._keyring = keyring
         self._worker = WorkerContext(settings, reader, keyring, loop)
         limits = self._worker.connection_limits
         self._tls = TlsShared(
@@ -110,6 +119,12 @@ class EdgeService:
     def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
         self._worker.note_recovered_origins(origins)
 
+    def certificates(self) -> CertificateUse:
+        use = self._tls.review_certificates()
+        if not use.unusable:
+            return use
+        return replace(use, lacks_key=is_key_missing(self._keyring, self._reader.sample_certificates()))
+
     def take_traffic(self) -> TrafficReport:
         return self._worker.take_traffic()
 
@@ -126,9 +141,7 @@ def compose(settings: Settings) -> Service:
 
 def _tls_families(tls: TlsShared) -> list[Family]:
     counters = tls.counters
-    failed: dict[Labels, list[float]] = {
-        (failure.value,): [float(count)] for failure, count in counters.failed.items() if count
-    }
+    failed: dict[Labels, list[float]] = {(failure.value,): [float(count)] for failure, count in counters.failed.items()}
     return [
         Family.of("frontage_edge_tls_handshakes", "Handshakes that succeeded.", "counter", counters.handshakes),
         Family.of("frontage_edge_tls_resumed", "Of these, resumed sessions.", "counter", counters.resumed),

@@ -103,6 +103,7 @@ class WorkerContext:
         self.paused: set[Connection] = set()  # those not read from
         self.now = self._settled_at = loop.time()
         self._reader = reader
+        self._keyring = keyring
         self._clock = SystemClock()
         self._dispatcher = _dispatcher(settings, bounds, self._clock, loop)
         self._uploads = UploadStore(settings.state_dir, bounds.upload_buffer_bytes, loop)
@@ -158,7 +159,7 @@ class WorkerContext:
         return self._dispatcher.open_count
 
     def on_replica_change(self) -> None:
-        self.routes.generation = self._reader.generation()
+        self.routes.generation = self._reader.generation() + self._keyring.revision  # neither ever falls
 
     def date_field(self) -> bytes:
         return date_field(self.unix_seconds())
@@ -213,6 +214,9 @@ class WorkerContext:
         for connection in list(self.paused):
             connection.check_disconnect()
         self._dispatcher.tick(now, idle_before=now - self.upstream_idle_seconds)
+        if self.routes.lacks_secrets:
+            self._keyring.follow_file()
+            self.on_replica_change()
         if self._swept_generation != self.routes.generation:
             self._swept_generation = self.routes.generation
             self._end_departed()

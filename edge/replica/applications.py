@@ -1,7 +1,7 @@
 """Applications, built from the replica's records, once for all of their routes: secrets are opened here, and only here.
 
 A secret that does not open is done without: the origin will refuse what lacks its token or signature, which is
-better than not serving those that do not care.
+better than not serving those that do not care. It is tried again once the master key file is another.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class ReplicatedApplication:
 class _RememberedApplication(NamedTuple):
     generation: int
     application: ReplicatedApplication
+    revision: int  # of the keyring, before the secrets were opened
 
 
 class ApplicationTable:
@@ -44,6 +45,12 @@ class ApplicationTable:
         self._reader = reader
         self._keyring = keyring
         self._applications: dict[str, _RememberedApplication] = {}
+        self._unreadable: set[str] = set()  # of applications with a secret that does not open
+
+    @property
+    def lacks_secrets(self) -> bool:
+        """Whether a secret of an application does not open."""
+        return bool(self._unreadable)
 
     def find(self, application_id: str, generation: int) -> ReplicatedApplication | None:
         """The application as it was at this generation or is by now."""
@@ -53,13 +60,23 @@ class ApplicationTable:
         content = self._reader.get_raw("application", application_id)
         if content is None:
             self._applications.pop(application_id, None)
+            self._unreadable.discard(application_id)
             return None
-        is_same = known is not None and known.application.content == content
-        application = known.application if known and is_same else self._build(application_id, content)
+        revision = self._keyring.revision
+        if known is not None and self._is_current(known, content):
+            application = known.application
+        else:
+            self._unreadable.discard(application_id)
+            application = self._build(application_id, content)
         if known is None and len(self._applications) >= _MAX_REMEMBERED:
             self._applications.pop(next(iter(self._applications)))
-        self._applications[application_id] = _RememberedApplication(generation, application)
+        self._applications[application_id] = _RememberedApplication(generation, application, revision)
         return application
+
+    def _is_current(self, known: _RememberedApplication, content: bytes) -> bool:
+        if known.application.id in self._unreadable and known.revision != self._keyring.revision:
+            return False
+        return known.application.content == content
 
     def _build(self, application_id: str, content: bytes) -> ReplicatedApplication:
         try:
@@ -90,4 +107,5 @@ class ApplicationTable:
             return self._keyring.open(base64.b64decode(envelope), f"application/{application_id}/{purpose}")
         except (SecretUnreadable, ValueError):
             _log.error("secret unreadable", application=application_id, purpose=purpose)
+            self._unreadable.add(application_id)
             return b""

@@ -14,7 +14,14 @@ from datetime import datetime
 
 from common.clock import Clock
 from common.db import edge_nodes, monitor_nodes
-from common.db.edge_nodes import Condition, EdgeDescription, EdgeTraffic, FailedUpgrade
+from common.db.edge_nodes import (
+    NONE_UNUSABLE,
+    Condition,
+    EdgeDescription,
+    EdgeTraffic,
+    FailedUpgrade,
+    UnusableCertificates,
+)
 from common.db.session import Connection, Patience, border, open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from common.origin_faults import FailingOrigin
@@ -41,6 +48,7 @@ class EdgeLease:
         """`read_state`: the edge's condition, and since when a copy has been held back."""
         self.failing_origins: tuple[FailingOrigin, ...] = ()
         self.traffic: EdgeTraffic | None = None
+        self.unusable = NONE_UNUSABLE
         self.failed_upgrade: FailedUpgrade | None = None
         self.is_kept = False  # at the end of `run`: another writer of this node follows at once
         self.reached_at = clock.monotonic()  # Postgres, by this lease or by its replicator
@@ -85,6 +93,7 @@ class EdgeLease:
                 reported: tuple[FailingOrigin, ...] | None = None
                 described: EdgeDescription | None = None
                 counted: EdgeTraffic | None = None
+                unusable: UnusableCertificates | None = None
                 while True:
                     self._due.clear()
                     state, failing = self._store.state, self.failing_origins
@@ -106,6 +115,9 @@ class EdgeLease:
                     if (traffic := self.traffic) is not None and traffic != counted:
                         await edge_nodes.report_traffic(session, self._store.node_id, traffic)
                         counted = traffic
+                    if self.unusable != unusable:
+                        unusable = self.unusable
+                        await edge_nodes.report_unusable(session, self._store.node_id, unusable)
                     self.note_reached()
                     await self._look_for_monitors(session)
                     with suppress(TimeoutError):

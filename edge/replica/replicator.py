@@ -18,7 +18,7 @@ from typing import TypeVar
 import lmdb
 
 from common.clock import Clock
-from common.db.edge_nodes import LEASE_SECONDS, Condition, EdgeTraffic, FailedUpgrade
+from common.db.edge_nodes import LEASE_SECONDS, Condition, EdgeTraffic, FailedUpgrade, UnusableCertificates
 from common.db.feed import FeedEntry, Snapshot, open_snapshot
 from common.db.listener import Listener
 from common.db.pool import refuse_transaction_pooler
@@ -31,7 +31,8 @@ from common.retry_pauses import retry_pause_seconds
 from common.secrets import Keyring
 from common.settings import Settings
 from edge.replica.catching_up import HeldCopy, Step, is_mass_removal, next_step
-from edge.replica.condition import condition_of, is_key_missing
+from edge.replica.certificate_keys import CertificateUse, is_key_missing
+from edge.replica.condition import condition_of
 from edge.replica.directory import replica_path
 from edge.replica.lease import EdgeLease
 from edge.replica.requests_applied import RequestsApplied
@@ -94,6 +95,7 @@ class Replicator:
         self._reader = self.store.reader()
         self._latest_certificate: dict[str, bytes] = {}
         self._write_error: str | None = None
+        self._use = CertificateUse()
 
     # What others see -------------------------------------------------------------------------------------
 
@@ -124,6 +126,7 @@ class Replicator:
         return condition_of(
             key_file=self._settings.key_file,
             lacks_key=self._lacks_key(),
+            use=self._use,
             write_error=self._write_error,
             replica=replica_path(self._settings.state_dir),
             held=self.held_copy,
@@ -141,6 +144,11 @@ class Replicator:
     def report_traffic(self, traffic: EdgeTraffic) -> None:
         """From the next renewal on, the lease shows this as the traffic of the last minute."""
         self._lease.traffic = traffic
+
+    def report_certificates(self, use: CertificateUse) -> None:
+        """From now on, the condition and the lease show what the workers make of the certificates."""
+        self._use = use
+        self._lease.unusable = UnusableCertificates(use.unusable, use.example)
 
     def _read_state(self) -> tuple[Condition, datetime | None]:
         """The condition, and since when a copy has been held back."""

@@ -73,6 +73,11 @@ class RouteTable:
         self._routes[domain] = current
         return current.route
 
+    @property
+    def lacks_secrets(self) -> bool:
+        """Whether a secret of an application does not open."""
+        return self._applications.lacks_secrets
+
     def error_page(self, domain: str) -> str | None:
         """The page that the domain's application shows instead of ours. Not remembered: pages are large, errors few."""
         route = self.find(domain)

@@ -5,29 +5,37 @@ It owns which certificate a domain presents right now. It must not know handshak
 - A context stands for one domain, one application and one record: when the replica's generation moves, both are
   read again at the next handshake, and a difference means another context. Live connections keep theirs.
 - A context seals session tickets with its own key: `discard_older_than` ends the key's life.
-- Only names with a record get a context; a record that cannot be used is remembered as such until it changes.
+- Only names with a record get a context. A record that cannot be used is remembered as such until it changes; one
+  whose key does not open, only while the master key file stays the same. A failure of this machine, such as too few
+  descriptors, is not remembered.
 - An expired certificate is presented like any other: the browser's own warning explains more than an alert.
 """
 
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from itertools import islice
+from typing import Final, Protocol
 
 from common.errors import SecretUnreadable
 from common.logs import get_logger
 from common.secrets import Keyring
+from edge.replica.certificate_keys import CertificateUse, key_identity
 from edge.replica.records import CertificateRecord, RecordUnusable, read_record
 from edge.replica.routes import read_application_id
 from edge.tls.contexts import build_context
 
 _log = get_logger(__name__)
+
+_REVIEWED_AT_ONCE: Final = 64
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
 
 
 class CertificateReader(Protocol):
@@ -53,6 +61,7 @@ class Missing(Enum):
 @dataclass(slots=True)
 class _Entry:
     context: ssl.SSLContext | None  # none: unusable
+    keys: int | None  # the keyring's revision under which the private key did not open; None: it opened
     digest: bytes
     application_id: str | None
     generation: int
@@ -76,6 +85,7 @@ class CertificateCache:
         self._now = now
         self._capacity = capacity
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._unusable: dict[str, None] = {}  # names of entries without a context; those reviewed last come last
 
     def find(self, domain: str) -> ssl.SSLContext | Missing:
         """The context to present now, without building one."""
@@ -89,6 +99,8 @@ class CertificateCache:
             if entry is None or not self._is_current(entry, domain, record):
                 return Missing.UNBUILT
             entry.generation = generation
+        if entry.keys is not None and entry.keys != self._keyring.follow_file():
+            return Missing.UNBUILT
         self._entries.move_to_end(domain)
         return entry.context or Missing.UNUSABLE
 
@@ -100,36 +112,60 @@ class CertificateCache:
             self.discard(domain)
             return Missing.ABSENT
         application_id = read_application_id(self._reader, domain)
-        context = self._try_build(domain, record)
-        entry = _Entry(context, _digest(record), application_id, generation, self._now())
-        self._entries[domain] = entry
-        self._entries.move_to_end(domain)
+        self.discard(domain)
+        try:
+            context, keys = self._try_build(domain, record)
+        except OSError as error:
+            _log.error("certificate could not be loaded", domain=domain, error=str(error))
+            return Missing.UNUSABLE
+        self._entries[domain] = _Entry(context, keys, _digest(record), application_id, generation, self._now())
+        if context is None:
+            self._unusable[domain] = None
         if len(self._entries) > self._capacity:
-            self._entries.popitem(last=False)
-        return entry.context or Missing.UNUSABLE
+            self.discard(next(iter(self._entries)))
+        return context or Missing.UNUSABLE
 
     def discard(self, domain: str) -> None:
         self._entries.pop(domain, None)
+        self._unusable.pop(domain, None)
 
     def discard_older_than(self, seconds: float) -> None:
         """Discard contexts built longer ago, used or not: their session tickets are void from now on."""
         built_before = self._now() - seconds
         for domain in [domain for domain, entry in self._entries.items() if entry.built_at < built_before]:
-            del self._entries[domain]
+            self.discard(domain)
+
+    def review(self) -> CertificateUse:
+        """Return how many of the certificates that were asked for can be used. Names whose record or key file has
+        changed are forgotten first, some at each call: they are built at their next handshake."""
+        for domain in list(islice(self._unusable, _REVIEWED_AT_ONCE)):
+            del self._unusable[domain]
+            if self.find(domain) is Missing.UNUSABLE:
+                self._unusable[domain] = None
+            else:
+                self.discard(domain)
+        unusable = len(self._unusable)
+        return CertificateUse(len(self._entries) - unusable, unusable, next(iter(self._unusable), None))
 
     def _is_current(self, entry: _Entry, domain: str, record: bytes) -> bool:
         return entry.digest == _digest(record) and entry.application_id == read_application_id(self._reader, domain)
 
-    def _try_build(self, domain: str, content: bytes) -> ssl.SSLContext | None:
+    def _try_build(self, domain: str, content: bytes) -> tuple[ssl.SSLContext | None, int | None]:
+        """The context, or None with the revision of the keys if these are what it fails for.
+
+        Raises: OSError where this machine lacks what it takes.
+        """
         try:
             record = read_record(CertificateRecord, content)
             # Postgres breaks base64 into lines, so it is not decoded strictly; the envelope proves itself.
             envelope = base64.b64decode(record.private_key)
-            key = self._keyring.open(envelope, f"certificate/{domain}/private-key")
-            return build_context(record.chain, key)
+            key = self._keyring.open(envelope, key_identity(domain))
+            return build_context(record.chain, key), None
         except (RecordUnusable, SecretUnreadable, ValueError, OSError) as error:  # ssl.SSLError is an OSError
+            if isinstance(error, OSError) and error.errno in _SHORTAGES:
+                raise
             _log.error("certificate cannot be used", domain=domain, error=type(error).__name__)
-            return None
+            return None, self._keyring.revision if isinstance(error, SecretUnreadable) else None
 
 
 class BuildBudget:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from common.clock import Clock
 from common.secrets import Keyring
+from edge.replica.certificate_keys import CertificateUse
 from edge.replica.certificates import read_hold_until
 from edge.tls.certificates import BuildBudget, CertificateCache, CertificateReader, Missing
 from edge.tls.contexts import holds_too_many_sessions
@@ -123,6 +124,10 @@ class TlsShared:
         self.counters.resumed += bool(established.session_reused)
         if established.version() == "TLSv1.2" and holds_too_many_sessions(established.context):
             self._certificates.discard(server_name)
+
+    def review_certificates(self) -> CertificateUse:
+        """Return how many of the certificates that were asked for can be used."""
+        return self._certificates.review()
 
     # Called by the worker ----------------------------------------------------------------------------------
 

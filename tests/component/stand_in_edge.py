@@ -27,6 +27,7 @@ from common.origin_faults import FailingOrigin, OriginIdentity
 from common.processes import run_role
 from common.settings import Settings
 from common.traffic import TrafficReport
+from edge.replica.certificate_keys import CertificateUse
 
 MODULE = "tests.component.stand_in_edge"
 SERVICE = f"{MODULE}:compose"
@@ -63,6 +64,9 @@ class FileReplica:
         pass
 
     def report_traffic(self, traffic: EdgeTraffic) -> None:
+        pass
+
+    def report_certificates(self, use: CertificateUse) -> None:
         pass
 
     def accept_held_copy(self) -> bool:
@@ -144,6 +148,9 @@ class Answers:
 
     def note_recovered_origins(self, origins: Sequence[OriginIdentity]) -> None:
         self.noted += len(origins)
+
+    def certificates(self) -> CertificateUse:
+        return CertificateUse()
 
     def take_traffic(self) -> TrafficReport:
         return TrafficReport()

@@ -32,6 +32,10 @@ def judge_edge(settings: Settings, readiness: dict[str, Any] | None) -> list[Fin
         remedy = "start `frontage edge` if this machine is to have one"
         return [note("edge", f"none answers on {settings.edge_admin}", remedy)]
     findings = [_judge_replica(settings, readiness.get("replica") or {})]
+    certificates = readiness.get("certificates") or {}
+    if unusable := certificates.get("unusable"):
+        seen = f"{unusable} certificates that clients ask for cannot be used, such as that of {certificates['example']}"
+        findings.append(broken("edge", seen, "its log has the reasons"))
     if failed := readiness.get("failed_upgrade"):
         seen = f"the upgrade at {failed.get('at')} failed, and the old version serves on ({failed.get('reason')})"
         findings.append(broken("edge", seen, "put that right, and upgrade again"))

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import re
 import resource
+import signal
 import ssl
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,91 @@ async def test_an_edge_with_other_bytes_under_the_same_key_id_is_not_ready(
     edge.launch()
     await lease_when(database, "unusable")
     assert (await readiness(edge))[0] == 503
+
+
+async def handshakes(edge: EdgeProcess, domains: list[str]) -> int:
+    """How many of these succeed."""
+    context, succeeded = the_ca().client_context(), 0
+    for domain in domains:
+        with suppress(ssl.SSLError, ConnectionError):
+            _, writer = await asyncio.open_connection("127.0.0.1", edge.https, ssl=context, server_hostname=domain)
+            writer.close()
+            succeeded += 1
+    return succeeded
+
+
+async def test_an_edge_that_cannot_open_its_keys_leaves_its_ports_closed_until_it_can(
+    edge: EdgeProcess, database: Database
+) -> None:
+    await power(database, 1)
+    key_file = edge.state_dir / "master.key"
+    await issue(database, load_keyring(key_file))
+    key_file.rename(edge.state_dir / "right.key")
+    load_keyring(key_file, create=True)
+    edge.launch()
+    node = await lease_when(database, "unusable")
+    assert "it is used at once" in (node.condition.reason or "")
+    assert (await readiness(edge))[0] == 503
+    for port in (edge.http, edge.https):
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+
+    (edge.state_dir / "right.key").rename(key_file)
+    await lease_when(database, "serving")
+    await edge.workers_when(lambda workers: len(workers) == 1)
+    assert (await readiness(edge))[0] == 200
+    assert await handshakes(edge, [DOMAIN]) == 1
+
+
+async def test_handshakes_that_failed_for_the_key_succeed_once_the_right_file_is_back(
+    edge: EdgeProcess, database: Database
+) -> None:
+    await power(database, 1)
+    key_file = edge.state_dir / "master.key"
+    sealing = load_keyring(key_file)
+    domains = [f"shop-{number}.example.com" for number in range(20)]
+    for domain in domains:
+        await issue(database, sealing, domain)
+    await edge.start()
+    assert await handshakes(edge, domains[:10]) == 10
+    key_file.rename(edge.state_dir / "right.key")
+    load_keyring(key_file, create=True)
+    edge.signal(signal.SIGHUP)
+    before = await edge.workers()
+    await edge.workers_when(lambda workers: len(workers) == 1 and workers != before)
+    assert await handshakes(edge, domains) == 0
+    node = await lease_when(database, "unusable")
+    assert node.unusable.count == 20
+    status, ready = await readiness(edge)
+    assert (status, ready["certificates"]["unusable"]) == (503, 20)
+
+    (edge.state_dir / "right.key").rename(key_file)
+    await lease_when(database, "serving")
+    assert (await readiness(edge))[0] == 200
+    assert await handshakes(edge, domains) == 20
+    async with asyncio.timeout(PROMPTLY_SECONDS):
+        while (await lease_when(database, "serving")).unusable.count:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_damaged_certificate_is_counted_and_the_edge_stays_ready(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await issue(database, load_keyring(edge.state_dir / "master.key"))
+    await issue(database, load_keyring(edge.state_dir / "other.key", create=True), "b.example.com")
+    await issue(database, load_keyring(edge.state_dir / "master.key"), "zoo.example.com")
+    async with database.transaction() as connection:
+        await connection.execute(
+            "update certificates b set private_key = a.private_key from certificates a"
+            " where a.domain = $1 and b.domain = 'b.example.com'",
+            DOMAIN,
+        )
+    await edge.start()
+    assert await handshakes(edge, [DOMAIN, "b.example.com"]) == 1
+    await edge.metrics_with("frontage_edge_unusable_certificates 1")
+    async with asyncio.timeout(PROMPTLY_SECONDS):
+        while (await lease_when(database, "serving")).unusable.example != "b.example.com":
+            await asyncio.sleep(0.02)
+    assert (await readiness(edge))[0] == 200
 
 
 async def test_an_edge_with_a_full_disk_says_so_and_catches_up(edge: EdgeProcess, database: Database) -> None:

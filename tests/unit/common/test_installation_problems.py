@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.db.edge_nodes import Condition, EdgeDescription, EdgeNode, FailedUpgrade
+from common.db.edge_nodes import Condition, EdgeDescription, EdgeNode, FailedUpgrade, UnusableCertificates
 from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
 from common.db.status import Edge, Expiry, FailingOrders, InstallationStatus, LimitUse, QueueLength, Unrenewed
@@ -46,6 +46,7 @@ def test_an_installation_that_is_well_has_no_problem() -> None:
         ("edges", {"edges": [Edge(NODE, True, 0), Edge(replace(NODE, node_id="f" * 32), False, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, condition=Condition("stuck", "the disk is full")), True, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, description=UPGRADE), True, 0)]}),
+        ("edges", {"edges": [Edge(replace(NODE, unusable=UnusableCertificates(2, "one.example")), True, 0)]}),
         ("monitors", {"monitors": []}),
         ("monitors", {"monitors": [replace(MONITOR, stopped=("deliveries",))]}),
         ("monitors", {"monitors": [MONITOR, replace(MONITOR, node_id="monitor-2", issuer="internal ffff")]}),

@@ -18,7 +18,7 @@ def free_address() -> HostPort:
     return HostPort("127.0.0.1", *free_ports(1))
 
 
-def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all() -> None:
+def test_each_gate_is_a_pair_of_bound_sockets_and_descriptors_name_them_all() -> None:
     http, https = free_address(), free_address()
     listeners = Listeners.opened(http, https, free_address(), 3)
     try:
@@ -28,16 +28,21 @@ def test_each_gate_is_a_pair_of_listening_sockets_and_descriptors_name_them_all(
             for descriptor, address in ((pair.http, http), (pair.https, https)):
                 with socket.socket(fileno=os.dup(descriptor)) as listener:
                     assert listener.getsockname() == tuple(address)
-                    assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                    assert not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
                 assert not os.get_inheritable(descriptor)
+        with socket.socket(fileno=os.dup(listeners.admin)) as listener:
+            assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     finally:
         listeners.close()
 
 
-def test_clients_connect_before_anybody_accepts() -> None:
+def test_clients_are_refused_until_it_listens_and_then_connect_before_a_worker_accepts() -> None:
     http, https = free_address(), free_address()
     listeners = Listeners.opened(http, https, free_address(), 1)
     try:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(http)
+        listeners.listen()
         socket.create_connection(http).close()
     finally:
         listeners.close()
@@ -45,9 +50,12 @@ def test_clients_connect_before_anybody_accepts() -> None:
         socket.create_connection(http)
 
 
-def test_address_is_not_shared_with_another_edge() -> None:
+@pytest.mark.parametrize("is_listening", [False, True])
+def test_address_is_not_shared_with_another_edge(*, is_listening: bool) -> None:
     http, https = free_address(), free_address()
     first = Listeners.opened(http, https, free_address(), 1)
+    if is_listening:
+        first.listen()
     try:
         with pytest.raises(OperatorError, match=r"FRONTAGE_EDGE_HTTP: .* is in use"):
             Listeners.opened(http, free_address(), free_address(), 1)
@@ -86,6 +94,7 @@ def listener_of(listeners: list[socket.socket], source: str) -> int:
 def test_a_clients_address_leads_to_one_pair_and_addresses_to_all_of_them() -> None:
     opened = Listeners.opened(free_address(), free_address(), free_address(), 4)
     try:
+        opened.listen()
         opened.spread_by_address()
         for port in ("http", "https"):
             listeners = [socket.socket(fileno=os.dup(getattr(pair, port))) for pair in opened.pairs]
@@ -103,6 +112,7 @@ def test_a_clients_address_leads_to_one_pair_and_addresses_to_all_of_them() -> N
 def test_a_clients_ipv6_network_leads_to_one_pair() -> None:
     opened = Listeners.opened(*(HostPort("::1", *free_ports(1)) for _ in range(3)), pairs=4)
     try:
+        opened.listen()
         opened.spread_by_address()
         listeners = [socket.socket(fileno=os.dup(pair.https)) for pair in opened.pairs]
         with contextlib.ExitStack() as closing:

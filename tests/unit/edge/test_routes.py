@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -307,3 +308,19 @@ def test_the_table_forgets_rather_than_grow(
     assert not replica.reads
     found(table, "0.example.com")
     assert replica.reads
+
+
+def test_a_secret_that_did_not_open_is_opened_once_the_key_file_is_another(replica: Replica, tmp_path: Path) -> None:
+    key_file = tmp_path / "master.key"
+    sealing = load_keyring(key_file, create=True)
+    replica.put("application", "app", service_auth=sealed(sealing, b"token", "service-auth"))
+    replica.enrol(DOMAIN, "app")
+    key_file.rename(tmp_path / "right.key")
+    keys = load_keyring(key_file, create=True)
+    table = RouteTable(replica, keys)
+    assert found(table).service_auth == b""
+    assert table.lacks_secrets
+    (tmp_path / "right.key").rename(key_file)
+    table.generation += keys.follow_file()
+    assert found(table).service_auth == b"token"
+    assert not table.lacks_secrets

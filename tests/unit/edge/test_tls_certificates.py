@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import base64
+import errno
 import os
 import ssl
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.secrets import key_id_of, load_keyring
+from edge.replica.certificate_keys import CertificateUse, key_identity
 from edge.tls.certificates import BuildBudget, CertificateCache, Missing
 from edge.tls.failures import Failure, answer_to
 from tests.tls_parts import MemoryReplica, keyring, the_ca
@@ -94,6 +99,89 @@ def test_a_record_that_cannot_be_used_is_remembered_until_it_changes() -> None:
     assert cache.find("a.example") is Missing.UNUSABLE
     replica.put_certificate("a.example")
     assert isinstance(cache.build("a.example"), ssl.SSLContext)
+
+
+@pytest.fixture
+def swapped(tmp_path: Path) -> tuple[MemoryReplica, CertificateCache, Path]:
+    """A certificate sealed under a key whose file another has replaced; the right one lies beside it."""
+    key_file = tmp_path / "master.key"
+    sealing = load_keyring(key_file, create=True)
+    replica = MemoryReplica()
+    chain, key = the_ca().issue("a.example")
+    envelope = sealing.seal(key, key_identity("a.example"))
+    replica.put("certificate", "a.example", {"chain": chain, "private_key": base64.b64encode(envelope).decode()})
+    key_file.rename(tmp_path / "right.key")
+    key_id = key_id_of(envelope).hex()
+    key_file.write_text(f"{key_id} {base64.b64encode(bytes(32)).decode()}\n")
+    return replica, CertificateCache(replica, load_keyring(key_file), capacity=8, now=time.monotonic), key_file
+
+
+def test_a_key_that_does_not_open_is_tried_again_once_the_key_file_is_another(
+    swapped: tuple[MemoryReplica, CertificateCache, Path],
+) -> None:
+    replica, cache, key_file = swapped
+    assert cache.build("a.example") is Missing.UNUSABLE
+    assert cache.find("a.example") is Missing.UNUSABLE
+    replica.put("route", "power/other.example", {"application_id": "one"})
+    assert cache.find("a.example") is Missing.UNUSABLE
+    key_file.with_name("right.key").rename(key_file)
+    assert cache.find("a.example") is Missing.UNBUILT
+    assert isinstance(cache.build("a.example"), ssl.SSLContext)
+    assert cache.review() == CertificateUse(usable=1)
+
+
+def test_the_review_forgets_what_another_key_file_may_open(
+    swapped: tuple[MemoryReplica, CertificateCache, Path],
+) -> None:
+    _, cache, key_file = swapped
+    cache.build("a.example")
+    assert cache.review() == CertificateUse(unusable=1, example="a.example")
+    key_file.with_name("right.key").rename(key_file)
+    assert cache.review() == CertificateUse()
+
+
+def test_the_review_counts_unusable_certificates_until_their_records_change() -> None:
+    replica = MemoryReplica()
+    cache = cache_over(replica, capacity=200)
+    for number in range(100):
+        replica.put("certificate", f"{number}.example", {})
+        cache.build(f"{number}.example")
+    replica.put_certificate("good.example")
+    cache.build("good.example")
+    assert cache.review().unusable == 100
+    for number in range(99):
+        replica.remove("certificate", f"{number}.example")
+    cache.review()
+    assert cache.review() == CertificateUse(usable=1, unusable=1, example="99.example")
+
+
+def test_a_failure_of_the_machine_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    replica = MemoryReplica()
+    replica.put_certificate("a.example")
+    cache = cache_over(replica)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "memfd_create", lambda *_: _raise(OSError(errno.EMFILE, "Too many open files")))
+        assert cache.build("a.example") is Missing.UNUSABLE
+    assert cache.find("a.example") is Missing.UNBUILT
+    assert isinstance(cache.build("a.example"), ssl.SSLContext)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("use", "is_failing"),
+    [
+        (CertificateUse(), False),
+        (CertificateUse(usable=1, unusable=5), False),
+        (CertificateUse(usable=6, unusable=6), True),
+        (CertificateUse(usable=700, unusable=600), False),
+        (CertificateUse(usable=7, unusable=1, lacks_key=True), True),
+    ],
+)
+def test_single_damaged_records_do_not_make_a_worker_fail(use: CertificateUse, *, is_failing: bool) -> None:
+    assert use.is_failing is is_failing
 
 
 def test_a_key_sealed_for_another_name_does_not_open() -> None:
