@@ -241,14 +241,14 @@ class Group:
                 self._log.error("a role does not start", name=name, reason=str(error))
                 self._processes[name].kill()
 
-    async def stop(self) -> None:
-        """Terminate all children, and kill those still running after `_STOP_SECONDS`. Cancelling it (a second Ctrl-C)
-        kills them at once."""
+    async def stop(self, delay_seconds: float = 0) -> None:
+        """Terminate all children, and kill those still running after `_STOP_SECONDS`, and `delay_seconds` for a child
+        that waits before it ends. Cancelling it (a second Ctrl-C) kills them at once."""
         running = [process for process in self._processes.values() if process.poll() is None]
         try:
             for process in running:
                 process.terminate()
-            async with asyncio.timeout(_STOP_SECONDS):
+            async with asyncio.timeout(_STOP_SECONDS + delay_seconds):
                 for process in running:
                     await exited(process)
         except TimeoutError:

@@ -28,6 +28,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _DAY_SECONDS = 86_400
+_LONGEST_DELAY_SECONDS = 600
 
 
 class HostPort(NamedTuple):
@@ -106,6 +107,12 @@ def _whole_number(least: int, most: int) -> _Reader[int]:
 def _seconds(text: str) -> float:
     if not 0 < (seconds := _number(text)) <= _DAY_SECONDS:
         raise ValueError(f"expected seconds, more than 0 and at most {_DAY_SECONDS}")
+    return seconds
+
+
+def _delay(text: str) -> float:
+    if not 0 <= (seconds := _number(text)) <= _LONGEST_DELAY_SECONDS:
+        raise ValueError(f"expected seconds, from 0 to {_LONGEST_DELAY_SECONDS}")
     return seconds
 
 
@@ -202,6 +209,8 @@ Switch = Annotated[bool, _switch]
 Count = Annotated[int, _whole_number(1, 2**53)]
 Workers = Annotated[int, _whole_number(1, 256)]
 Seconds = Annotated[float, _seconds]
+SecondsOrOff = Annotated[float | None, _or_off(_seconds)]
+Delay = Annotated[float, _delay]
 Share = Annotated[float, _share]
 Listen = Annotated[HostPort, parse_host_port]
 ListenOrOff = Annotated[HostPort | None, _or_off(parse_host_port)]
@@ -266,6 +275,11 @@ class Settings:
     edge_tunnel_timeout_seconds: Seconds = 3600  # WebSocket applications ping far more often; half-closed: a body's
     edge_drain_timeout_seconds: Seconds = 10
     edge_upgrade_drain_seconds: Seconds = 86_400  # for tunnels and uploads of the old version: a deployment a day
+
+    # Edge: what a balancer sees. Both are off: where none asks `/readyz`, a delay only makes a stop longer,
+    # and an edge that is cut off from Postgres serves well from its copy.
+    edge_shutdown_delay_seconds: Delay = 0  # between SIGTERM and the drain: not ready, and accepting
+    edge_ready_max_age_seconds: SecondsOrOff = None
 
     # Edge: connections of clients, a worker. An idle one costs some 40 KB with TLS, so 400 MB; fewer if the process
     # may not open that many descriptors. One client, an IPv4 address or an IPv6 /64, may have a tenth of them: an

@@ -114,10 +114,11 @@ async def roles(environ: Mapping[str, str], postgres: EmbeddedPostgres | None) -
     Raises: ChildFailed when one does not start.
     """
     from common.processes import Group, role_argv
+    from common.settings import load
 
     async with contextlib.AsyncExitStack() as stack:
         group = Group()
-        stack.push_async_callback(group.stop)
+        stack.push_async_callback(group.stop, load(environ).edge_shutdown_delay_seconds)
         argvs = {role: role_argv(role) for role in _ROLES}
         await asyncio.gather(*(group.start(role, argv, environ) for role, argv in argvs.items()))
         keepers: list[Coroutine[None, None, NoReturn]] = [

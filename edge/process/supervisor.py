@@ -89,6 +89,7 @@ class Supervisor:
         self._report = report
         self._is_begun = False
         self._is_open = False
+        self._stop = asyncio.Event()  # replaced in `run`
         self._aim: Report | None = None
         self._failed_upgrade: FailedUpgrade | None = None
         self._roster = Roster(
@@ -142,10 +143,11 @@ class Supervisor:
     # Life ------------------------------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Do as ordered until `stop` is set, then drain; or until it has left.
+        """Do as ordered until `stop` is set, then drain, after EDGE_SHUTDOWN_DELAY_SECONDS; or until it has left.
 
         Raises: `OperatorError` when it cannot begin to serve.
         """
+        self._stop = stop
         reporting = asyncio.create_task(self._traffic.run(), name="traffic")
         try:
             await self._supervise(stop)
@@ -162,13 +164,16 @@ class Supervisor:
 
     async def _supervise(self, stop: asyncio.Event) -> None:
         before = time.monotonic()
+        drain_at: float | None = None
         while not self._roster.is_over:
             now = time.monotonic()
             if now - before > OVERSLEPT_SECONDS:
                 self._roster.overslept(now)
             if stop.is_set():
                 self._is_begun = True
-                self._roster.drain(now)
+                drain_at = drain_at or now + (self._settings.edge_shutdown_delay_seconds if self._is_open else 0)
+                if now >= drain_at:
+                    self._roster.drain(now)
             self._check_active_role()
             for work in self._roster.plan(now) if self._is_begun else ():
                 self._do(work)
@@ -305,6 +310,7 @@ class Supervisor:
         replica = self._active_role.replica
         return (
             self._roster.is_full
+            and not self._stop.is_set()
             and not self._roster.is_draining
             and self._active_role.is_complete
             and replica is not None
@@ -335,7 +341,8 @@ class Supervisor:
             "failed_upgrade": self._failed_upgrade and asdict(self._failed_upgrade),
         }
         is_current = replica is not None and replica.condition.state == "serving"
-        return EdgeHealth(self._is_ready(), is_current, details)
+        is_confirmed = replica is not None and _is_confirmed(replica, self._settings.edge_ready_max_age_seconds)
+        return EdgeHealth(self._is_ready() and is_confirmed, is_current, details)
 
     def accept_held_copy(self) -> bool:
         """False when no copy is held."""
@@ -369,6 +376,14 @@ class Supervisor:
 def _can_serve(replica: Replica) -> bool:
     """Whether there is something to serve, and a key that opens it."""
     return replica.version is not None and replica.condition.state != "unusable"
+
+
+def _is_confirmed(replica: Replica, max_age_seconds: float | None) -> bool:
+    """Whether the copy was seen to equal the database lately enough. A copy that is held back was compared, and every
+    edge holds it: to call all of them not ready would end the service that it protects."""
+    if max_age_seconds is None or replica.condition.state == "held":
+        return True
+    return replica.age_seconds is not None and replica.age_seconds <= max_age_seconds
 
 
 def merge_failing(reports: Iterable[list[FailingOrigin]]) -> tuple[FailingOrigin, ...]:

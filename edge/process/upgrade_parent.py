@@ -194,7 +194,8 @@ async def run_upgrade_parent(settings: Settings, stop: asyncio.Event, *, module:
         loop.add_signal_handler(signal.SIGUSR2, parent.upgrade)
         stopping = asyncio.create_task(_close_when(stop, listeners), name="close")
         try:
-            status = await parent.run(stop, stop_seconds=settings.edge_drain_timeout_seconds + STOP_SLACK_SECONDS)
+            drain_seconds = settings.edge_shutdown_delay_seconds + settings.edge_drain_timeout_seconds
+            status = await parent.run(stop, stop_seconds=drain_seconds + STOP_SLACK_SECONDS)
         finally:
             stopping.cancel()
     if status:

@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.component.edge_process import EdgeProcess, ask, freeze
+from tests.component.edge_process import EdgeProcess, ask, exchange, freeze
 from tests.component.load import Load
 from tests.waiting import until
 
@@ -144,6 +144,35 @@ async def test_sighup_renews_every_worker_and_loses_no_request(edge: EdgeProcess
     await until(lambda: not edge.living() & set(before.values()))
     await load.end()
     assert load.broken == []
+
+
+async def test_sigterm_with_a_delay_is_not_ready_at_once_and_accepts_on(edge: EdgeProcess) -> None:
+    await edge.start(FRONTAGE_EDGE_SHUTDOWN_DELAY_SECONDS="600")
+    workers = await edge.workers()
+    edge.signal(signal.SIGTERM)
+    await edge.draining()
+    assert await edge.workers() == workers
+    for _ in range(8):
+        await ask(edge.http)
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.http)
+    await exchange(reader, writer)
+    assert await exchange(reader, writer), "keep-alive goes on"
+    writer.close()
+
+
+async def test_sigterm_with_a_delay_ends_after_it(edge: EdgeProcess) -> None:
+    await edge.start(FRONTAGE_EDGE_SHUTDOWN_DELAY_SECONDS="0.5")
+    edge.signal(signal.SIGTERM)
+    await edge.draining()
+    assert await edge.ended() == 0
+    with pytest.raises(ConnectionRefusedError):
+        await ask(edge.http)
+
+
+async def test_a_copy_never_confirmed_is_not_ready_where_its_age_is_bounded(edge: EdgeProcess) -> None:
+    await edge.start(FRONTAGE_EDGE_READY_MAX_AGE_SECONDS="600")
+    assert (await edge.admin_json("/readyz"))["message"] == "not ready"
+    assert await ask(edge.http)
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from common.db.edge_nodes import EdgeNode
 from common.db.pool import Database
 from common.secrets import Keyring, load_keyring
 from tests.component.edge_process import EdgeProcess
+from tests.conftest import execute_at
 from tests.integration.edge.test_role import DOMAIN, power
 from tests.integration.replica.test_replicator import _forget_routes
 from tests.tls_parts import the_ca
@@ -191,6 +192,25 @@ async def test_a_damaged_certificate_is_counted_and_the_edge_stays_ready(edge: E
         while (await lease_when(database, "serving")).unusable.example != "b.example.com":
             await asyncio.sleep(0.02)
     assert (await readiness(edge))[0] == 200
+
+
+async def test_an_edge_cut_off_from_the_database_is_not_ready_where_the_age_is_bounded(
+    edge: EdgeProcess, database: Database, server_dsn: str, dsn: str
+) -> None:
+    await power(database, 1)
+    await edge.start(FRONTAGE_EDGE_READY_MAX_AGE_SECONDS="5")
+    assert (await readiness(edge))[0] == 200
+    name = dsn.partition("?")[0].rpartition("/")[2]
+    await execute_at(server_dsn, f'alter database "{name}" with allow_connections false')
+    await execute_at(server_dsn, f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+    async with asyncio.timeout(PROMPTLY_SECONDS):
+        while (await readiness(edge))[0] == 200:
+            await asyncio.sleep(0.05)
+    assert len(await edge.workers()) == 1
+    await execute_at(server_dsn, f'alter database "{name}" with allow_connections true')
+    async with asyncio.timeout(PROMPTLY_SECONDS):
+        while (await readiness(edge))[0] != 200:
+            await asyncio.sleep(0.05)
 
 
 async def test_an_edge_with_a_full_disk_says_so_and_catches_up(edge: EdgeProcess, database: Database) -> None:
