@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from bench import heads
+from bench import answers, heads
 from bench.cases import KB
 from bench.counted_worker import MemoryReader
-from bench.instructions import ANSWER, HOST
+from bench.instructions import HOST
 from common.secrets import load_keyring
 from common.settings import load
 from edge.http import request
@@ -30,6 +30,7 @@ from edge.routing.respond import Forward, respond
 from edge.upstream.connection import UpstreamConnection
 
 REQUESTS: Final = 256
+_ANSWER: Final = answers.same()[0]
 EMPTY: Final = "nothing"
 """The step that costs what going round the requests does."""
 _ADDRESS: Final = "127.0.0.1"
@@ -125,12 +126,12 @@ class Steps:
     def _whole(self) -> None:
         for raw in self._raws:
             self._connection.data_received(raw)
-            self._upstream.data_received(ANSWER)
+            self._upstream.data_received(_ANSWER)
 
     def _whole_same(self) -> None:
         for _ in self._raws:
             self._connection.data_received(self._same)
-            self._upstream.data_received(ANSWER)
+            self._upstream.data_received(_ANSWER)
 
 
 def main() -> None:

@@ -46,6 +46,11 @@ def varied(host: str, path: str) -> list[bytes]:
     return [_variant(number, host, path) for number in range(VARIANTS)]
 
 
+def posts(host: str, path: str) -> list[bytes]:
+    """`VARIANTS` requests with a body of 200 bytes of JSON each, no two alike."""
+    return [_post(number, host, path) for number in range(VARIANTS)]
+
+
 def host_last(requests: Iterable[bytes]) -> list[bytes]:
     """The same requests with Host as the last field, as axios, wrk and several load balancers send it."""
     return [_with_host_last(request) for request in requests]
@@ -71,12 +76,23 @@ def read_page(path: Path = RECORDED_PAGE) -> PageLoad:
 
 
 def _variant(number: int, host: str, path: str) -> bytes:
-    own = {
+    return _head(host, f"{path}?n={number}", (_BROWSER | _own_fields(number, host)).items())
+
+
+def _own_fields(number: int, host: str) -> dict[str, str]:
+    return {
         "Accept-Language": f"en-US,en;q=0.{number % 9 + 1}",
         "Referer": f"https://{host}/products?page={number}",
         "Cookie": f"session={number * 2654435761:032x}; theme=light",
     }
-    return _head(host, f"{path}?n={number}", (_BROWSER | own).items())
+
+
+def _post(number: int, host: str, path: str) -> bytes:
+    body = f'{{"number": {number}, "note": "'.encode().ljust(198, b"x") + b'"}'
+    fields = (
+        _BROWSER | _own_fields(number, host) | {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    )
+    return _head(host, f"{path}?n={number}", fields.items(), "POST") + body
 
 
 def _with_host_last(request: bytes) -> bytes:
@@ -84,7 +100,7 @@ def _with_host_last(request: bytes) -> bytes:
     return b"\r\n".join((line, *others, host, end, b""))
 
 
-def _head(host: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    lines = [f"GET {target} HTTP/1.1", f"Host: {host}"]
+def _head(host: str, target: str, fields: Iterable[tuple[str, str]], method: str = "GET") -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in fields]
     return "\r\n".join((*lines, "", "")).encode("latin-1")

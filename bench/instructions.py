@@ -14,16 +14,17 @@ import base64
 import contextlib
 import json
 import os
+import re
 import socket
 import ssl
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench import heads, output
+from bench import answers, heads, output
 from bench.callgrind import CountedProcess, counted
 from bench.cases import KB
 from bench.instruction_parts import PARTS
@@ -33,9 +34,9 @@ from common.secrets import load_keyring, new_master_key
 from common.settings import PREFIX
 
 HOST: Final = "shop.customer.localhost"
-BODY_BYTES: Final = 1024
 _PATIENCE_SECONDS: Final = 120.0
 _READ_BYTES: Final = 1 << 18
+_LENGTH: Final = re.compile(rb"\r\ncontent-length: ([0-9]+)", re.IGNORECASE)
 _HANDSHAKE_SHARE: Final = 8  # a whole one costs as much as thirty requests
 
 
@@ -47,6 +48,7 @@ class InstructionCase:
     key: str
     title: str
     requests: Sequence[bytes]
+    answers: Sequence[bytes] = field(default_factory=answers.same)
     secure: bool = False
     reconnects: bool = False
     resumes: bool = False
@@ -57,9 +59,12 @@ class InstructionCase:
 
 def cases() -> list[InstructionCase]:
     page, closing = heads.page(HOST, heads.read_page()), heads.closing(HOST, KB)
+    varied = heads.varied(HOST, KB)
     return [
         InstructionCase("repeated", "the same request again", heads.same(HOST, KB)),
-        InstructionCase("varied", "every header block different", heads.varied(HOST, KB)),
+        InstructionCase("varied", "every header block different", varied),
+        InstructionCase("answers", "every header block and every response different", varied, answers.varied()),
+        InstructionCase("post", "every header block different, a POST of 200 bytes", heads.posts(HOST, KB)),
         InstructionCase("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
         InstructionCase(
             "host-last-varied", "every block different, Host last", heads.host_last(heads.varied(HOST, KB))
@@ -180,32 +185,31 @@ class Conversation:
             if self._origin is None:
                 self._origin, _ = self._listener.accept()
                 self._origin.settimeout(_PATIENCE_SECONDS)
-            _read_head(self._origin)
-            self._origin.sendall(ANSWER)
-            head, body = _read_head(self._client)
+            _read_message(self._origin)
+            self._origin.sendall(self._case.answers[self._turn % len(self._case.answers)])
+            head = _read_message(self._client)
             if not head.startswith(b"HTTP/1.1 200 "):
                 raise OperatorError(f"not an answer to count: {head[:40]!r}")
-            while len(body) < BODY_BYTES:
-                body += self._client.recv(_READ_BYTES)
 
 
-# Fixed, with a Date: origins repeat themselves within a second.
-ANSWER: Final = (
-    b"HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n"
-    b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n" % BODY_BYTES
-) + b"x" * BODY_BYTES
-
-
-def _read_head(peer: socket.socket) -> tuple[bytes, bytes]:
-    """The head and what came with it."""
+def _read_message(peer: socket.socket) -> bytes:
+    """Read a message to the end of its body. Returns its head."""
     data = b""
     while b"\r\n\r\n" not in data:
-        piece = peer.recv(_READ_BYTES)
-        if not piece:
-            raise OperatorError("the worker closed a connection that it was to keep")
-        data += piece
+        data += _read(peer)
     head, _, body = data.partition(b"\r\n\r\n")
-    return head, body
+    length = _LENGTH.search(head)
+    missing = int(length[1]) - len(body) if length else 0
+    while missing > 0:
+        missing -= len(_read(peer))
+    return head
+
+
+def _read(peer: socket.socket) -> bytes:
+    data = peer.recv(_READ_BYTES)
+    if not data:
+        raise OperatorError("the worker closed a connection that it was to keep")
+    return data
 
 
 @dataclass(frozen=True, slots=True)

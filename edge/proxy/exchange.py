@@ -44,8 +44,9 @@ from edge.routing.request_rewriting import retarget
 from edge.routing.response_rewriting import rewrite, rewrite_interim
 from edge.routing.route import Route
 from edge.transport.deferred_work import BYTES_AT_ONCE, INTERIM_BYTES_AT_ONCE, DeferredWork
-from edge.upstream.connection import LastResponse, UpstreamConnection
+from edge.upstream.connection import UpstreamConnection
 from edge.upstream.dispatcher import UpstreamDispatcher
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES
 
 # Origins send more than clients may: Set-Cookie and policies.
 MAX_RESPONSE_HEAD_BYTES: Final = 65_536
@@ -324,18 +325,19 @@ class Exchange:
         upstream = self._upstream
         # A response before the request's end: the rest of the request cannot be trusted to arrive, nor be skipped.
         keep_alive = self.head.fields.keep_alive and self.request_is_complete and not self._context.is_draining
-        last = upstream.last_response if upstream is not None else None
-        if (
-            last is not None
-            and data.startswith(last.raw)
-            and last.keep_alive is keep_alive
-            and last.is_for_head is (self.head.method == b"HEAD")
-            and self.head.minor == 1
-            and not self._response_head
-        ):
-            self._client_keeps_alive = keep_alive
-            self._respond(last.response, last.rewritten, data[len(last.raw) :])
-            return
+        if upstream is not None and self.head.minor == 1 and not self._response_head:
+            last = upstream.last_response
+            if (
+                last is not None
+                and data.startswith(last[0])
+                and last[1] is keep_alive
+                and last[2] is (self.head.method == b"HEAD")
+            ):
+                self._client_keeps_alive = keep_alive
+                self._respond(last[3], last[4], data[len(last[0]) :])
+                return
+            if self._recall(data, upstream, keep_alive=keep_alive):
+                return
         searched = max(0, len(self._response_head) - 3) if data else 0
         interim_bytes = 0
         data = self._response_head + data
@@ -387,17 +389,40 @@ class Exchange:
         self.start()
         return True
 
+    def _recall(self, data: bytes, upstream: UpstreamConnection, *, keep_alive: bool) -> bool:
+        """Respond with the head that `data` begins with, if it is like those that the origin sent before."""
+        head = self.head
+        is_for_head = head.method == b"HEAD"
+        end = data.find(b"\r\n\r\n") + 4
+        if not 4 < end <= MAX_REMEMBERED_BYTES:
+            return False
+        raw = data[:end]
+        template = upstream.responses.find((raw[9:12], raw.count(b"\n"), is_for_head))
+        if template is None or (raw[9:10] == b"3" and head.target[1:2] in (b"", b"?")):  # or `_ask_for_other_root`
+            return False
+        scheme, date_field = self.client.scheme, self._context.date_field
+        found = template.rewrite(raw, head, self.route, scheme, date_field, keep_alive=keep_alive)
+        if found is None:
+            return False
+        answer, rewritten = found
+        if template.is_repeatable:
+            upstream.last_response = raw, keep_alive, is_for_head, answer, rewritten
+        self._client_keeps_alive = keep_alive
+        self._respond(answer, rewritten, data[end:])
+        return True
+
     def _rewrite(
         self, answer: ResponseHead, raw: bytes, upstream: UpstreamConnection | None, *, keep_alive: bool
     ) -> bytes:
-        context = self._context
-        rewritten = rewrite(
-            answer, self.head, self.route, self.client.scheme, context.date_field, keep_alive=keep_alive
-        )
+        context, request = self._context, self.head
+        rewritten = rewrite(answer, request, self.route, self.client.scheme, context.date_field, keep_alive=keep_alive)
         self._client_keeps_alive = rewritten.keep_alive
-        if rewritten.is_repeatable and upstream is not None:
-            is_for_head = self.head.method == b"HEAD"
-            upstream.last_response = LastResponse(raw, is_for_head, keep_alive, answer, rewritten.head)
+        if upstream is not None and request.minor == 1:
+            is_for_head = request.method == b"HEAD"
+            if rewritten.is_repeatable:
+                upstream.last_response = raw, keep_alive, is_for_head, answer, rewritten.head
+            if len(raw) <= MAX_REMEMBERED_BYTES:
+                upstream.responses.add((raw[9:12], raw.count(b"\n"), is_for_head), raw, answer, request)
         return rewritten.head
 
     def _relay_interim(self, answer: ResponseHead) -> None:

@@ -129,7 +129,8 @@ class RequestMemory:
         template = self._template
         if template is not None and (found := template.read(raw)) is not None:
             known = self._template_known
-            method, target, kept = found
+            method, target = found[:2]
+            kept = template.forwarded % found[2:]
         else:
             line, _, block = raw.partition(b"\r\n")
             recalled = self._known

@@ -20,6 +20,7 @@ from edge.routing.route import Route
 
 _ALLOWED_ORIGIN: Final = b"access-control-allow-origin"
 _NAMES: Final = b"location content-location refresh link set-cookie"
+_MAPPED_NAMES: Final = frozenset((*_NAMES.split(), _ALLOWED_ORIGIN))
 _MAPPED: Final = fields.splitter(_NAMES + b" " + _ALLOWED_ORIGIN)
 _MAY_BE_MAPPED: Final = re.compile(  # most origins that are allowed are all of them
     rb"\r\n(?:(?:%b):|(?:%b):[ \t]*[^*\s])" % (fields.any_of(_NAMES), fields.any_of(_ALLOWED_ORIGIN))
@@ -51,19 +52,33 @@ def map_back(route: Route, block: bytes, scheme: bytes, authority: bytes, asked_
     links = _MOST_LINKS
     for name, value, after in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         lower = name.lower()
-        if lower == b"set-cookie":
-            mapped = cookies.map_back(route, value, _host(authority))
-        elif lower == b"refresh":
-            mapped = _refresh(route, value, scheme, authority)
-        elif lower == b"link":
+        if lower == b"link":
             mapped, count = _links(route, value, scheme, authority, links) if links else (value, 0)
             links -= count
-        elif lower == _ALLOWED_ORIGIN:
-            mapped = _allowed_origin(route, value, scheme, authority, asked_from)
         else:
-            mapped = _address(route, value, scheme, authority)
+            mapped = map_value(route, lower, value, scheme, authority, asked_from)
         out += (b"\r\n", name, b": ", mapped, after)
     return b"".join(out)
+
+
+def map_value(
+    route: Route, name: bytes, value: bytes, scheme: bytes, authority: bytes, asked_from: bytes = b""
+) -> bytes:
+    """Return the value of one field that `is_mapped`, as `map_back` does; `name` is in lower case."""
+    if name == b"set-cookie":
+        return cookies.map_back(route, value, _host(authority))
+    if name == b"refresh":
+        return _refresh(route, value, scheme, authority)
+    if name == b"link":
+        return _links(route, value, scheme, authority, _MOST_LINKS)[0]
+    if name == _ALLOWED_ORIGIN:
+        return _allowed_origin(route, value, scheme, authority, asked_from)
+    return _address(route, value, scheme, authority)
+
+
+def is_mapped(name: bytes) -> bool:
+    """Return whether fields of this name, in lower case, have addresses."""
+    return name in _MAPPED_NAMES
 
 
 def is_same_address(route: Route, address: bytes, scheme: bytes, authority: bytes, target: bytes) -> bool:

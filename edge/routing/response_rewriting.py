@@ -45,7 +45,10 @@ def rewrite(
     if response.body < 0 and request.minor == 0:  # only the end of the connection ends the body
         keep_alive = False
     return RewrittenHead(
-        response.status_line + kept + _framing(response, request) + _connection(response, request, keep_alive),
+        response.status_line
+        + kept
+        + framing_lines(response, request)
+        + connection_lines(response, request, keep_alive=keep_alive),
         keep_alive,
         is_dated and not has_addresses and request.minor == 1,
     )
@@ -59,14 +62,18 @@ def rewrite_interim(response: ResponseHead, request: RequestHead, route: Route, 
     return response.status_line + kept + b"\r\n\r\n"
 
 
+def asked_from(request: RequestHead) -> bytes:
+    """Return the request's ``Origin``, b"" without one."""
+    stated = _ORIGIN.search(request.kept)
+    return b"" if stated is None else stated[1]
+
+
 def _mapped(block: bytes, request: RequestHead, route: Route, scheme: bytes) -> bytes:
-    asked_from = _ORIGIN.search(request.kept)
-    return mapping.map_back(
-        route, block, scheme, request.fields.host_as_received, b"" if asked_from is None else asked_from[1]
-    )
+    return mapping.map_back(route, block, scheme, request.fields.host_as_received, asked_from(request))
 
 
-def _framing(response: ResponseHead, request: RequestHead) -> bytes:
+def framing_lines(response: ResponseHead, request: RequestHead) -> bytes:
+    """Return the fields that frame the body."""
     if response.stated_length:
         return b"\r\nContent-Length: " + response.stated_length
     if response.body > 0:
@@ -77,8 +84,8 @@ def _framing(response: ResponseHead, request: RequestHead) -> bytes:
     return b"\r\nContent-Length: 0" if has_length else b""
 
 
-def _connection(response: ResponseHead, request: RequestHead, keep_alive: bool) -> bytes:
-    """The last lines, and the empty one."""
+def connection_lines(response: ResponseHead, request: RequestHead, *, keep_alive: bool) -> bytes:
+    """Return the last lines, and the empty one."""
     if response.status == 426 and response.upgrade:  # RFC 9110 §15.5.22: it names the protocols
         return b"\r\nUpgrade: %b\r\nConnection: upgrade%b\r\n\r\n" % (
             response.upgrade,

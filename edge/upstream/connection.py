@@ -12,11 +12,10 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
-from edge.http.response import ResponseHead
 from edge.routing.route import Origin
+from edge.upstream.response_memory import LastResponse, OriginResponses
 
 LAST_WORDS_BYTES: Final = 65_536
 
@@ -29,17 +28,6 @@ class LeaseHolder(Protocol):
     def on_upstream_lost(self, *, in_order: bool) -> None: ...
     def on_upstream_full(self) -> None: ...
     def on_upstream_ready(self) -> None: ...
-
-
-@dataclass(slots=True)
-class LastResponse:
-    """A response's head, kept for when the origin sends the same bytes again: as read, and as the client got it."""
-
-    raw: Final[bytes]
-    is_for_head: Final[bool]
-    keep_alive: Final[bool]  # of the client's connection
-    response: Final[ResponseHead]
-    rewritten: Final[bytes]
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -58,6 +46,7 @@ class UpstreamConnection(asyncio.Protocol):
         "is_retired",
         "last_response",
         "origin",
+        "responses",
         "sent_unasked",
         "served",
         "transport",
@@ -88,6 +77,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.sent_unasked = False  # bytes that belong to no request
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
+        self.responses = OriginResponses()  # the dispatcher sets those that the origin's connections share
         self._on_lost = on_lost
 
     def is_silent(self) -> bool:

@@ -22,6 +22,7 @@ from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
 from edge.upstream.following import AddressFollower
 from edge.upstream.pool import Decision, Pool
 from edge.upstream.remembered import DISTRUST_SECONDS, INVALID_SECONDS, Remembered
+from edge.upstream.response_memory import ResponseMemories
 
 _log = get_logger("edge.upstream")
 
@@ -54,6 +55,7 @@ class UpstreamDispatcher:
         self._follower = follower
         self._distrusted: Remembered[Origin] = Remembered(DISTRUST_SECONDS)
         self._invalid: Remembered[Origin] = Remembered(INVALID_SECONDS)
+        self._responses = ResponseMemories()
         self._loop = loop
         self._tasks: dict[LeaseRequester, asyncio.Task[None]] = {}
         self._connections: set[UpstreamConnection] = set()  # idle or leased, counted by the pool
@@ -218,6 +220,7 @@ class UpstreamDispatcher:
                 return
             self._connections.add(connection)
             self._follower.add(connection)
+            connection.responses = self._responses.of(origin)
             connection.holder = requester
             requester.on_lease(connection)
 

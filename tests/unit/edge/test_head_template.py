@@ -16,7 +16,7 @@ def compared(before: bytes, first: bytes, raw: bytes) -> RequestHead | None:
     template = HeadTemplate.learn(before, first, known)
     assert template is not None
     found = template.read(raw)
-    return None if found is None else RequestHead(found[0], found[1], 1, found[2], known.fields)
+    return None if found is None else RequestHead(found[0], found[1], 1, template.forwarded % found[2:], known.fields)
 
 
 def test_head_with_another_target_and_other_forwarded_values() -> None:

@@ -1,0 +1,42 @@
+"""Finds the values in a head that has the constant parts of earlier heads. Pure.
+
+A pattern only finds the values, by the lengths of what lies between them: a literal costs it ten instructions an octet,
+a member of a character class twenty-five. What it found, put into the constant parts, must make the same head again;
+and values are validated by `bytes.translate` with a table that maps allowed octets to themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_VALUE_OCTETS: Final = frozenset((0x09, *range(0x20, 0x7F), *range(0x80, 0x100)))  # RFC 9110 §5.5
+_VALUE: Final = bytes(octet if octet in _VALUE_OCTETS else 0x20 for octet in range(256))
+
+
+class HeadPattern:
+    """A head: a start with groups of its own, then a constant part, a value, …, a constant part."""
+
+    __slots__ = ("_head", "_match")
+
+    def __init__(self, constants: Sequence[bytes], start: re.Pattern[bytes] | None = None, line: bytes = b"") -> None:
+        """`start` validates its own groups; `line` is the format that makes the same start of them."""
+        gaps = [b".{%d}" % len(constant) for constant in constants]
+        source = start.pattern if start is not None else b""
+        self._match = re.compile(source + rb"([^\r]*+)".join(gaps), re.DOTALL).fullmatch
+        self._head = line + with_gaps(constants)
+
+    def read(self, head: bytes) -> tuple[bytes, ...] | None:
+        """Return the groups of a head, all of valid octets; None for a head that differs in more."""
+        match = self._match(head)
+        if match is None:
+            return None
+        groups = match.groups()
+        content = b"".join(groups)
+        return groups if self._head % groups == head and content.translate(_VALUE) == content else None
+
+
+def with_gaps(parts: Sequence[bytes]) -> bytes:
+    """Return a format for `%`, with a gap between each two of the parts."""
+    return b"%b".join(part.replace(b"%", b"%%") for part in parts)

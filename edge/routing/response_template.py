@@ -1,0 +1,195 @@
+"""Reads a response's head by comparing it with earlier ones of its origin, and rewrites it, instead of parsing it.
+
+An application states the same fields in the same order, again and again: with another date, cookie, entity tag, length.
+What is identical needs no second validation, and the changed value of a field that is only forwarded needs to be
+validated and nothing else. Every field that decides (framing but for the length, connection, hop-by-hop fields) must be
+identical; so must the status line and the order of fields. Values that have addresses are mapped each time, for the
+route that asks. Pure; `tests.unit.edge.test_response_template` compares it with `response.parse` and `rewrite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from edge.http.head_pattern import HeadPattern, with_gaps
+from edge.http.request import RequestHead
+from edge.http.response import ResponseHead
+from edge.routing import mapping
+from edge.routing.response_rewriting import asked_from, connection_lines, framing_lines
+from edge.routing.route import Route
+
+_MAX_VALUES: Final = 16
+_MAX_ATTRIBUTES: Final = 16  # of a route's cookies, as mapped; more are mapped anew
+_MAX_LENGTH_DIGITS: Final = 18
+_LENGTH: Final = b"content-length"
+_UNFRAMED_STATUSES: Final = frozenset({b"204", b"304"})  # a length of theirs frames nothing
+
+
+class ResponseTemplate(HeadPattern):
+    """Heads of one origin's responses that differ in values of forwarded fields, and in the length of the body, only.
+
+    Made by `learn`, for requests of HTTP/1.1 that are HEAD or are not, as the one it was learnt from. `varying` are the
+    names, in lower case, of the fields whose values are read.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_attributes",
+        "_authority",
+        "_closing",
+        "_is_dated",
+        "_keeping",
+        "_length_at",
+        "_mapped",
+        "_route",
+        "is_repeatable",
+        "varying",
+    )
+
+    def __init__(self, lines: _Lines, answer: ResponseHead, request: RequestHead) -> None:
+        super().__init__(lines.constants)
+        self.varying: Final = frozenset(lines.names)
+        self._answer = answer
+        self._is_dated = b"date" in self.varying
+        self._mapped = [(at, name) for at, name in enumerate(lines.names) if mapping.is_mapped(name)]
+        self.is_repeatable: Final = self._is_dated and not self._mapped  # as `RewrittenHead` states it
+        self._length_at = lines.names.index(_LENGTH) if _LENGTH in self.varying else None
+        self._route: Route | None = None  # that `_attributes` were mapped for, with the authority
+        self._authority = b""
+        self._attributes: dict[bytes, bytes] = {}
+        kept = with_gaps(lines.forwarded) + (b"" if self._is_dated else b"%b")
+        if self._length_at is None:
+            kept += _escaped(framing_lines(answer, request))
+        else:
+            kept += b"\r\nContent-Length: %b"
+        self._keeping = kept + _escaped(connection_lines(answer, request, keep_alive=True))
+        self._closing = kept + _escaped(connection_lines(answer, request, keep_alive=False))
+
+    @classmethod
+    def learn(
+        cls, before: bytes, raw: bytes, answer: ResponseHead, request: RequestHead, varying: frozenset[bytes]
+    ) -> ResponseTemplate | None:
+        """Return what `raw`, which was read as `answer`, has in common with the head before it; None for too little.
+
+        Fields named in `varying` differed earlier. Compiling the pattern takes a fraction of a millisecond.
+        """
+        if answer.status < 200 or answer.upgrade or request.minor == 0:
+            return None
+        old, new = before.split(b"\r\n")[:-2], raw.split(b"\r\n")[:-2]
+        if len(old) != len(new) or old[0] != new[0]:
+            return None
+        lines = _Lines(answer.status_line, new[0], answer.kept)
+        reads_length = request.method != b"HEAD" and new[0][9:12] not in _UNFRAMED_STATUSES
+        for line_before, line in zip(old[1:], new[1:], strict=True):
+            if not lines.add(line_before, line, varying, reads_length=reads_length):
+                return None
+        lines.constants[-1] += b"\r\n\r\n"
+        return cls(lines, answer, request) if len(lines.names) <= _MAX_VALUES else None
+
+    def rewrite(
+        self,
+        raw: bytes,
+        request: RequestHead,
+        route: Route,
+        scheme: bytes,
+        date_field: Callable[[], bytes],
+        *,
+        keep_alive: bool,
+    ) -> tuple[ResponseHead, bytes] | None:
+        """Return the response, and its head as the client gets it; None for a head that must be parsed."""
+        values = self.read(raw)
+        if values is None:
+            return None
+        answer = self._answer
+        if self._mapped:
+            values = tuple(self._map(values, request, route, scheme))
+        if not self._is_dated:
+            values = (*values, date_field())
+        at = self._length_at
+        if at is not None:
+            length = values[at]
+            if not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS or (length[:1] == b"0" and length != b"0"):
+                return None
+            values = (*values[:at], *values[at + 1 :], length)
+            size = int(length)
+            if size != answer.body:
+                answer = ResponseHead(answer.status, answer.status_line, size, b"", answer.keep_alive, b"", answer.kept)
+        return answer, (self._keeping if keep_alive else self._closing) % values
+
+    def _map(self, values: tuple[bytes, ...], request: RequestHead, route: Route, scheme: bytes) -> list[bytes]:
+        mapped = list(values)
+        authority = request.fields.host_as_received
+        for at, name in self._mapped:
+            value = values[at].lstrip(b" \t")
+            if name == b"set-cookie":
+                mapped[at] = self._map_cookie(route, value, authority)
+            else:
+                origin = asked_from(request) if name == b"access-control-allow-origin" else b""
+                mapped[at] = mapping.map_value(route, name, value, scheme, authority, origin)
+        return mapped
+
+    def _map_cookie(self, route: Route, value: bytes, authority: bytes) -> bytes:
+        """Return a cookie as the client may use it. Its attributes, which repeat, are mapped once for a route."""
+        pair, semicolon, attributes = value.partition(b";")
+        if not semicolon:
+            return pair
+        if route is not self._route or authority != self._authority or len(self._attributes) > _MAX_ATTRIBUTES:
+            self._route, self._authority, self._attributes = route, authority, {}
+        mapped = self._attributes.get(attributes)
+        if mapped is None:
+            mapped = mapping.map_value(route, b"set-cookie", b";" + attributes, b"", authority)
+            self._attributes[attributes] = mapped
+        return pair + mapped
+
+
+class _Lines:
+    """The lines of a head, joined to constant parts as they are added. Values of `names` stand between these."""
+
+    __slots__ = ("_expected", "_kept", "constants", "forwarded", "names")
+
+    def __init__(self, status_line: bytes, received_line: bytes, kept: bytes) -> None:
+        self._kept: Iterator[bytes] = iter(kept.split(b"\r\n")[1:])
+        self._expected = next(self._kept, None)
+        self.constants = [received_line]
+        self.forwarded = [status_line]
+        self.names: list[bytes] = []
+
+    def add(self, before: bytes, line: bytes, varying: frozenset[bytes], *, reads_length: bool) -> bool:
+        """Add a line of the head; False where the two heads have too little in common."""
+        is_kept = line == self._expected
+        if is_kept:
+            self._expected = next(self._kept, None)
+        start = line.partition(b":")[0]
+        name = start.lower()
+        if name == _LENGTH and name in self.names:  # stated twice
+            return False
+        is_length = reads_length and name == _LENGTH
+        if not (is_kept or is_length):
+            return self._add_constant(line, is_kept=False) and line == before
+        if mapping.is_mapped(name) and (
+            (name == b"link" and name in self.names) or line[len(start) + 2 :][:1] in (b" ", b"\t")
+        ):
+            return False  # what is bounded for all of them; and blanks that would not go on
+        if line == before and not (name in varying or name == b"date" or mapping.has_addresses(b"\r\n" + line)):
+            return self._add_constant(line, is_kept=is_kept)
+        if not (line.startswith(start + b": ") and before.startswith(start + b": ")):
+            return False
+        self.constants[-1] += b"\r\n" + start + b": "
+        self.constants.append(b"")
+        self.names.append(name)
+        if is_kept:
+            self.forwarded[-1] += b"\r\n" + start + b": "
+            self.forwarded.append(b"")
+        return True
+
+    def _add_constant(self, line: bytes, *, is_kept: bool) -> bool:
+        self.constants[-1] += b"\r\n" + line
+        if is_kept:
+            self.forwarded[-1] += b"\r\n" + line
+        return True
+
+
+def _escaped(constant: bytes) -> bytes:
+    """Return a constant part of a format for `%`."""
+    return constant.replace(b"%", b"%%")

@@ -1,0 +1,95 @@
+"""What is remembered of the heads that an origin sent, so that one like them is neither parsed nor rewritten again.
+
+A head is taken in the first of these ways that fits:
+
+    the same bytes     as the last one of the connection whose rewriting depends on nothing else (`RewrittenHead`)
+    the same shape     as earlier ones of the origin, on any connection: its status and number of lines choose a
+                       `ResponseTemplate`, and that reads it
+    else               `response.parse` and `rewrite`; what they made of it is remembered
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from edge.http.request import RequestHead
+from edge.http.response import ResponseHead
+from edge.routing.response_template import ResponseTemplate
+from edge.routing.route import Origin
+
+# A template takes some three times as much as its head; applications' heads are of 0.3 to 1 KB.
+MAX_REMEMBERED_BYTES: Final = 4096
+_MAX_SHAPES: Final = 16  # of an origin
+_MAX_ORIGINS: Final = 1024
+_LEARN_AFTER: Final = 4
+
+Shape: TypeAlias = "tuple[bytes, int, bool]"
+"""Status, number of lines, and whether the request was HEAD."""
+
+LastResponse: TypeAlias = "tuple[bytes, bool, bool, ResponseHead, bytes]"
+"""A head that would be rewritten in the same way again: as received, whether the client's connection goes on,
+whether the request was HEAD, as read, as the client got it. A plain tuple: every response makes one."""
+
+
+class _Learning:
+    """The heads of one shape: what they have in common, once that is known."""
+
+    __slots__ = ("misses", "raw", "template", "varying")
+
+    def __init__(self) -> None:
+        self.raw = b""  # the last one that was parsed
+        self.misses = 0
+        self.template: ResponseTemplate | None = None
+        self.varying: frozenset[bytes] = frozenset()
+
+    def add(self, raw: bytes, answer: ResponseHead, request: RequestHead) -> None:
+        """Learn from a head that had to be parsed.
+
+        Learning costs as much as parsing twenty heads: it is tried after 4, 8, 16 … heads that no template fits.
+        """
+        before, self.raw = self.raw, raw
+        self.misses += 1
+        if self.misses < _LEARN_AFTER or self.misses & (self.misses - 1):
+            return
+        template = ResponseTemplate.learn(before, raw, answer, request, self.varying)
+        if template is not None:
+            self.template, self.varying, self.raw = template, template.varying, b""
+
+
+class OriginResponses:
+    """The shapes of one origin's heads: at most 16, each of heads up to 4 KB. Shared by its connections."""
+
+    __slots__ = ("_shapes",)
+
+    def __init__(self) -> None:
+        self._shapes: dict[Shape, _Learning] = {}
+
+    def find(self, shape: Shape) -> ResponseTemplate | None:
+        learning = self._shapes.get(shape)
+        return None if learning is None else learning.template
+
+    def add(self, shape: Shape, raw: bytes, answer: ResponseHead, request: RequestHead) -> None:
+        learning = self._shapes.get(shape)
+        if learning is None:
+            if len(self._shapes) >= _MAX_SHAPES:
+                return
+            learning = self._shapes[shape] = _Learning()
+        learning.add(raw, answer, request)
+
+
+class ResponseMemories:
+    """The responses of the origins last met by a worker. Owned by its dispatcher."""
+
+    __slots__ = ("_origins",)
+
+    def __init__(self) -> None:
+        self._origins: dict[Origin, OriginResponses] = {}
+
+    def of(self, origin: Origin) -> OriginResponses:
+        """Return what the connections of the origin share; the origins met first are forgotten first."""
+        found = self._origins.get(origin)
+        if found is None:
+            if len(self._origins) >= _MAX_ORIGINS:
+                del self._origins[next(iter(self._origins))]
+            found = self._origins[origin] = OriginResponses()
+        return found

@@ -1,0 +1,217 @@
+"""Responses read by comparison with earlier ones become what parsing and rewriting would make of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge.http import response
+from edge.http.error_responses import Rejected
+from edge.http.request import HeadLimits, RequestHead
+from edge.http.request import parse as parse_request
+from edge.http.response import ResponseHead
+from edge.routing.response_rewriting import rewrite
+from edge.routing.response_template import ResponseTemplate
+from edge.routing.route import Route
+from edge.upstream.response_memory import MAX_REMEMBERED_BYTES, OriginResponses, ResponseMemories
+from tests.unit.edge.test_mapping import PLAIN, ROUTE
+
+
+def head(*lines: str, status: str = "200 OK") -> bytes:
+    return "\r\n".join((f"HTTP/1.1 {status}", *lines, "", "")).encode("latin-1")
+
+
+def request(method: str = "GET") -> RequestHead:
+    return parse_request(f"{method} / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n".encode(), HeadLimits())
+
+
+def date_field() -> bytes:
+    return b"\r\nDate: now"
+
+
+def parsed(
+    raw: bytes, asked: RequestHead, route: Route, *, keep_alive: bool = True
+) -> tuple[ResponseHead, bytes] | None:
+    """Return what the full parser and the rewriting make of a head; None for one that is refused."""
+    try:
+        answer = response.parse(raw, asked.method)
+    except Rejected:
+        return None
+    return answer, rewrite(answer, asked, route, b"https", date_field, keep_alive=keep_alive).head
+
+
+def facts(found: tuple[ResponseHead, bytes]) -> tuple[object, ...]:
+    """Return what the relay uses of a response: `kept` and `stated_length` are in the rewritten head."""
+    answer, rewritten = found
+    return answer.status, answer.body, answer.keep_alive, answer.upgrade, rewritten
+
+
+def learnt(before: bytes, raw: bytes, asked: RequestHead) -> ResponseTemplate | None:
+    return ResponseTemplate.learn(before, raw, response.parse(raw, asked.method), asked, frozenset())
+
+
+def check(template: ResponseTemplate, raw: bytes, asked: RequestHead, route: Route = ROUTE) -> bool:
+    """Return whether the template reads the head; if so, as the parser does."""
+    is_read = False
+    for keep_alive in (True, False):
+        found = template.rewrite(raw, asked, route, b"https", date_field, keep_alive=keep_alive)
+        if found is not None:
+            is_read = True
+            expected = parsed(raw, asked, route, keep_alive=keep_alive)
+            assert expected is not None
+            assert facts(found) == facts(expected)
+    return is_read
+
+
+BASE = ("Server: x", "Date: a", "Content-Type: text/html", "Content-Length: 5")
+
+
+@pytest.mark.parametrize("route", [ROUTE, PLAIN])
+@pytest.mark.parametrize(
+    ("before", "first", "raw"),
+    [
+        (head(*BASE), head(*BASE), head("Server: x", "Date: b", *BASE[2:])),
+        (head(*BASE, "ETag: a"), head(*BASE, "ETag: b"), head(*BASE, 'ETag: W/"%b"')),
+        (head("Content-Length: 5", "X: 1"), head("Content-Length: 70", "X: 1"), head("Content-Length: 0", "X: 1")),
+        (head("X: 100%", "Transfer-Encoding: chunked"),) * 3,
+        (head("X: 1", "Connection: close", status="404"),) * 3,
+        (head("X: a"), head("X: b"), head("X: c")),  # until the connection's end, undated
+        (
+            head("Set-Cookie: a=1; Path=/app/x; Domain=origin.test", "Set-Cookie: b=2", "Content-Length: 1"),
+            head("Set-Cookie: a=2; Path=/app/x; Domain=origin.test", "Set-Cookie: b=2", "Content-Length: 2"),
+            head(
+                "Set-Cookie: a=3; Path=/app; HttpOnly", "Set-Cookie:  c=3; Domain=.origin.test ", "Content-Length: 22"
+            ),
+        ),
+        (
+            head("Location: /app/a", "Content-Length: 0", status="302 Found"),
+            head("Location: /app/b", "Content-Length: 0", status="302 Found"),
+            head("Location: http://origin.test:8000/app/?%b", "Content-Length: 0", status="302 Found"),
+        ),
+        (
+            head("ETag: 1", status="304 Not Modified"),
+            head("ETag: 2", status="304 Not Modified"),
+            head("ETag: 3", status="304 Not Modified"),
+        ),
+    ],
+)
+def test_head_with_other_values_becomes_what_the_parser_makes_of_it(
+    before: bytes, first: bytes, raw: bytes, route: Route
+) -> None:
+    asked = request()
+    template = learnt(before, first, asked)
+    assert template is not None
+    assert check(template, raw, asked, route)
+    assert check(template, first, asked, route)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        head("Content-Length: 5", "X: 1", status="201 Created"),
+        head("Content-Length: 05", "X: 1"),
+        head("Content-Length: 5, 5", "X: 1"),
+        head("Content-Length: -5", "X: 1"),
+        head("Content-Length: +5", "X: 1"),
+        head("Content-Length: ", "X: 1"),
+        head("Content-Length: 5 ", "X: 1"),
+        head("Content-Length: " + "9" * 19, "X: 1"),
+        head("Content-Length: ٥".encode().decode("latin-1"), "X: 1"),
+        head("Content-Length: 5", "x: 1"),
+        head("Content-Length: 5", "X: 1", "Content-Length: 6"),
+        head("Content-Length: 5", "X: 1\nSet-Cookie: a=1"),
+        head("Content-Length: 5", "X: 1\r"),
+        head("Content-Length: 5", "X: a\x00b"),
+        head("Content-Length: 5", "X: a\x7fb"),
+        head("Content-Length: 5"),
+        head("Transfer-Encoding: chunked", "X: 1"),
+        head("X: 1", "Content-Length: 5"),
+        head("Content-Length: 5", "X: 1")[:-2],
+        head("Content-Length: 5", "X: 1") + b"x",
+        b"",
+    ],
+    ids=repr,
+)
+def test_head_that_differs_in_more_must_be_parsed(raw: bytes) -> None:
+    asked = request()
+    template = learnt(head("Content-Length: 7", "X: 3"), head("Content-Length: 8", "X: 4"), asked)
+    assert template is not None
+    assert template.rewrite(raw, asked, ROUTE, b"https", date_field, keep_alive=True) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "asked"),
+    [
+        (head("A: 1"), head("A: 1", "B: 1"), request()),
+        (head("A: 1"), head("A: 1", status="404 Not Found"), request()),
+        (head("Connection: close"), head("Connection: keep-alive"), request()),
+        (head("Transfer-Encoding: chunked"), head("Transfer-Encoding: Chunked"), request()),
+        (head("Content-Length: 5"), head("Content-Length: 6"), request("HEAD")),
+        (head("Content-Length: 5", status="304 X"), head("Content-Length: 6", status="304 X"), request()),
+        (head("Content-Length: 5", "Content-Length: 5"), head("Content-Length: 6", "Content-Length: 6"), request()),
+        (head("Connection: x-hop", "X-Hop: 1"), head("Connection: x-hop", "X-Hop: 2"), request()),
+        (head("Location:/a"), head("Location:/a"), request()),
+        (head("Connection: upgrade", "Upgrade: a", status="426 X"),) * 2 + (request(),),
+        (head(*(f"X-{n}: a" for n in range(17))), head(*(f"X-{n}: b" for n in range(17))), request()),
+    ],
+    ids=repr,
+)
+def test_what_decides_may_not_vary(before: bytes, first: bytes, asked: RequestHead) -> None:
+    assert learnt(before, first, asked) is None
+
+
+_NAMES = (
+    "Date",
+    "ETag",
+    "Set-Cookie",
+    "Content-Length",
+    "Location",
+    "X-100%",
+    "Connection",
+    "Refresh",
+    "Transfer-Encoding",
+)
+_VALUES = st.one_of(
+    st.sampled_from(
+        "| |0|1|17|007|1, 1|chunked|close|keep-alive|x-100%|etag|/app/x|/y|http://origin.test:8000/app/z"
+        "|a=1; Path=/app; Domain=origin.test|a=%b; path=/|0; url=/app/q".split("|")
+    ),
+    st.text("ab ;=%,/\t\x80\xe9\n\r\x00\x7f:", max_size=6),
+)
+_LINES = st.lists(st.tuples(st.sampled_from(_NAMES), st.sampled_from((": ", ":", ":  ", " :"))), max_size=6)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    data=st.data(), lines=_LINES, status=st.sampled_from(("200 OK", "304 Not Modified", "204 X", "302 Found", "404"))
+)
+def test_no_sequence_of_heads_is_read_otherwise_than_parsed(
+    data: st.DataObject, lines: list[tuple[str, str]], status: str
+) -> None:
+    asked = request(data.draw(st.sampled_from(("GET", "HEAD"))))
+    same = [data.draw(_VALUES) for _ in lines]
+    memory = OriginResponses()
+    for _ in range(20):
+        values = [data.draw(_VALUES) if data.draw(st.integers(0, 3)) == 0 else value for value in same]
+        raw = head(*(name + colon + value for (name, colon), value in zip(lines, values, strict=True)), status=status)
+        shape = raw[9:12], raw.count(b"\n"), asked.method == b"HEAD"
+        template = memory.find(shape)
+        if template is not None and check(template, raw, asked, data.draw(st.sampled_from((ROUTE, PLAIN)))):
+            continue
+        if (expected := parsed(raw, asked, ROUTE)) is not None:
+            memory.add(shape, raw, expected[0], asked)
+
+
+def test_what_is_remembered_of_origins_is_bounded() -> None:
+    memories, asked = ResponseMemories(), request()
+    shapes = memories.of(PLAIN.origin)
+    for number in range(40):
+        raw = head(*(f"X-{at}: 1" for at in range(number)))
+        for _ in range(5):
+            shapes.add((b"200", number, False), raw, response.parse(raw, b"GET"), asked)
+    assert sum(shapes.find((b"200", number, False)) is not None for number in range(40)) == 16
+    for number in range(1000, 2024):
+        memories.of(PLAIN.origin._replace(port=number))
+    assert memories.of(PLAIN.origin) is not shapes
+    assert MAX_REMEMBERED_BYTES <= 4096
