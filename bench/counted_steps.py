@@ -24,7 +24,8 @@ from edge.http.forwarded import Client
 from edge.http.head_template import HeadTemplate
 from edge.proxy.access_log import AccessLog
 from edge.proxy.client_connection import ClientConnection
-from edge.proxy.request_memory import RecentFields, RequestMemory
+from edge.proxy.recent_requests import RecentRequests
+from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.respond import Forward, respond
 from edge.upstream.connection import UpstreamConnection
@@ -64,7 +65,7 @@ class Steps:
         template = HeadTemplate.learn(self._raws[0], self._raws[1], self._heads[1])
         assert template is not None
         self._template = template
-        self._memory = RequestMemory(RecentFields(self._worker.routes, self._worker.limits), self._client, "")
+        self._memory = RequestMemory(RecentRequests(self._worker.routes, self._worker.limits, None), self._client, "")
         for raw, forward in zip(self._raws[:16], self._forwards, strict=False):  # it learns
             if not self._memory.recall(raw):
                 self._memory.remember(raw, forward)

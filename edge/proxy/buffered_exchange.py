@@ -66,6 +66,10 @@ class BufferedExchange(Exchange):
         if self.head.fields.expects_continue:
             self.client.write(CONTINUE)
 
+    def start_with(self, data: bytes) -> bytes:
+        self.start()
+        return self.on_request_data(data)
+
     def _frame(self, body: RequestBody, data: bytes) -> bytes:
         if self.phase is BUFFERING:  # the chunks end here: the origin is sent a Content-Length
             return body.decode(data)

@@ -125,7 +125,7 @@ class ClientConnection(asyncio.Protocol):
         peername = transport.get_extra_info("peername")
         self._client = Client(address_of(peername), secure=secure, trusted_proxies=worker.trusted_proxies)
         self._server_name = (transport.get_extra_info("server_name") or "") if secure else ""
-        recent = worker.recent_fields[secure, self._client.is_trusted]
+        recent = worker.recent_requests[secure, self._client.is_trusted]
         self._memory = RequestMemory(recent, self._client, self._server_name)
         self.set_deadline(worker.head_seconds)
         self._place = worker.connection_limits.admit(peername)
@@ -136,11 +136,18 @@ class ClientConnection(asyncio.Protocol):
         state = self.state
         if state is READING:
             worker, reader, memory = self._worker, self._reader, self._memory
-            if not (reader.buffer or self._is_full) and (
-                (memory.raw == data and memory.generation == worker.routes.generation) or memory.recall(data)
-            ):
-                self._begin(memory)
-                return
+            if not (reader.buffer or self._is_full):
+                if memory.raw == data and memory.generation == worker.routes.generation:
+                    self._begin(memory)
+                    return
+                if data[:1] == b"P":
+                    body = memory.recall_upload(data)
+                    if body is not None:
+                        self._begin_with_body(memory, body)
+                        return
+                elif memory.recall(data):
+                    self._begin(memory)
+                    return
             if not reader.buffer and data[:1] != b"\r":  # empty lines do not begin a request
                 self.set_deadline(worker.head_seconds)
             reader.buffer += data
@@ -261,12 +268,12 @@ class ClientConnection(asyncio.Protocol):
             raw, head = complete
             outcome = respond(head, worker.lookup, self._listening, self._client, self._server_name)
             if type(outcome) is Forward:
-                if head.fields.body:
-                    self._begin_with_body(outcome)
-                    continue
                 if not head.fields.upgrade:
                     memory.remember(raw, outcome)
-                self._begin(outcome)
+                if head.fields.body:
+                    self._begin_with_body(outcome, reader.take_rest())
+                else:
+                    self._begin(outcome)
                 continue
             if type(outcome) is Reply:
                 self._reply(outcome, head)
@@ -297,7 +304,7 @@ class ClientConnection(asyncio.Protocol):
         if self.state is READING and self._reader.buffer and not self._is_full:
             self.set_deadline(self._worker.head_seconds)
 
-    def _begin(self, forward: Forward | RequestMemory, make: type[Exchange] = Exchange) -> None:
+    def _begin(self, forward: Forward | RequestMemory, make: type[Exchange] = Exchange, data: bytes = b"") -> None:
         worker = self._worker
         head, route, upstream_head = forward.head, forward.route, forward.upstream_head
         if route.signing is not None:
@@ -309,13 +316,29 @@ class ClientConnection(asyncio.Protocol):
         self.bytes_down = 0
         self.state = EXCHANGE
         self.exchange = exchange = make(self, worker.exchanges, head, route, upstream_head, worker.loop.time())
-        exchange.start()
+        if data:
+            self._start_with(exchange, data)
+        else:
+            exchange.start()
 
-    def _begin_with_body(self, forward: Forward) -> None:
-        """Begin an exchange whose request has a body: what was read of it goes there."""
-        self._begin(forward, BufferedExchange if forward.route.buffer_uploads_bytes else Exchange)
-        if self._reader.buffer:
-            self._continue(self._reader.take_rest())
+    def _start_with(self, exchange: Exchange, data: bytes) -> None:
+        """Start an exchange with what came behind its head: its body, and the next request."""
+        try:
+            rest = exchange.start_with(data)
+        except Rejected as error:
+            self._break_request(exchange, error.response)
+            return
+        if rest:
+            self._reader.buffer = rest
+            if len(rest) > MAX_PIPELINED_BYTES:
+                self.pause_reading()
+        elif len(data) >= BYTES_AT_ONCE or exchange.has_unread_body:
+            self._defer()
+
+    def _begin_with_body(self, forward: Forward | RequestMemory, data: bytes) -> None:
+        """Begin an exchange whose request has a body; `data` is what was read behind its head."""
+        make = BufferedExchange if forward.route.buffer_uploads_bytes else Exchange
+        self._begin(forward, make, data)
 
     def _identify(self, head: RequestHead, upstream_head: bytes) -> bytes:
         """Give the request an id, a trusted proxy's own or a new one, and state it to the origin."""

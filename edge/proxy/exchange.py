@@ -245,6 +245,15 @@ class Exchange:
             self.client.set_deadline(self._context.timeouts.connect)
             self._context.dispatcher.request(self.route.origin, self)
 
+    def start_with(self, data: bytes) -> bytes:
+        """Start with what came of the body: it leaves together with the head. Returns what lies beyond its end.
+
+        Raises: `Rejected` when the coding is broken, before anything was sent.
+        """
+        rest = self.on_request_data(data)
+        self.start()
+        return rest
+
     def on_lease(self, connection: UpstreamConnection) -> None:
         self.reused = connection.served > 0
         self._send(connection)

@@ -3,9 +3,10 @@
 A request is taken in the first of these ways that fits:
 
     the same bytes           as the last request of the connection
-    the same fields          as the last request, or as a recent one of any connection of the worker (`RecentFields`):
+    other values             than earlier requests of the worker had, from which a `HeadTemplate` was learnt: first the
+                             template that fitted the connection's last request, then (behind the next way) any other
+    the same fields          as the last request, or as a recent one of any connection of the worker (`RecentRequests`):
                              only the request line is read
-    other forwarded values   than an earlier request of the connection had, from which a `HeadTemplate` was learnt
     else                     `RequestReader` and `respond`; what they made of it is remembered
 
 Equal bytes are read alike, and the same route decides alike: below ``/.well-known/`` alone, where the edge may answer
@@ -15,87 +16,35 @@ and for one generation of the replica only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from edge.http.error_responses import Rejected
 from edge.http.forwarded import Client
 from edge.http.head_template import HeadTemplate, is_comparable
-from edge.http.request import ORDINARY_LINE, HeadLimits, RequestHead
-from edge.replica.routes import RouteTable
+from edge.http.request import ORDINARY_LINE, FieldFacts, RequestHead
+from edge.proxy.recent_requests import KnownFields, RecentRequests, host_of
 from edge.routing import paths
 from edge.routing.decide import WELL_KNOWN
-from edge.routing.request_rewriting import Surroundings
-from edge.routing.respond import Forward
+from edge.routing.respond import Forward, is_too_large
 from edge.routing.route import Route
 
-# A head stays in memory, up to nine times over, as long as its connection; browsers' heads are of 1 to 2 KB.
-MAX_REMEMBERED_BYTES: Final = 4096
-_MAX_RECENT: Final = 1024
-_LEARN_AFTER: Final = 4
 _NEVER: Final = -1
 _DOT: Final = ord(".")
-
-
-@dataclass(slots=True, eq=False)
-class KnownFields:
-    """A block of fields, and how a GET or HEAD with it was forwarded. It holds while `route` is its domain's route,
-    which is known to be so in `generation`."""
-
-    block: Final[bytes]  # from behind the request line
-    head: Final[RequestHead]
-    route: Final[Route]
-    surroundings: Final[Surroundings]
-    generation: int
-
-    def holds_in(self, routes: RouteTable) -> bool:
-        """Whether `route` is still its domain's route; if so, it is known to be so in the table's generation."""
-        if routes.find(self.head.fields.host) is not self.route:
-            return False
-        self.generation = routes.generation
-        return True
-
-
-class RecentFields:
-    """The blocks of fields last seen by a worker, by their bytes: one page load takes a browser six connections and
-    hundreds of requests, with a handful of blocks.
-
-    One for each of the two ports, and for clients trusted and not, since these forward differently. At most 1,024
-    blocks of 4 KB; those seen first are dropped first.
-    """
-
-    __slots__ = ("_known", "find", "max_bytes", "routes")
-
-    def __init__(self, routes: RouteTable, limits: HeadLimits) -> None:
-        self.routes = routes
-        # A request that is longer than either limit is for the parser to refuse.
-        self.max_bytes = min(MAX_REMEMBERED_BYTES, limits.head_bytes, limits.target_bytes)
-        self._known: dict[bytes, KnownFields] = {}
-        self.find = self._known.get
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def add(self, known: KnownFields) -> None:
-        if len(self._known) >= _MAX_RECENT:  # many at once: the first of a dictionary is hard to find behind others
-            for block in list(islice(self._known, _MAX_RECENT // 16)):
-                del self._known[block]
-        self._known[known.block] = known
+_MAX_LENGTH_DIGITS: Final = 18
 
 
 class RequestMemory:
-    """One a client connection. `head`, `route` and `upstream_head` are those of the request in `raw`, the last one that
-    was remembered or recalled; `raw` holds in `generation` of the replica."""
+    """One a client connection. `head`, `route` and `upstream_head` are those of the last request that was remembered or
+    recalled; where it was one without a body, `raw` is all of it, and holds in `generation` of the replica."""
 
     __slots__ = (
         "_client",
         "_client_fields",
         "_known",
-        "_misses",
         "_recent",
         "_server_name",
         "_template",
+        "_template_host",
         "_template_known",
         "generation",
         "head",
@@ -110,33 +59,40 @@ class RequestMemory:
     _client_fields: bytes
     _template_known: KnownFields
 
-    def __init__(self, recent: RecentFields, client: Client, server_name: str) -> None:
+    def __init__(self, recent: RecentRequests, client: Client, server_name: str) -> None:
         """`server_name` is the name that TLS was made for, "" without TLS."""
         self.raw = b""
         self.generation = _NEVER
         self._recent = recent
         self._client = client
         self._server_name = server_name
-        self._known: KnownFields | None = None  # of `raw`
-        self._template: HeadTemplate | None = None
-        self._misses = 0
+        self._known: KnownFields | None = None  # what `_client_fields` were made for
+        self._template: HeadTemplate | None = None  # that fitted last, for `_template_host`
+        self._template_host = b""
 
     def recall(self, raw: bytes) -> bool:
-        """Whether `raw` is one whole request like those remembered; then it is the last one."""
+        """Return whether `raw` is one whole request like those remembered; then it is the last one."""
         recent = self._recent
         if len(raw) > recent.max_bytes:
             return False
         template = self._template
-        if template is not None and (found := template.read(raw)) is not None:
+        if template is not None and (groups := template.read(raw)) is not None:
             known = self._template_known
-            method, target = found[:2]
-            kept = template.forwarded % found[2:]
+            if template.host_at and groups[template.host_at] != self._template_host:
+                other = self._use_template(template, groups)
+                if other is None:
+                    return False
+                known = other
+            method, target = groups[0], groups[1]
+            kept = template.forwarded % template.select(groups)
         else:
             line, _, block = raw.partition(b"\r\n")
             recalled = self._known
             if recalled is None or recalled.block != block:
                 recalled = recent.find(block)
-                if recalled is None or self._server_name not in ("", recalled.head.fields.host):
+                if recalled is None:
+                    return self._recall_by_others(raw)
+                if self._server_name not in ("", recalled.head.fields.host):
                     return False
             known = recalled
             match = ORDINARY_LINE.fullmatch(line)
@@ -167,27 +123,82 @@ class RequestMemory:
         """Decide upon `raw` anew when it comes again."""
         self.generation = _NEVER
 
+    def _recall_by_others(self, raw: bytes) -> bool:
+        """As `recall`, by a template that the connection did not use for its last request."""
+        matched = self._recent.match(raw)
+        if matched is None or matched[0].length_at or matched[0] is self._template:
+            return False
+        return self._use_template(*matched) is not None and self.recall(raw)
+
+    def recall_upload(self, data: bytes) -> bytes | None:
+        """As `recall`, for a request with a body that `data` begins with. Returns what follows its head, or None."""
+        recent = self._recent
+        end = data.find(b"\r\n\r\n") + 4
+        if not 4 < end <= recent.max_bytes:
+            return None
+        raw = data[:end]
+        template = self._template
+        groups = template.read(raw) if template is not None else None
+        if template is None or groups is None:
+            matched = recent.match(raw)
+            if matched is None:
+                return None
+            template, groups = matched
+        if template is self._template and host_of(template, groups) == self._template_host:
+            known: KnownFields | None = self._template_known
+        else:
+            known = self._use_template(template, groups)
+        if known is None or not known.head.fields.body:
+            return None
+        if known.generation != recent.routes.generation and not known.holds_in(recent.routes):
+            return None
+        return data[end:] if self._is_upload_taken(known, template, groups) else None
+
+    def _is_upload_taken(self, known: KnownFields, template: HeadTemplate, groups: tuple[bytes, ...]) -> bool:
+        method, target = groups[:2]
+        if _DOT in target and target.startswith(WELL_KNOWN):
+            return False
+        route, facts, length = known.route, known.head.fields, b""
+        if template.length_at:
+            length = groups[template.length_at].strip(b" \t")
+            if not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS or length[:1] == b"0":
+                return False
+            facts = _with_body(facts, int(length))
+            if is_too_large(facts.body, self._recent.max_body_bytes, route.buffer_uploads_bytes):
+                return False
+        try:
+            upstream_target = paths.rewrite(route, target)
+        except Rejected:
+            return False
+        if known is not self._known:
+            self._use(known)
+        head = RequestHead(method, target, 1, template.forwarded % template.select(groups), facts)
+        surroundings, client_fields = known.surroundings, self._client_fields
+        if length:
+            self.upstream_head = surroundings.compose_upload(head, upstream_target, client_fields, length)
+        else:
+            self.upstream_head = surroundings.compose(head, upstream_target, client_fields)
+        self.head, self.route = head, route
+        self.raw, self.generation = b"", _NEVER  # its bytes are not all of the request
+        return True
+
     def remember(self, raw: bytes, forward: Forward) -> None:
-        """`forward` is what became of `raw`, a request without a body, which `recall` did not know."""
+        """`forward` is what became of `raw`, a request that `recall` did not know, or the head of one with a body."""
         if len(raw) > self._recent.max_bytes:
             return
-        before, self.raw = self.raw, raw
+        has_body = bool(forward.head.fields.body)
         self.head, self.route, self.upstream_head = forward.head, forward.route, forward.upstream_head
-        self.generation = self._recent.routes.generation
-        self._known = None
+        generation = self._recent.routes.generation
+        self.raw, self.generation = (b"", _NEVER) if has_body else (raw, generation)
+        self._known = self._template = None
         if not self._may_know(raw, forward.head):
             return
-        block = raw.partition(b"\r\n")[2]
-        known = KnownFields(block, forward.head, forward.route, forward.surroundings, self.generation)
-        self._recent.add(known)
-        self._use(known)
-        misses = self._misses
-        self._misses = misses + 1
-        # Learning may cost as much as parsing twenty heads: it is tried after 4, 8, 16 … requests that were like none.
-        if misses >= _LEARN_AFTER and misses & (misses - 1) == 0:
-            template = HeadTemplate.learn(before, raw, forward.head)
-            if template is not None:
-                self._template, self._template_known = template, known
+        if not has_body:
+            block = raw.partition(b"\r\n")[2]
+            known = KnownFields(block, forward.head, forward.route, forward.surroundings, generation)
+            self._recent.add(known)
+            self._use(known)
+        self._recent.learn(raw, KnownFields(b"", forward.head, forward.route, forward.surroundings, generation))
 
     def _may_know(self, raw: bytes, head: RequestHead) -> bool:
         return (
@@ -196,7 +207,33 @@ class RequestMemory:
             and not head.target.startswith(WELL_KNOWN)
         )
 
+    def _use_template(self, template: HeadTemplate, groups: tuple[bytes, ...]) -> KnownFields | None:
+        """Read the connection's next requests by this template; None where it says nothing of this Host."""
+        host = host_of(template, groups)
+        known = self._recent.known(template, host)
+        if known is None or self._server_name not in ("", known.head.fields.host):
+            return None
+        self._template, self._template_host, self._template_known = template, host, known
+        return known
+
     def _use(self, known: KnownFields) -> None:
         self._known = known
         facts = known.head.fields
         self._client_fields = self._client.fields(facts.forwarded_for, facts.forwarded_proto, facts.host_port)
+
+
+def _with_body(facts: FieldFacts, body: int) -> FieldFacts:
+    """Return the facts of a request that has a body of another length."""
+    return FieldFacts(
+        facts.host,
+        facts.host_port,
+        facts.host_as_received,
+        facts.keep_alive,
+        body,
+        b"",
+        False,
+        False,
+        facts.forwarded_for,
+        facts.forwarded_proto,
+        facts.via,
+    )

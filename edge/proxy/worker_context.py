@@ -27,7 +27,7 @@ from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange, ExchangeContext
-from edge.proxy.request_memory import RecentFields
+from edge.proxy.recent_requests import RecentRequests
 from edge.proxy.upload_store import UploadStore
 from edge.proxy.worker_limits import LAST_REQUEST_SECONDS, TICK_SECONDS, WorkerLimits
 from edge.replica.certificates import read_certificate_state, read_thumbprint
@@ -91,8 +91,8 @@ class WorkerContext:
         self.lookup = Lookup(
             self.routes.find, self.is_awaiting_certificate, self.challenge_answer, partial(probe_answer, keyring)
         )
-        self.recent_fields = {
-            (secure, trusted): RecentFields(self.routes, self.limits)
+        self.recent_requests = {
+            (secure, trusted): RecentRequests(self.routes, self.limits, bounds.max_body_bytes)
             for secure in (False, True)
             for trusted in (False, True)
         }

@@ -23,15 +23,22 @@ class Surroundings:
     """What stands before and behind the forwarded fields; the same for all requests that differ in those alone, and for
     all clients."""
 
-    __slots__ = ("after", "before")
+    __slots__ = ("_own_fields", "after", "before")
 
     def __init__(self, route: Route, head: RequestHead) -> None:
         self.before: Final = b" HTTP/1.1\r\nHost: " + (route.origin_host or _customer_host(head.fields))
-        self.after: Final = _own_fields(route, head)
+        self._own_fields: Final = _own_fields(route, head)
+        self.after: Final = self._own_fields + _framing_fields(route, head)
 
     def compose(self, head: RequestHead, target: bytes, client_fields: bytes) -> bytes:
         """The whole head, for `target` at the origin. `client_fields` are `edge.http.forwarded.Client`'s."""
         return b"".join((head.method, b" ", target, self.before, head.kept, client_fields, self.after))
+
+    def compose_upload(self, head: RequestHead, target: bytes, client_fields: bytes, length: bytes) -> bytes:
+        """The same for a request that differs in the length of its body too, and whose `can_vary_in_length`."""
+        before, own = self.before, self._own_fields
+        framing = b"\r\nContent-Length: %b\r\n\r\n" % length
+        return b"".join((head.method, b" ", target, before, head.kept, client_fields, own, framing))
 
 
 def sign(signing: Signing, head: RequestHead, composed: bytes, at: int) -> bytes:
@@ -53,7 +60,6 @@ def retarget(route: Route, head: RequestHead, composed: bytes, target: bytes, at
 
 
 def _own_fields(route: Route, head: RequestHead) -> bytes:
-    """Up to the empty line that ends the head."""
     facts = head.fields
     parts = [
         b"\r\nX-Forwarded-Host: ",
@@ -65,6 +71,13 @@ def _own_fields(route: Route, head: RequestHead) -> bytes:
     ]
     if route.service_auth:
         parts += (b"\r\nX-Service-Auth: ", route.service_auth)
+    return b"".join(parts)
+
+
+def _framing_fields(route: Route, head: RequestHead) -> bytes:
+    """Return the fields of the body and of this hop, and the empty line that ends the head."""
+    facts = head.fields
+    parts = []
     if facts.body == CHUNKED:
         parts.append(b"\r\nTransfer-Encoding: chunked")
     elif facts.body or head.method in _METHODS_WITH_A_BODY:

@@ -110,7 +110,7 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
         shown = lookup.find_route(server_name)
         if shown is None or shown.application_id != route.application_id:
             return MISDIRECTED
-    if head.fields.body and _is_too_large(head.fields.body, listening.max_body_bytes, route.buffer_uploads_bytes):
+    if head.fields.body and is_too_large(head.fields.body, listening.max_body_bytes, route.buffer_uploads_bytes):
         return BODY_TOO_LARGE
     decision = _decide(route, head, lookup, listening)
     if isinstance(decision, Redirect):
@@ -129,8 +129,8 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
     return Forward(head, route, surroundings, surroundings.compose(head, decision, client_fields))
 
 
-def _is_too_large(body: int, *limits: int | None) -> bool:
-    """Whether a body of a stated length is above a limit; a chunked one shows as it comes. None and 0: no limit."""
+def is_too_large(body: int, *limits: int | None) -> bool:
+    """Return whether a body of a stated length is above a limit, of which None and 0 are none."""
     return any(limit and body > limit for limit in limits)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from edge.http.forwarded import Client
 from edge.http.request import HeadLimits, parse
-from edge.proxy.request_memory import MAX_REMEMBERED_BYTES, RecentFields, RequestMemory
+from edge.proxy.recent_requests import MAX_REMEMBERED_BYTES, RecentRequests
+from edge.proxy.request_memory import RequestMemory
 from edge.routing.respond import Forward, respond
 from tests.unit.edge.link import Link
 
@@ -30,7 +31,7 @@ def link(one_link: Link) -> Link:
 class Connection:
     """A connection's memory, and the way past it."""
 
-    def __init__(self, link: Link, recent: RecentFields, address: str = "192.0.2.1", server_name: str = "") -> None:
+    def __init__(self, link: Link, recent: RecentRequests, address: str = "192.0.2.1", server_name: str = "") -> None:
         self._link = link
         self._client = Client(address, secure=True, trusted_proxies=())
         self._server_name = server_name
@@ -55,8 +56,8 @@ class Connection:
         return is_recalled
 
 
-def recent_fields(link: Link, limits: HeadLimits | None = None) -> RecentFields:
-    return RecentFields(link.worker.routes, limits or HeadLimits())
+def recent_requests(link: Link, limits: HeadLimits | None = None) -> RecentRequests:
+    return RecentRequests(link.worker.routes, limits or HeadLimits(), None)
 
 
 def get(target: str = "/a", *lines: str, host: str = DOMAIN) -> bytes:
@@ -64,7 +65,7 @@ def get(target: str = "/a", *lines: str, host: str = DOMAIN) -> bytes:
 
 
 def test_fields_seen_on_one_connection_are_known_on_every_other(link: Link) -> None:
-    recent = recent_fields(link)
+    recent = recent_requests(link)
     first, second = Connection(link, recent), Connection(link, recent, "192.0.2.2")
     assert not first.ask(get("/a", "Cookie: x"))
     assert second.ask(get("/b", "Cookie: x"))
@@ -74,13 +75,13 @@ def test_fields_seen_on_one_connection_are_known_on_every_other(link: Link) -> N
 
 
 def test_connection_goes_between_blocks_of_fields_it_has_sent(link: Link) -> None:
-    connection = Connection(link, recent_fields(link))
+    connection = Connection(link, recent_requests(link))
     blocks = ["Accept: image/png", "Accept: text/css\r\nReferer: x", "Accept: */*\r\nOrigin: y"]
     assert [connection.ask(get(f"/{number}", blocks[number % 3])) for number in range(9)] == [False] * 3 + [True] * 6
 
 
 def test_what_varies_is_learnt_from_a_few_requests(link: Link) -> None:
-    connection = Connection(link, recent_fields(link))
+    connection = Connection(link, recent_requests(link))
     asked = [connection.ask(get(f"/{n}", f"Cookie: {n}", "Accept: */*", f"Referer: /{n}")) for n in range(8)]
     assert asked == [False] * 5 + [True] * 3
     assert not connection.ask(get("/x", "Cookie: x", "Accept: other", "Referer: /x"))
@@ -88,7 +89,7 @@ def test_what_varies_is_learnt_from_a_few_requests(link: Link) -> None:
 
 
 def test_commit_that_leaves_the_route_alone_voids_nothing(link: Link) -> None:
-    connection = Connection(link, recent_fields(link))
+    connection = Connection(link, recent_requests(link))
     connection.ask(get("/a"))
     link.replica.enrol("another.example.com", "http://another.example")
     link.worker.on_replica_change()
@@ -98,7 +99,7 @@ def test_commit_that_leaves_the_route_alone_voids_nothing(link: Link) -> None:
 
 
 def test_changed_route_is_decided_upon_again(link: Link) -> None:
-    recent = recent_fields(link)
+    recent = recent_requests(link)
     connection = Connection(link, recent)
     for number in range(5):
         connection.ask(get("/a", f"Cookie: {number}"))
@@ -113,7 +114,7 @@ def test_changed_route_is_decided_upon_again(link: Link) -> None:
 
 
 def test_removed_domain_is_not_recalled(link: Link) -> None:
-    connection = Connection(link, recent_fields(link))
+    connection = Connection(link, recent_requests(link))
     connection.ask(get("/a"))
     link.replica.remove(DOMAIN)
     link.worker.on_replica_change()
@@ -121,7 +122,7 @@ def test_removed_domain_is_not_recalled(link: Link) -> None:
 
 
 def test_fields_are_not_known_where_tls_was_made_for_another_name(link: Link) -> None:
-    recent = recent_fields(link)
+    recent = recent_requests(link)
     assert not Connection(link, recent, server_name=DOMAIN).ask(get("/a"))
     assert Connection(link, recent, server_name=DOMAIN).ask(get("/b"))
     assert not Connection(link, recent, server_name="shop.example.com").memory.recall(get("/a"))
@@ -131,7 +132,7 @@ def test_name_of_the_same_application_is_asked_for_again_each_time(link: Link) -
     """Whether both names are still of one application is in no record of the route's."""
     link.replica.enrol("beside.example.com", "http://origin.example/base", application="b")
     link.worker.on_replica_change()
-    connection = Connection(link, recent_fields(link), server_name="beside.example.com")
+    connection = Connection(link, recent_requests(link), server_name="beside.example.com")
     assert [connection.ask(get("/a")), connection.ask(get("/b"))] == [False, False]
 
 
@@ -155,7 +156,7 @@ def test_name_of_the_same_application_is_asked_for_again_each_time(link: Link) -
     ids=repr,
 )
 def test_request_line_that_needs_more_is_parsed(link: Link, raw: bytes) -> None:
-    connection = Connection(link, recent_fields(link))
+    connection = Connection(link, recent_requests(link))
     connection.ask(get("/a"))
     assert connection.memory.recall(get("/b"))
     assert not connection.memory.recall(raw)
@@ -163,15 +164,15 @@ def test_request_line_that_needs_more_is_parsed(link: Link, raw: bytes) -> None:
 
 @pytest.mark.parametrize("limits", [HeadLimits(target_bytes=44), HeadLimits(head_bytes=44)])
 def test_what_may_be_above_a_limit_is_not_recalled(link: Link, limits: HeadLimits) -> None:
-    connection = Connection(link, recent_fields(link, limits))
+    connection = Connection(link, recent_requests(link, limits))
     connection.ask(get("/a"))
     assert len(get("/a")) == 44
     assert connection.memory.recall(get("/b"))
     assert not connection.memory.recall(get("/bc"))
 
 
-def test_recent_fields_are_bounded_and_the_oldest_go_first(link: Link) -> None:
-    recent = recent_fields(link)
+def test_recent_requests_are_bounded_and_the_oldest_go_first(link: Link) -> None:
+    recent = recent_requests(link)
     connection = Connection(link, recent)
     forward: Any = connection.parse(get())
     for number in range(3000):
@@ -179,3 +180,98 @@ def test_recent_fields_are_bounded_and_the_oldest_go_first(link: Link) -> None:
     assert 900 < len(recent) <= 1024
     assert recent.find(get("/a", "X-2999: y")[len("GET /a HTTP/1.1\r\n") :]) is not None
     assert recent.find(get("/a", "X-0: y")[len("GET /a HTTP/1.1\r\n") :]) is None
+
+
+def post(body: bytes, *lines: str, target: str = "/a", host: str = DOMAIN, method: str = "POST") -> bytes:
+    fields = (f"Content-Length: {len(body)}", *lines)
+    return "\r\n".join((f"{method} {target} HTTP/1.1", f"Host: {host}", *fields, "", "")).encode() + body
+
+
+def upload(connection: Connection, raw: bytes) -> bool:
+    """Whether the upload was recalled; either way it is what parsing makes of it."""
+    end = raw.index(b"\r\n\r\n") + 4
+    forward, memory = connection.parse(raw[:end]), connection.memory
+    rest = memory.recall_upload(raw)
+    if rest is None:
+        memory.remember(raw[:end], forward)
+    else:
+        assert rest == raw[end:]
+    assert (memory.head, memory.route, memory.upstream_head) == (forward.head, forward.route, forward.upstream_head)
+    assert not memory.raw, "the bytes of its head are not a request by themselves"
+    return rest is not None
+
+
+def test_uploads_of_other_lengths_are_recalled_on_every_connection(link: Link) -> None:
+    recent = recent_requests(link)
+    connection = Connection(link, recent)
+    asked = [upload(connection, post(b"x" * 3**n, f"Cookie: {n}", target=f"/{n}")) for n in range(8)]
+    assert asked == [False] * 5 + [True] * 3
+    assert upload(Connection(link, recent, "192.0.2.9"), post(b"y" * 77 + b"GET / HTTP/1.1", "Cookie: z", method="PUT"))
+
+
+def test_chunked_uploads_are_recalled(link: Link) -> None:
+    connection = Connection(link, recent_requests(link))
+    lines = (f"POST /{n} HTTP/1.1\r\nHost: {DOMAIN}\r\nTransfer-Encoding: chunked\r\nX: {n}" for n in range(8))
+    assert [upload(connection, line.encode() + b"\r\n\r\n1\r\nx\r\n") for line in lines] == [False] * 5 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        post(b"x", "Cookie: 1").replace(b"Content-Length: 1", value)
+        for value in (
+            b"Content-Length: 0",
+            b"Content-Length: 01",
+            b"Content-Length: +1",
+            b"Content-Length: 1, 1",
+            b"Content-Length: 0x1",
+            b"Content-Length: 1 1",
+            b"Content-Length:",
+            b"Content-Length: 1\r\nContent-Length: 1",
+            b"Content-Length: " + b"9" * 19,
+            b"Content-Length : 1",
+            b"Transfer-Encoding: chunked",
+        )
+    ]
+    + [
+        post(b"x", "Cookie: 1", "Expect: 100-continue"),
+        post(b"x", "Cookie: 1", "Transfer-Encoding: chunked"),
+        post(b"x", "Cookie: 1", method="GET"),
+        post(b"x", "Cookie: 1", method="PATCHY"),
+        post(b"x", "Cookie: 1", target="/.well-known/acme-challenge/x"),
+        post(b"x", "Cookie: 1", target="/..%2f"),
+        post(b"x", "Cookie: 1", host="other.example"),
+        post(b"x", "Cookie: 1\n"),
+        post(b"x" * 101, "Cookie: 1"),
+    ],
+    ids=repr,
+)
+def test_upload_that_needs_more_is_parsed(link: Link, raw: bytes) -> None:
+    recent = RecentRequests(link.worker.routes, HeadLimits(), 100)
+    connection = Connection(link, recent)
+    for number in range(6):
+        upload(connection, post(b"x" * (number + 1), f"Cookie: {number}"))
+    assert upload(connection, post(b"x" * 100, "Cookie: x"))
+    assert connection.memory.recall_upload(raw) is None
+    assert Connection(link, recent).memory.recall_upload(raw) is None
+    assert not connection.memory.recall(raw)
+
+
+def test_host_is_one_of_the_values_that_vary(link: Link) -> None:
+    hosts = [f"shop-{number}.example.com" for number in range(8)]
+    for host in hosts:
+        link.replica.enrol(host, f"http://{host}.origin.example/base", application="b")
+    link.worker.on_replica_change()
+    recent = recent_requests(link)
+    connection = Connection(link, recent)
+    for number, host in enumerate(hosts):
+        connection.ask(get("/a", f"Cookie: {number}", host=host))
+    asked = [connection.ask(get("/b", f"Cookie: {number}x", host=host)) for number, host in enumerate(hosts)]
+    assert asked == [False] * 4 + [True] * 4, "a host is known when its head was parsed after the template was learnt"
+    assert all(connection.ask(get("/c", f"Cookie: {number}y", host=host)) for number, host in enumerate(hosts))
+    assert not connection.memory.recall(get("/c", "Cookie: z", host="unknown.example.com"))
+    assert not Connection(link, recent, server_name=DOMAIN).memory.recall(get("/d", "Cookie: z", host=hosts[0]))
+    link.replica.remove(hosts[0])
+    link.worker.on_replica_change()
+    assert not connection.memory.recall(get("/d", "Cookie: z", host=hosts[0]))
+    assert connection.ask(get("/d", "Cookie: z", host=hosts[1]))

@@ -172,13 +172,9 @@ _NAMES = (
     "Refresh",
     "Transfer-Encoding",
 )
-_VALUES = st.one_of(
-    st.sampled_from(
-        "| |0|1|17|007|1, 1|chunked|close|keep-alive|x-100%|etag|/app/x|/y|http://origin.test:8000/app/z"
-        "|a=1; Path=/app; Domain=origin.test|a=%b; path=/|0; url=/app/q".split("|")
-    ),
-    st.text("ab ;=%,/\t\x80\xe9\n\r\x00\x7f:", max_size=6),
-)
+_COMMON = ("", " ", "0", "1", "17", "007", "1, 1", "chunked", "close", "keep-alive", "x-100%", "etag", "/app/x", "/y")
+_ADDRESSES = ("http://origin.test:8000/app/z", "a=1; Path=/app; Domain=origin.test", "a=%b; path=/", "0; url=/app/q")
+_VALUES = st.one_of(st.sampled_from((*_COMMON, *_ADDRESSES)), st.text("ab ;=%,/\t\x80\xe9\n\r\x00\x7f:", max_size=6))
 _LINES = st.lists(st.tuples(st.sampled_from(_NAMES), st.sampled_from((": ", ":", ":  ", " :"))), max_size=6)
 
 
