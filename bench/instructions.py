@@ -52,6 +52,7 @@ class InstructionCase:
     secure: bool = False
     reconnects: bool = False
     resumes: bool = False
+    logs: bool = False
 
     def count(self, requests: int) -> int:
         return max(1, requests // _HANDSHAKE_SHARE) if self.reconnects else requests
@@ -64,6 +65,7 @@ def cases() -> list[InstructionCase]:
         InstructionCase("repeated", "the same request again", heads.same(HOST, KB)),
         InstructionCase("varied", "every header block different", varied),
         InstructionCase("answers", "every header block and every response different", varied, answers.varied()),
+        InstructionCase("log", "every header block different, the access log written", varied, logs=True),
         InstructionCase("post", "every header block different, a POST of 200 bytes", heads.posts(HOST, KB)),
         InstructionCase("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
         InstructionCase(
@@ -109,10 +111,14 @@ def measure(chosen: Sequence[InstructionCase], requests: int) -> dict[str, dict[
     with tempfile.TemporaryDirectory(prefix="frontage-instructions-") as name, listening() as listener:
         directory = Path(name)
         write_records(directory, listener.getsockname()[1])
-        with _worker(directory) as worker:
-            for case in chosen:
-                port = worker.https_port if case.secure else worker.http_port
-                counts[case.key] = measure_case(worker.process, port, listener, case, case.count(requests))
+        for logs in (False, True):
+            of_worker = [case for case in chosen if case.logs is logs]
+            if not of_worker:
+                continue
+            with _worker(directory, logs=logs) as worker:
+                for case in of_worker:
+                    port = worker.https_port if case.secure else worker.http_port
+                    counts[case.key] = measure_case(worker.process, port, listener, case, case.count(requests))
     return counts
 
 
@@ -220,8 +226,9 @@ class _Worker:
 
 
 @contextlib.contextmanager
-def _worker(directory: Path) -> Iterator[_Worker]:
-    with counted(directory, [sys.executable, "-m", "bench.counted_worker"], worker_environ(directory)) as process:
+def _worker(directory: Path, *, logs: bool) -> Iterator[_Worker]:
+    environ = worker_environ(directory) | ({PREFIX + "EDGE_ACCESS_LOG": str(directory / "access.log")} if logs else {})
+    with counted(directory, [sys.executable, "-m", "bench.counted_worker"], environ) as process:
         http_port, https_port = map(int, process.read_words())
         yield _Worker(process, http_port, https_port)
 

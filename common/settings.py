@@ -224,6 +224,7 @@ Directories = Annotated[tuple[str, ...], _directories]
 ExternalAccounts = Annotated[tuple[ExternalAccount, ...], _each(_external_account)]
 ProviderId = Annotated[str, _provider_id]
 AccessLog = Annotated[str, _access_log]
+LogFormat = Annotated[Literal["json", "combined"], _one_of("json", "combined")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _one_of("debug", "info", "warning", "error")]
 Issuer = Annotated[Literal["internal", "acme"], _one_of("internal", "acme")]
 
@@ -302,6 +303,7 @@ class Settings:
     edge_access_log: AccessLog = "off"
     edge_access_log_sample: Share = 1  # of the requests; statuses from 500 always
     edge_access_log_user_agent: Switch = True
+    edge_access_log_format: LogFormat = "json"  # or nginx's "combined"
 
     # Whom we may dial
     allow_private_addresses: Networks = ()

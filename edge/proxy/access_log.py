@@ -1,36 +1,25 @@
-"""The access log: one JSON object a line for each request, refused ones too; off unless a destination is set.
+"""The access log: a line for each request, refused ones too; off unless a destination is set.
 
-A line never carries a query, a field or a body: they hold secrets. Lines are made in the loop and written in a thread
-of its own, batched, so that no disk and no reader of a pipe can stop the loop; what does not fit the bound between
-the two is dropped and counted. Workers share the destination: each write is whole lines, appended.
+Lines are made in the loop (`edge.proxy.log_lines`) and written in a thread of its own, batched, so that no disk and no
+reader of a pipe can stop the loop; what does not fit the bound between the two is dropped and counted. Workers share
+the destination: each write is whole lines, appended.
 """
 
 from __future__ import annotations
 
 import os
 import queue
-import re
 import select
 import stat
 import threading
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import orjson
+from typing import Final
 
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Family
-from edge.http.error_responses import CLIENT_DISCONNECTED, CUT_OFF, ErrorResponse
-
-if TYPE_CHECKING:  # the supervisor comes here too, only to look at the destination
-    from edge.http.forwarded import Client
-    from edge.http.request import RequestHead
-    from edge.proxy.exchange import Exchange
+from edge.proxy.log_lines import FORMATS
 
 OFF: Final = "off"
 STANDARD_OUTPUT: Final = "-"
@@ -39,9 +28,6 @@ _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
 _BATCH_BYTES: Final = 256 * 1024
 # A longer write to a pipe may be mixed with another worker's (POSIX, write): no line may come near it.
 _MAX_PIPE_BYTES: Final = select.PIPE_BUF
-_MAX_PATH: Final = 1024
-_MAX_TEXT: Final = 256
-_USER_AGENT: Final = re.compile(rb"\r\nuser-agent:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _LAST_WORD_SECONDS: Final = 2.0
 
 _log = get_logger("edge.proxy.access_log")
@@ -57,61 +43,28 @@ class AccessLog:
     """One a worker, where there is one. `flush` is called by the worker's clock, `close` by the worker."""
 
     def __init__(
-        self, destination: str, *, node: str, sample: float, user_agent: bool, random: Callable[[], float]
+        self,
+        destination: str,
+        *,
+        node: str,
+        sample: float,
+        user_agent: bool,
+        random: Callable[[], float],
+        line_format: str = "json",
     ) -> None:
         """`node` names this machine in each line; `user_agent`: whether lines state the client's.
 
         Raises: `OperatorError` when the destination cannot be opened.
         """
         self._writer = _Writer(destination)
-        self._node = node
-        self._states_user_agent = user_agent
+        self.add = self._writer.add  # a line that `line` made
+        self.line = FORMATS[line_format](node, user_agent=user_agent).line
         self._sample = sample
         self._random = random
 
     def takes(self, status: int) -> bool:
-        """Whether this one is written down: errors of ours and of origins always are."""
+        """Return whether this one is written down: errors of ours and of origins always are."""
         return status >= 500 or self._sample >= 1 or self._random() < self._sample
-
-    def add(
-        self,
-        status: int,
-        *,
-        request_id: str,
-        client: Client,
-        scheme: bytes,
-        tls: str,
-        head: RequestHead | None,
-        bytes_down: int,
-        now: float,
-        exchange: Exchange | None = None,
-        refusal: ErrorResponse | None = None,
-    ) -> None:
-        """`now` is monotonic; `head` is None where the request could not be read."""
-        entry: dict[str, Any] = {
-            "time": timestamp(time.time()),
-            "id": request_id,
-            "node": self._node,
-            "status": status,
-            "scheme": scheme.decode(),
-            "bytes_down": bytes_down,
-        }
-        if tls:
-            entry["tls"] = tls
-        if head is None:
-            entry["client"] = client.address
-        else:
-            entry["client"] = client.origin(head.fields.forwarded_for)
-            entry["method"] = head.method.decode("ascii")
-            entry["domain"] = head.fields.host
-            entry["path"] = head.path[:_MAX_PATH].decode("ascii")
-            if self._states_user_agent and (user_agent := _USER_AGENT.search(head.kept)):
-                entry["user_agent"] = user_agent[1][:_MAX_TEXT].decode("utf-8", "replace")
-        if exchange is not None:
-            entry |= _of_exchange(exchange, now)
-        if refusal is not None:
-            entry["refusal"] = refusal.code
-        self._writer.add(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
 
     def flush(self) -> None:
         self._writer.flush()
@@ -123,36 +76,6 @@ class AccessLog:
         return [
             Family.of("frontage_edge_access_log_dropped", "Lines not written.", "counter", self._writer.dropped_count)
         ]
-
-
-def timestamp(unix_seconds: float) -> str:
-    """RFC 3339, with milliseconds: ``2026-11-23T15:45:00.123+00:00``."""
-    milliseconds = int(unix_seconds * 1000)
-    return f"{_whole_second(milliseconds // 1000)}.{milliseconds % 1000:03}+00:00"
-
-
-@lru_cache(maxsize=2)
-def _whole_second(unix_seconds: int) -> str:
-    """The same for all requests of a second; made for each, it would be a tenth of what a logged request costs."""
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def _of_exchange(exchange: Exchange, now: float) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "application": exchange.route.application_id,
-        "seconds": round(now - exchange.started_at, 6),
-        "bytes_up": exchange.bytes_up,
-        "reused": exchange.reused,
-    }
-    if exchange.failure is None or exchange.answered_at:
-        entry["origin_seconds"] = round((exchange.answered_at or now) - exchange.started_at, 6)
-    if exchange.failure is CUT_OFF or exchange.failure is CLIENT_DISCONNECTED:
-        entry["cut"] = True
-    if exchange.failure is CLIENT_DISCONNECTED:
-        entry["client_disconnected"] = True
-    if exchange.reason:
-        entry["reason"] = exchange.reason[:_MAX_TEXT]
-    return entry
 
 
 class _Writer:

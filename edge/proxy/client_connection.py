@@ -15,6 +15,7 @@ import contextlib
 import socket
 import struct
 import sys
+from time import time
 from typing import Final, cast
 
 from edge.http import request_ids
@@ -45,6 +46,7 @@ from edge.proxy.connection_states import (
     Input,
 )
 from edge.proxy.exchange import CANCELLED, COMPLETE, CUT_BY_RESET, LAST, REFUSED, Ending, Exchange
+from edge.proxy.log_lines import LoggedConnection
 from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
@@ -71,6 +73,7 @@ class ClientConnection(asyncio.Protocol):
         "_is_deferred",
         "_is_full",
         "_listening",
+        "_logged",
         "_memory",
         "_place",
         "_reader",
@@ -96,6 +99,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._client: Client = cast("Client", None)
         self._server_name = ""
+        self._logged: LoggedConnection | None = None  # from its first line in the access log on
         self._place: str | None = None
         self._reader = RequestReader(worker.limits)
         self._memory: RequestMemory = cast("RequestMemory", None)
@@ -601,16 +605,15 @@ class ClientConnection(asyncio.Protocol):
         access_log = self._worker.access_log
         if access_log is None or not access_log.takes(status):
             return
-        engine = self._transport.get_extra_info("ssl_object") if self._listening.secure else None
+        if self._logged is None:
+            self._logged = LoggedConnection(self._client, self.scheme, self._tls_version())
+        now = self._worker.loop.time()
+        request_id = request_id or request_ids.new_id()
         access_log.add(
-            status,
-            request_id=request_id or request_ids.new_id(),
-            client=self._client,
-            scheme=self.scheme,
-            tls=engine.version() if engine is not None else "",
-            head=head,
-            bytes_down=bytes_down,
-            now=self._worker.loop.time(),
-            exchange=exchange,
-            refusal=refusal,
+            access_log.line(self._logged, time(), now, status, request_id, head, bytes_down, exchange, refusal)
         )
+
+    def _tls_version(self) -> str:
+        """Return the version of TLS, "" without."""
+        engine = self._transport.get_extra_info("ssl_object") if self._listening.secure else None
+        return str(engine.version()) if engine is not None else ""

@@ -277,6 +277,7 @@ def _access_log(settings: Settings) -> AccessLog | None:
         sample=settings.edge_access_log_sample,
         user_agent=settings.edge_access_log_user_agent,
         random=random,
+        line_format=settings.edge_access_log_format,
     )
 
 
