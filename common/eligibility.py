@@ -111,6 +111,12 @@ async def _check_subdomain(
     return EligibilityFindings(OwnershipClaim.ADDRESS if is_ours else None, None, step_one.end)
 
 
+async def find_target_lead(questions: Pass, cname_target: str, service: ServiceTargets) -> bool | None:
+    """Return whether the cname target leads to one of our targets; None where that could not be asked."""
+    end = (await _follow(questions, cname_target, service.targets)).end
+    return end is Outcome.RECORDS if end.is_known else None
+
+
 async def _follow(questions: Pass, name: str, goals: Collection[str], wanted: str | None = None) -> Chain:
     """The chain that resolvers know, if it leads to `wanted`, or any goal; else as the zones' own servers answer now:
     a resolver remembers for the zone's negative TTL that a name was not there, and the old CNAME for its TTL."""

@@ -41,6 +41,7 @@ from monitor.connect.enrolment import FlowEnrolment
 from monitor.connect.steps import Steps
 from monitor.connect.steps import make_runner as make_flow_runner
 from monitor.rdap_bootstrap import BootstrapRefresh
+from monitor.target_watch import TargetWatch
 from monitor.webhooks.deliveries import make_runner as make_delivery_runner
 from monitor.webhooks.sender import Sender
 
@@ -158,6 +159,9 @@ class MonitorWiring:
         if source is None:
             return None
         return BootstrapRefresh(self.database, self._resolver(), self._policy, source, fewest=fewest_domains(source))
+
+    def target_watch(self) -> TargetWatch:
+        return TargetWatch(self.database, self._resolver(), ServiceTargets.of(self.settings))
 
     def _runner(self, queue: Any, perform: Callable[..., Awaitable[Any]], concurrency: int) -> Runner[Any]:
         return Runner[Any](self.database, queue, perform, concurrency=concurrency, random=self.random)

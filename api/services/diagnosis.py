@@ -19,13 +19,14 @@ from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
 from common.caa_identities import find_identities
-from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders
+from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders, target_sightings
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits
 from common.db.certificates import InService
 from common.db.domains import Domain
 from common.db.edge_nodes import UnreachedOrigin
 from common.db.orders import OrderState
+from common.db.target_sightings import TargetSighting
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
 from common.eligibility import EligibilityFindings
@@ -61,6 +62,7 @@ class Dns:
     target_expected: tuple[SeenRecord, ...]
     target_found: tuple[SeenRecord, ...]
     reached: Reached
+    sighting: TargetSighting | None = None  # of the cname target, by monitors
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +172,14 @@ class DiagnosisService:
                 self._target_expected(name, target),
                 () if name.is_root else self._shown(await _records(questions, target)),
                 reached,
+                None if name.is_root else await self._find_sighting(application, target),
             )
             return dns, ownership
+
+    async def _find_sighting(self, application: Application, target: str) -> TargetSighting | None:
+        async with self.enrolment.database.connection() as connection:
+            seen = await target_sightings.find(connection, application.id)
+        return next((each for each in seen if each.target == target), None)
 
     def _shown(self, found: Sequence[SeenRecord]) -> tuple[SeenRecord, ...]:
         """Without private addresses, which only the operator's resolver may know: a tenant may ask about any name."""

@@ -130,6 +130,9 @@ def _cname_target(dns: Dns) -> dict[str, Any] | None:
         "status": _target_status(dns.findings.step_one),
         "expected_one_of": _records(dns.target_expected),
         "found": _records(dns.target_found),
+        "seen_here_at": dns.sighting.here_at if dns.sighting else None,
+        "elsewhere_since": dns.sighting.elsewhere_since if dns.sighting else None,
+        "has_lapsed": dns.sighting is not None and dns.sighting.has_lapsed,
     }
 
 

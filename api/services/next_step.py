@@ -273,7 +273,13 @@ def _step_one(dns: Dns) -> str:
     places = " or ".join(seen.value for seen in dns.target_expected)
     if is_lost_target(target):
         return f"Set another cname target: another application proved the one so far. Point it to {places} by CNAME."
-    return f"Point the cname target {target} to {places} by a CNAME record: it does not lead here."
+    words = f"Point the cname target {target} to {places} by a CNAME record: it does not lead here."
+    lapses_at = dns.sighting.lapses_at if dns.sighting is not None else None
+    return words if lapses_at is None else f"{words} {_lapse(lapses_at)}"
+
+
+def _lapse(at: datetime) -> str:
+    return f"One that leads elsewhere until {_time(at)} reserves nothing from then on: another application may set it."
 
 
 def _wanted(dns: Dns) -> str:

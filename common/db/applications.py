@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
 from common.db import audit, locks, ownership, webhook_endpoints
+from common.db.target_sightings import has_lapsed
 from common.errors import FrontageError
 from common.ownership import REMEMBERED_DAYS, is_lost_target, lost_target
 
@@ -47,14 +48,20 @@ MOST_OF_ORGANISATION = 1000
 """Applications that the owners of an organisation may make; operators may give it more."""
 
 
+_SET_AT = "case when cname_target = t.name then cname_target_set_at else secure_cname_target_set_at end"
+_TARGET_HAS_LAPSED = has_lapsed("t.name", f"coalesce({_SET_AT}, created_at)")
+_FORMER_HAS_LAPSED = has_lapsed("t.name", "seen.elsewhere_since")
+
+
 @dataclass(frozen=True, slots=True)
 class TargetContest:
     """What `rival` has of a name that another application wants as its cname target: it is its target or its enrolled
-    domain, or was."""
+    domain, or was. `has_lapsed`: it was a target, and reserves nothing any more."""
 
     target: str
     kind: Literal["target", "domain", "former"]
     rival: str
+    has_lapsed: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         match self.kind:
@@ -406,7 +413,7 @@ async def _take_targets(
         await locks.hold(connection, "moves")
     await connection.execute("lock table applications in share row exclusive mode")
     contests = await _find_contests(connection, application_id, wanted)
-    if unproven := [contest for contest in contests if contest not in proven]:
+    if unproven := [contest for contest in contests if not contest.has_lapsed and contest not in proven]:
         raise CnameTargetTaken(unproven)
     for contest in contests:
         match contest.kind:
@@ -421,11 +428,12 @@ async def _find_contests(
 ) -> list[TargetContest]:
     """Those about names that the application does not have as targets already."""
     rows = await connection.fetch(
-        "select t.name as target, kind, rival from unnest($2::text[]) t (name), lateral ("
-        "select 'target' as kind, id as rival from applications"
+        "select t.name as target, kind, rival, has_lapsed from unnest($2::text[]) t (name), lateral ("
+        f"select 'target' as kind, id as rival, {_TARGET_HAS_LAPSED} as has_lapsed from applications"
         "  where t.name in (cname_target, secure_cname_target) and id <> $1"
-        " union select 'domain', application_id from domains where domain = t.name"
-        " union select 'former', application_id from former_holders where domain = t.name and application_id <> $1"
+        " union select 'domain', application_id, false from domains where domain = t.name"
+        f" union select 'former', application_id, target_until is not null and {_FORMER_HAS_LAPSED}"
+        "  from former_holders where domain = t.name and application_id <> $1"
         "  and released_at > now() - make_interval(days => $3)) contest"
         " where not exists (select from applications where id = $1 and t.name in (cname_target, secure_cname_target))"
         " order by kind desc, target",

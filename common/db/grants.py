@@ -64,12 +64,12 @@ async def _end_credentials(connection: Connection, user: User) -> None:
     """Sessions keep their rows until they expire, so that their browsers can be told why they ended."""
     row = await connection.fetchrow(
         """
-        with links as (delete from sign_in_links where user_id = $1),
+        with links as (delete from sign_in_links where user_id = $1 returning 1),
             ended as (update sessions set has_ended = true where user_id = $1 and not has_ended returning 1),
             keys as (delete from user_keys where user_id = $1 returning 1),
             removed as (delete from passkeys where user_id = $1 returning 1)
         select (select count(*) from ended) as sessions, (select count(*) from keys) as keys,
-            (select count(*) from removed) as passkeys,
+            (select count(*) from removed) as passkeys, (select count(*) from links) as links,
             (select password_hash is not null from users where id = $1) as password
         """,
         user.id,

@@ -10,9 +10,12 @@ Rules
     nothing of a holder's passes on: settings and order are deleted, its certificate is released
     a former cname target is remembered as long as its application is there, and `REMEMBERED_DAYS` after, since domains
         may still lead to it; not as a name that was held, for any name can be given as a target
+    a cname target that has lapsed (`common.db.target_sightings`) reserves nothing
 
 Functions that write need a transaction; the caller opens it.
 """
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
@@ -23,11 +26,20 @@ from typing import Literal, TypeAlias
 
 from common.db import audit, certificates, locks, outcomes
 from common.db.session import Connection
+from common.db.target_sightings import has_lapsed
 from common.names import DomainName
 from common.ownership import REMEMBERED_DAYS, OwnershipRecord, Target
 
 MOST_FORMER_TARGETS = 10
 """That are remembered of an application, so that it cannot keep others from any number of names."""
+
+_HAS_LAPSED = has_lapsed("cname_target", "coalesce(cname_target_set_at, created_at)")
+_SECURE_HAS_LAPSED = has_lapsed("secure_cname_target", "coalesce(secure_cname_target_set_at, created_at)")
+_IS_TARGET = (
+    f"(exists (select from applications where cname_target = {{name}} and not {_HAS_LAPSED})"
+    f" or exists (select from applications where secure_cname_target = {{name}} and not {_SECURE_HAS_LAPSED}))"
+)
+"""Whether a name is an application's cname target that reserves it. With ``{name}``, which is SQL."""
 
 EndReason: TypeAlias = Literal["moved", "released"]
 """Why a holder has lost a name: its DNS, or an operator, gave it to another application; an operator freed it."""
@@ -43,20 +55,19 @@ class FormerHolder:
 async def find_standing(connection: Connection, name: DomainName, claimant: str) -> OwnershipRecord:
     """What is known of `name` now; it stays so under `certificates.lock_domain`."""
     row = await connection.fetchrow(
-        """
+        f"""
         select (select application_id from domains where domain = $1 limit 1) as holder,
             (select min(created_at) from domains where domain = $1) as held_since,
             array(select application_id from former_holders
                 where domain = $1 and target_until is null and released_at > now() - make_interval(days => $3)
                 order by released_at desc) as former_holders,
-            exists (select from applications where cname_target = $1)
-                or exists (select from applications where secure_cname_target = $1) as is_target,
+            {_IS_TARGET.format(name="$1")} as is_target,
             exists (select from applications where id = $2 and $1 in (cname_target, secure_cname_target))
                 as is_own_target,
-            $4 and (exists (select from applications where id <> $2
+            $4 and (exists (select from applications where id <> $2 and not {_HAS_LAPSED}
                     and reverse(cname_target) collate "C" > reverse($1) || '.'
                     and reverse(cname_target) collate "C" < reverse($1) || '/')
-                or exists (select from applications where id <> $2
+                or exists (select from applications where id <> $2 and not {_SECURE_HAS_LAPSED}
                     and reverse(secure_cname_target) collate "C" > reverse($1) || '.'
                     and reverse(secure_cname_target) collate "C" < reverse($1) || '/')) as is_above_foreign_target
         """,
@@ -87,8 +98,7 @@ async def find_taken(connection: Connection, names: Collection[str]) -> tuple[di
     rows = await connection.fetch(
         "select wanted.domain as name,"
         " (select application_id from domains d where d.domain = wanted.domain limit 1) as holder,"
-        " exists (select from applications where cname_target = wanted.domain)"
-        " or exists (select from applications where secure_cname_target = wanted.domain) as is_target"
+        f" {_IS_TARGET.format(name='wanted.domain')} as is_target"
         " from unnest($1::text[]) as wanted (domain)",
         list(names),
     )

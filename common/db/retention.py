@@ -23,6 +23,7 @@ from common.db import (
     idempotent_requests,
     locks,
     monitor_nodes,
+    target_sightings,
     user_keys,
 )
 from common.db.batches import KEPT_DAYS as BATCH_DAYS
@@ -134,6 +135,7 @@ STEPS = (
     _by_age("revocations", "revoked_at", REVOCATION_DAYS),
     _by_age("edge_nodes", "lease_until", edge_nodes.DEPARTED_DAYS),
     _by_age("monitor_nodes", "lease_until", monitor_nodes.DEPARTED_DAYS),
+    _by_age("target_sightings", "due_at", target_sightings.KEPT_DAYS),
     _by_age("traffic", "erase_at", 0),
     _by_age("traffic_reports", "erase_at", 0),
     RetentionStep("tombstones", _purge_tombstones, "select min(changed_at) from changes where deleted"),
@@ -185,6 +187,8 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "sessions": "50 at most of each user; erased when they expire",
         "shares": "erased when they expire",
         "sign_in_links": "one at most of each user; erased when they expire",
+        "target_sightings": "one row for each cname target, and for each former one that is remembered; erased"
+        f" {target_sightings.KEPT_DAYS} days after it is none any more",
         "traffic": "of each login of edges, at most 2,000 rows for 5 minutes, erased after 2 days, and 4,000 rows for"
         " an hour, erased after 30 days",
         "traffic_reports": "a row for each login of edges and interval, kept as long as `traffic`",

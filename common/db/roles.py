@@ -90,6 +90,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "revocations": _READ,
             "sessions": _ALL,
             "sign_in_links": _ALL,
+            "target_sightings": _READ,
             "traffic": _READ,
             "user_keys": _ALL,
             "users": _KEEP,
@@ -109,6 +110,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "revocations": _ALL,
             "sessions": "select, update, delete",  # retention erases them
             "sign_in_links": "select, update, delete",
+            "target_sightings": _ALL,
             "traffic": "select, update, delete",  # retention erases them
             "traffic_reports": "select, update, delete",
             "user_keys": "select, update, delete",

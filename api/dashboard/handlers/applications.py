@@ -24,7 +24,7 @@ from api.services.applications import NewSettings
 from api.services.removals import Removals
 from common import application_settings as rules
 from common.accounts import Permission
-from common.db import application_removal, audit, domain_list, users, webhook_endpoints
+from common.db import application_removal, audit, domain_list, target_sightings, users, webhook_endpoints
 from common.db.applications import (
     Application,
     CnameTargetTaken,
@@ -172,11 +172,14 @@ class ApplicationPages:
         wanted = [("Cname target", application.cname_target)]
         if application.secure_cname_target:
             wanted.append(("Cname target of Secure", application.secure_cname_target))
+        async with self._context.database.connection() as connection:
+            seen = {each.target: each for each in await target_sightings.find(connection, application.id)}
         checks = [self._check_target(label, target) for label, target in wanted]
         *targets, origin = await asyncio.gather(*checks, self._check_origin(application))
         return self._context.renderer.fragment(
             "_checks.html",
             targets=targets,
+            seen=seen,
             origin=origin,
             application=application,
             places=self._view.targets(),

@@ -1,0 +1,49 @@
+"""Notes where cname targets lead, so that one which has led elsewhere for long reserves nothing.
+
+The rules and the rows are `common.db.target_sightings`'. Any number of monitors may watch at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+from common.db import target_sightings
+from common.db.pool import Database
+from common.dns import Resolver
+from common.eligibility import ServiceTargets, find_target_lead
+
+_LOOK_SECONDS = 300.0
+_AT_ONCE = 20
+
+
+class TargetWatch:
+    """One for each monitor, created by its ``__main__``; `run` as a task."""
+
+    def __init__(self, database: Database, resolver: Resolver, service_targets: ServiceTargets) -> None:
+        self._database = database
+        self._resolver = resolver
+        self._service_targets = service_targets
+
+    async def run(self) -> None:
+        """Ask about the targets that are due, until cancelled. Raises: `DatabaseUnavailable`."""
+        while True:
+            while await self.look() == _AT_ONCE:
+                pass
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> int:
+        """Ask about a few targets that are due. Returns how many."""
+        async with self._database.transaction() as connection:
+            due = await target_sightings.claim(connection, most=_AT_ONCE)
+        leads = await asyncio.gather(*map(self._find_lead, due))
+        seen: defaultdict[bool | None, list[str]] = defaultdict(list)
+        for target, is_here in zip(due, leads, strict=True):
+            seen[is_here].append(target)
+        async with self._database.transaction() as connection:
+            await target_sightings.note(connection, here=seen[True], elsewhere=seen[False], unknown=seen[None])
+        return len(due)
+
+    async def _find_lead(self, target: str) -> bool | None:
+        async with self._resolver.open_pass() as questions:
+            return await find_target_lead(questions, target, self._service_targets)
