@@ -153,11 +153,9 @@ async def request_renewal(
     await audit.record(connection, "certificate.renew", domain, application_id=application_id)
 
 
-async def request_replacement(
-    connection: Connection, domain: str, application_id: str, reason: int, *, at_once: bool = False
-) -> bool:
+async def request_replacement(connection: Connection, domain: str, application_id: str, reason: int) -> bool:
     """Revoke what this application has for the domain (RFC 5280 §5.3.1), and order another in its place where it is in
-    service. The other goes live first, so that no revoked certificate is served; with `at_once` it is revoked now.
+    service. The other is given a moment to go live first; so that a revoked certificate is not served if possible.
 
     Returns whether there was a certificate.
     """
@@ -165,7 +163,7 @@ async def request_replacement(
     revoked = await certificates.mark_revoked(connection, domain, application_id, reason)
     if revoked is None:
         return False
-    await revocations.request(connection, domain, application_id, revoked, reason, at_once=at_once)
+    await revocations.request(connection, domain, application_id, revoked, reason)
     if revoked.is_in_service:
         await _run_again(connection, domain, "replacement")
     after = {"reason": reason}

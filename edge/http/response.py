@@ -23,6 +23,7 @@ class ResponseHead:
     keep_alive: Final[bool]  # and no body can follow that must not
     upgrade: Final[bytes]
     kept: Final[bytes]  # \r\nName: value …
+    idle_seconds: Final[int] = 0  # for which the origin states that it keeps an idle connection; 0: it states none
 
 
 _HEAD: Final = re.compile(
@@ -34,6 +35,7 @@ _CUT: Final = fields.splitter(
     b" proxy-(?:connection|authenticate|authentication-info)"
 )
 _HOP_TOKENS: Final = frozenset({b"close", b"keep-alive", b"upgrade"})
+_TIMEOUT: Final = re.compile(rb"(?i:timeout)=([0-9]{1,5})(?![0-9])")
 
 
 def parse(head: bytes, method: bytes) -> ResponseHead:
@@ -73,7 +75,14 @@ def parse(head: bytes, method: bytes) -> ResponseHead:
         and not (body == 0 and _may_send_body(method, lengths, codings)),
         protocols(cut.get(b"upgrade", ())) if b"upgrade" in connection else b"",
         kept,
+        _idle_seconds(cut[b"keep-alive"]) if b"keep-alive" in cut else 0,
     )
+
+
+def _idle_seconds(values: Sequence[bytes]) -> int:
+    """Of ``Keep-Alive: timeout=5, max=100``, as Node and Apache send it (RFC 2068 §19.7.1.1)."""
+    match = _TIMEOUT.match(values[0]) if len(values) == 1 else None
+    return int(match[1]) if match else 0
 
 
 def _may_send_body(method: bytes, lengths: Sequence[bytes], codings: Sequence[bytes]) -> bool:

@@ -465,7 +465,7 @@ class ClientConnection(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         worker = self._worker
-        worker.counters.exchange(exchange, worker.loop.time())
+        worker.counters.exchange(exchange)
         if worker.access_log is not None and exchange.failure in _NOT_REFUSED:  # a refusal is logged when written
             self._log(exchange.status, exchange.head, self._request_id, self.bytes_down, exchange)
         has_more = bool(self._reader.buffer)

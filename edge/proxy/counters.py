@@ -56,9 +56,9 @@ class ExchangeCounters:
         self.domains = DomainTraffic()
         self._domains_counted = self.domains.counted
 
-    def exchange(self, exchange: Exchange, now: float) -> None:
+    def exchange(self, exchange: Exchange) -> None:
         """One finished exchange."""
-        seconds = now - exchange.started_at
+        seconds = exchange.ended_at - exchange.started_at
         bucket = bisect_left(LATENCY_BOUNDS, seconds)
         status = exchange.status
         self._by_status[status] += 1

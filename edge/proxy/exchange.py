@@ -169,6 +169,7 @@ class Exchange:
         "answered_at",
         "bytes_up",
         "client",
+        "ended_at",
         "failure",
         "head",
         "phase",
@@ -180,6 +181,7 @@ class Exchange:
         "status",
     )
 
+    ended_at: float  # monotonic; set by the end
     _lost_in_order: bool | None  # how the upstream connection ended while the relay was deferred
 
     def __init__(
@@ -237,13 +239,21 @@ class Exchange:
     # The way to the origin ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        upstream = self._context.dispatcher.take(self.route.origin, self)
+        dispatcher = self._context.dispatcher
+        if self.head.method == b"GET" or self._may_be_repeated():
+            upstream = dispatcher.take(self.route.origin, self)
+        else:
+            upstream = dispatcher.take_young(self.route.origin, self)
         if upstream is not None:
             self.reused = True
             self._send(upstream)
         else:
             self.client.set_deadline(self._context.timeouts.connect)
-            self._context.dispatcher.request(self.route.origin, self)
+            dispatcher.request(self.route.origin, self)
+
+    def _may_be_repeated(self) -> bool:
+        """Return whether it is sure already that the request may be sent a second time."""
+        return self.request_is_complete and self._kept_body is not None and self.head.method in _IDEMPOTENT
 
     def start_with(self, data: bytes) -> bytes:
         """Start with what came of the body: it leaves together with the head. Returns what lies beyond its end.
@@ -359,6 +369,8 @@ class Exchange:
                 return
             raw, data, searched = data[:end], data[end:], 0
             answer = response.parse(raw, self.head.method)
+            if answer.idle_seconds:
+                self._context.dispatcher.note_stated_idle_time(self.route.origin, answer.idle_seconds)
             if answer.status >= 200 or answer.status == 101:
                 is_redirect = 300 < answer.status < 309
                 if is_redirect and upstream is not None and self._ask_for_other_root(answer, upstream, data):
@@ -677,6 +689,7 @@ class Exchange:
     def _end(self, ending: Ending, *, reusable: bool = False) -> None:
         """The end of every exchange. `reusable`: whether the upstream connection can serve another."""
         assert self.phase is not FINISHED, "an exchange ends once"
+        self.ended_at = self._context.time()
         upstream, self._upstream = self._upstream, None
         if upstream is None:
             if self.phase is WAITING:
@@ -690,6 +703,6 @@ class Exchange:
         if reusable and not (self.head.fields.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
-            self._context.dispatcher.give_back(upstream)
+            self._context.dispatcher.give_back(upstream, self.ended_at)
         else:
             self._context.dispatcher.drop(upstream)

@@ -38,6 +38,7 @@ class UpstreamConnection(asyncio.Protocol):
         "_socket",
         "address",
         "answered_with_body",
+        "ended_idle",
         "has_alternatives",
         "has_ended",
         "holder",
@@ -74,6 +75,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.holder: LeaseHolder | None = None
         self.served = 0
         self.answered_with_body = True  # the last response; the exchange sets it
+        self.ended_idle = False  # by the origin, while no exchange had it
         self.sent_unasked = False  # bytes that belong to no request
         self.idle_since = 0.0
         self.last_response: LastResponse | None = None
@@ -90,7 +92,9 @@ class UpstreamConnection(asyncio.Protocol):
             return True
         except OSError:
             return False
-        if found and self.origin.scheme == "http":  # of TLS it may be a ticket or close_notify
+        if not found:
+            self.ended_idle = True
+        elif self.origin.scheme == "http":  # of TLS it may be a ticket or close_notify
             self.sent_unasked = True
         return False  # an unsolicited response, or the end
 
@@ -101,13 +105,15 @@ class UpstreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.holder is None:
             # A server may say on its way out that it closes an idle connection; Go's client knows it, too.
-            self.sent_unasked = not data.startswith((b"HTTP/1.1 408", b"HTTP/1.0 408"))
+            self.ended_idle = data.startswith((b"HTTP/1.1 408", b"HTTP/1.0 408"))
+            self.sent_unasked = not self.ended_idle
             self.transport.abort()
         else:
             self.holder.on_upstream_data(data)
 
     def eof_received(self) -> bool | None:
         self.has_ended = self._is_goodbye()
+        self.ended_idle = self.holder is None and not self.is_closing()
         if self.holder is None or self.origin.scheme == "https":  # the loop's TLS closes both ways at once
             return False
         return self.holder.on_upstream_eof()

@@ -20,6 +20,7 @@ from edge.upstream.breaker import MOST_REPORTED, Breaker
 from edge.upstream.connection import LeaseHolder, UpstreamConnection
 from edge.upstream.connector import ConnectFailed, Connector, ConnectTimedOut
 from edge.upstream.following import AddressFollower
+from edge.upstream.idle_times import IdleTimes
 from edge.upstream.pool import Decision, Pool
 from edge.upstream.remembered import DISTRUST_SECONDS, INVALID_SECONDS, Remembered
 from edge.upstream.response_memory import ResponseMemories
@@ -53,6 +54,8 @@ class UpstreamDispatcher:
         self._pool = pool
         self._breaker = breaker
         self._follower = follower
+        self._idle_times = IdleTimes()
+        self._replaced_count = 0
         self._distrusted: Remembered[Origin] = Remembered(DISTRUST_SECONDS)
         self._invalid: Remembered[Origin] = Remembered(INVALID_SECONDS)
         self._responses = ResponseMemories()
@@ -95,14 +98,43 @@ class UpstreamDispatcher:
         self._invalid.add(origin, self._loop.time())
 
     def take(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
+        """Lease an idle connection to a request that may be sent a second time; None if there is none."""
         while (connection := self._pool.take(origin)) is not None:
             # Looking costs a system call: who was given back since the last tick is left to the loop.
-            is_just_given_back = connection.idle_since == self.now and connection.answered_with_body
+            is_just_given_back = connection.idle_since >= self.now and connection.answered_with_body
             if is_just_given_back or connection.is_silent():
                 connection.holder = holder
                 return connection
             connection.transport.abort()
         return None
+
+    def take_young(self, origin: Origin, holder: LeaseHolder) -> UpstreamConnection | None:
+        """As `take`, for any request: the origin is not about to close the connection, as far as is known."""
+        connection = self._take_young(origin)
+        if connection is None and self._learn_from_oldest(origin):
+            connection = self._take_young(origin)
+        if connection is not None:
+            connection.holder = holder
+        elif (replaced := self._pool.make_room(origin)) is not None:
+            self._replaced_count += 1
+            replaced.transport.abort()
+        return connection
+
+    def _take_young(self, origin: Origin) -> UpstreamConnection | None:
+        idle_since = self._loop.time() - self._idle_times.longest(origin)
+        while (connection := self._pool.take_young(origin, idle_since)) is not None:
+            if connection.is_silent():
+                return connection
+            connection.transport.abort()
+        return None
+
+    def _learn_from_oldest(self, origin: Origin) -> bool:
+        """Learn from the longest idle connection how long the origin keeps them; whether there is one that is open."""
+        oldest = self._pool.oldest(origin)
+        if oldest is None or oldest.is_closing() or not oldest.is_silent():
+            return False
+        self._note_survived(oldest)
+        return True
 
     def request(self, origin: Origin, requester: LeaseRequester) -> None:
         decision = self._pool.request(origin, requester)
@@ -120,7 +152,7 @@ class UpstreamDispatcher:
             task.cancel()  # it may not even have begun: the place is given up here, not there
             self._forget(origin)
 
-    def give_back(self, connection: UpstreamConnection) -> None:
+    def give_back(self, connection: UpstreamConnection, now: float) -> None:
         """The exchange is over and the connection can serve another. Behind a response without a body a broken origin
         may send one: it is looked for."""
         if (
@@ -134,7 +166,7 @@ class UpstreamDispatcher:
         connection.served += 1
         if connection.is_closing():
             return
-        waiter = self._pool.give_back(connection.origin, connection, self.now)
+        waiter = self._pool.give_back(connection.origin, connection, now)
         if waiter is not None:
             connection.holder = waiter
             waiter.on_lease(connection)
@@ -146,8 +178,14 @@ class UpstreamDispatcher:
 
     def note_unanswered(self, connection: UpstreamConnection) -> None:
         """A request was sent, and the connection ended before any byte of a response."""
-        if not connection.served:
+        if connection.served:
+            self._note_closed(connection)
+        else:
             self._connector.note_unanswered(connection)
+
+    def note_stated_idle_time(self, origin: Origin, seconds: int) -> None:
+        """The origin states how long it keeps idle connections."""
+        self._idle_times.note_stated(origin, seconds, self.now)
 
     def tick(self, now: float, idle_before: float) -> None:
         """Called by the worker some times a second: close what was idle since before `idle_before`, and follow DNS."""
@@ -158,7 +196,17 @@ class UpstreamDispatcher:
 
     def _close_idle(self, idle_before: float) -> None:
         for connection in self._pool.expired(idle_before):
+            if not connection.is_closing():
+                self._note_survived(connection)
             connection.transport.close()
+
+    def _note_survived(self, connection: UpstreamConnection) -> None:
+        now = self._loop.time()
+        self._idle_times.note_survived(connection.origin, now - connection.idle_since, now)
+
+    def _note_closed(self, connection: UpstreamConnection) -> None:
+        now = self._loop.time()
+        self._idle_times.note_closed(connection.origin, now - connection.idle_since, now)
 
     def families(self) -> list[Family]:
         return [
@@ -167,6 +215,12 @@ class UpstreamDispatcher:
                 "Connections to addresses that left their origin's DNS answer.",
                 "counter",
                 self._follower.retired_count,
+            ),
+            Family.of(
+                "frontage_edge_replaced_upstream_connections",
+                "Idle connections replaced by new ones, since the origin might have been closing them.",
+                "counter",
+                self._replaced_count,
             ),
             Family.of(
                 "frontage_edge_origin_address_failures",
@@ -229,6 +283,8 @@ class UpstreamDispatcher:
         # connector are accounted for by `_connect`.
         if connection.sent_unasked:
             self._distrust(connection.origin)
+        if connection.ended_idle and connection.served:
+            self._note_closed(connection)
         if connection in self._connections:
             self._connections.discard(connection)
             self._follower.discard(connection)

@@ -3,6 +3,10 @@
 Two pieces of state an origin: its idle connections, and the waiters. `Pool` returns an idle connection or a `Decision`
 (open a connection, wait, busy); `edge.upstream.dispatcher` acts on it.
 
+A request that must not be sent twice gets a young connection (`take_young`), else a new one. That one is made in place
+of an idle one (`make_room`), so that such requests do not add to the origin's connections; the oldest few are left
+alone, to show how long the origin keeps them (`edge.upstream.idle_times`).
+
 Invariant: ``open`` counts the connections of an origin that are idle, leased or being made, never above the bound.
 Idle connections are used last in, first out, so that those not needed grow old and are closed.
 """
@@ -12,9 +16,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from edge.routing.route import Origin
+
+KEPT_OLD: Final = 4
+"""Idle connections that `make_room` leaves alone."""
 
 
 class Idle(Protocol):
@@ -74,6 +81,37 @@ class Pool(Generic[C, W]):
             if not connection.is_closing():
                 return connection
         return None
+
+    def take_young(self, origin: Origin, idle_since: float) -> C | None:
+        """As `take`, of those given back after then: the one that was so last."""
+        state = self._origins.get(origin)
+        if state is None:
+            return None
+        idle = state.idle
+        while idle and (idle[-1].is_closing() or idle[-1].idle_since > idle_since):
+            connection = idle.pop()
+            if not connection.is_closing():
+                return connection
+        return None
+
+    def oldest(self, origin: Origin) -> C | None:
+        """Return the connection that has been idle longest; it stays idle."""
+        state = self._origins.get(origin)
+        return state.idle[0] if state is not None and state.idle else None
+
+    def make_room(self, origin: Origin) -> C | None:
+        """Take out an idle connection in whose place a new one is made; the caller closes it. None if none needs to be:
+        few are idle, and one more may be open."""
+        state = self._origins.get(origin)
+        if state is None or not state.idle:
+            return None
+        if state.open >= self._max_open:
+            return state.idle.popleft()
+        if len(state.idle) <= KEPT_OLD:
+            return None
+        connection = state.idle[KEPT_OLD]
+        del state.idle[KEPT_OLD]
+        return connection
 
     def request(self, origin: Origin, waiter: W) -> Decision:
         """For whom `take` had nothing."""

@@ -11,19 +11,36 @@ from pathlib import Path
 
 import pytest
 
+from edge.routing.route import Origin
+from edge.upstream.idle_times import IdleTimes
 from tests.component.peers import Wire, answer_each, edge, origin
 from tests.waiting import until
 
 GET = b"GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n"
 
 
-async def test_a_reused_connection_that_died_retries_get_once_and_post_never(tmp_path: Path) -> None:
-    async def script(wire: Wire) -> None:
-        await wire.head()
-        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        await wire.head()  # and closes without an answer
+class AlwaysYoung(IdleTimes):
+    """Any connection is young enough for any request."""
 
-    async with origin(script) as there, edge(tmp_path) as proxy:
+    def longest(self, origin: Origin) -> float:
+        return 60.0
+
+
+POST = b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 0\r\n\r\n"
+
+
+async def answer_once(wire: Wire) -> None:
+    await wire.head()
+    await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    await wire.head()  # and closes without an answer
+
+
+async def test_a_reused_connection_that_died_retries_get_once_and_post_never(tmp_path: Path) -> None:
+    async with (
+        origin(answer_once) as there,
+        edge(tmp_path) as proxy,
+    ):
+        proxy.worker._dispatcher._idle_times = AlwaysYoung()
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()
         client = await proxy.connect()
@@ -31,9 +48,20 @@ async def test_a_reused_connection_that_died_retries_get_once_and_post_never(tmp
             await client.send(GET)
             assert (await client.response())[1] == b"ok"
         assert len(there.connections) == 2
-        await client.send(b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nContent-Length: 0\r\n\r\n")
+        await client.send(POST)
         assert (await client.head()).startswith(b"HTTP/1.1 502 ")
         assert len(there.connections) == 2
+
+
+async def test_a_post_avoids_connections_like_one_that_died_under_a_get(tmp_path: Path) -> None:
+    async with origin(answer_once) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        for request in (GET, GET, POST):
+            await client.send(request)
+            assert (await client.response())[1] == b"ok"
+        assert len(there.connections) == 3
 
 
 @pytest.mark.parametrize("method", [b"PUT", b"DELETE"])

@@ -251,8 +251,8 @@ class _Recording(ExchangeCounters):
         super().__init__()
         self._link = link
 
-    def exchange(self, exchange: Exchange, now: float) -> None:
-        super().exchange(exchange, now)
+    def exchange(self, exchange: Exchange) -> None:
+        super().exchange(exchange)
         self._link.finished.append(exchange)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edge.routing.route import Origin
-from edge.upstream.pool import Decision, Pool
+from edge.upstream.pool import KEPT_OLD, Decision, Pool
 
 ORIGIN = Origin("http", "origin.example", 80, "origin.example")
 OTHER = Origin("http", "origin.example", 81, "origin.example")
@@ -68,3 +68,41 @@ def test_old_idle_connections_are_taken_out() -> None:
     assert pool.expired(3.0) == [old]
     assert pool.take(ORIGIN) is young
     assert (pool.forget(ORIGIN), pool.forget(ORIGIN), pool.open_count) == (None, None, 0)
+
+
+def idle_at(pool: Pool[Connection, str], *times: float) -> list[Connection]:
+    """Connections given back at these times."""
+    connections = [Connection() for _ in times]
+    for connection, now in zip(connections, times, strict=True):
+        pool.request(ORIGIN, "x")
+        pool.give_back(ORIGIN, connection, now)
+    return connections
+
+
+def test_a_young_connection_is_the_newest_and_older_ones_stay() -> None:
+    pool: Pool[Connection, str] = Pool(max_open=9, max_waiters=9)
+    old, young, closed = idle_at(pool, 1.0, 5.0, 6.0)
+    closed.is_closed = True
+    assert pool.take_young(ORIGIN, 4.0) is young
+    assert pool.take_young(ORIGIN, 4.0) is None
+    assert pool.take_young(OTHER, 0.0) is None
+    assert pool.take(ORIGIN) is old
+
+
+def test_room_is_made_by_an_old_connection_though_a_few_stay_to_grow_older() -> None:
+    pool: Pool[Connection, str] = Pool(max_open=99, max_waiters=9)
+    connections = idle_at(pool, *map(float, range(KEPT_OLD)))
+    assert pool.make_room(ORIGIN) is None
+    connections += idle_at(pool, 8.0, 9.0)
+    assert pool.make_room(ORIGIN) is connections[KEPT_OLD]
+    assert pool.make_room(ORIGIN) is connections[KEPT_OLD + 1]
+    assert pool.make_room(ORIGIN) is None
+    assert pool.make_room(OTHER) is None
+
+
+def test_room_is_made_where_no_more_may_be_open() -> None:
+    pool: Pool[Connection, str] = Pool(max_open=2, max_waiters=9)
+    oldest, _ = idle_at(pool, 1.0, 2.0)
+    assert pool.make_room(ORIGIN) is oldest
+    assert pool.request(ORIGIN, "a") is Decision.WAIT
+    assert pool.forget(ORIGIN) == "a"
