@@ -147,8 +147,12 @@ class OrganisationService:
 
     async def _mint_link(self, connection: Connection, rights: Rights, user: User) -> str:
         """Raises: `Refused`."""
-        if rights.by_key is not None and await user_keys.is_of(connection, rights.by_key, user.id):
-            raise Refused(FORBIDDEN, code="own_link", hint=_OWN_LINK)
+        if rights.by_key is not None:
+            holder = await user_keys.hold(connection, rights.by_key)
+            if holder is None:
+                raise Refused(FORBIDDEN, code="key_unknown", hint="the API key ended meanwhile")
+            if holder == user.id:
+                raise Refused(FORBIDDEN, code="own_link", hint=_OWN_LINK)
         token, lifetime = mint_random_token(), sessions.LINK_LIFETIME
         await sessions.create_link(connection, hash_token(token), user.id, lifetime, by_key=rights.by_key)
         return link_of(self.base_url, token)

@@ -61,11 +61,14 @@ async def _lock(connection: Connection, user: User) -> bool:
 
 
 async def _end_credentials(connection: Connection, user: User) -> None:
-    """Sessions keep their rows until they expire, so that their browsers can be told why they ended."""
+    """Sessions keep their rows until they expire, so that their browsers can be told why they ended. To a program that
+    does not know ``has_ended`` they were idle for too long."""
     row = await connection.fetchrow(
         """
         with links as (delete from sign_in_links where user_id = $1 returning 1),
-            ended as (update sessions set has_ended = true where user_id = $1 and not has_ended returning 1),
+            ended as (
+                update sessions set has_ended = true, seen_at = '-infinity' where user_id = $1 and not has_ended
+                returning 1),
             keys as (delete from user_keys where user_id = $1 returning 1),
             removed as (delete from passkeys where user_id = $1 returning 1)
         select (select count(*) from ended) as sessions, (select count(*) from keys) as keys,

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from common.db import user_keys
 from common.db.session import Connection
 from common.db.users import USER_COLUMNS, User
 
@@ -71,12 +72,11 @@ async def start(
         user.id,
         user.credentials_ended_at,
     )
-    if signed_in == "UPDATE 0":
+    if signed_in == "UPDATE 0" or (by_key is not None and await user_keys.hold(connection, by_key) is None):
         return False
-    started = await connection.execute(
+    await connection.execute(
         "insert into sessions (token_hash, user_id, address, user_agent, by_key, expires_at)"
-        " select $1, $2, $3, $4, $5, least(now() + $6, (select expires_at from user_keys where id = $5))"
-        " where $5::text is null or exists (select from user_keys where id = $5)",
+        " values ($1, $2, $3, $4, $5, least(now() + $6, (select expires_at from user_keys where id = $5)))",
         token_hash,
         user.id,
         address[:64],
@@ -84,8 +84,6 @@ async def start(
         by_key,
         timedelta(days=LONGEST_DAYS),
     )
-    if started == "INSERT 0 0":
-        return False
     await connection.execute(
         "delete from sessions where token_hash in ("
         " select token_hash from sessions where user_id = $1 order by created_at desc, token_hash offset $2)",

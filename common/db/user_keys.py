@@ -108,12 +108,10 @@ async def find(connection: Connection, token_hash: bytes) -> FoundKey | None:
     return FoundKey(_key(row), user, row["is_expired"])
 
 
-async def is_of(connection: Connection, key_id: str, user_id: str) -> bool:
-    """Whether the key is this user's."""
-    found: bool = await connection.fetchval(
-        "select exists (select from user_keys where id = $1 and user_id = $2)", key_id, user_id
-    )
-    return found
+async def hold(connection: Connection, key_id: str) -> str | None:
+    """Return whose the key is; it stays until the transaction ends. None when it is gone."""
+    user_id: str | None = await connection.fetchval("select user_id from user_keys where id = $1 for key share", key_id)
+    return user_id
 
 
 async def list_keys(connection: Connection, user_id: str) -> list[UserKey]:

@@ -235,6 +235,14 @@ async def test_nothing_that_a_leaked_key_makes_outlasts_it(dashboard: Dashboard)
     assert (await (await dashboard.browser()).get(left)).status == 410
 
 
+async def test_a_link_whose_key_ends_while_it_is_used_signs_in_nobody(dashboard: Dashboard) -> None:
+    user_id = await dashboard.user(EVE, await dashboard.organisation("Ours"), "owner")
+    async with dashboard.service.database.transaction() as connection:
+        user = await users.get_user(connection, user_id)
+        assert user is not None
+        assert not await sessions.start(connection, b"new", user, "", "", by_key="key_that_is_gone")
+
+
 async def test_what_a_key_made_lasts_no_longer_than_the_key(dashboard: Dashboard) -> None:
     ours = await dashboard.organisation("Ours")
     eve = await key_of(dashboard, await dashboard.user(EVE, ours, "owner"))
