@@ -25,6 +25,8 @@ USED_RATIO: Final = 0.9
 MOST_FAILING_ORDERS: Final = 10
 """More orders that fail for one reason are no affair of single domains."""
 MOST_FAILING_ENDPOINTS: Final = 5
+UNREVOKED_SECONDS: Final = 600
+"""A certificate is replaced and revoked within minutes, unless something is in the way."""
 
 NODES: Final = ("edges", "monitors")
 
@@ -50,6 +52,7 @@ def find_problems(status: InstallationStatus) -> list[InstallationProblem]:
         *_edges(status),
         *_monitors(status),
         *_certificates(status),
+        *_revocations(status),
         *_orders(status),
         *_work(status),
         *_checks(status),
@@ -150,6 +153,18 @@ def _certificates(status: InstallationStatus) -> Iterator[InstallationProblem]:
         which = f"{unrenewed} certificates end" if unrenewed > 1 else "A certificate ends"
         seen = f"{which} within {UNRENEWED_DAYS} days without a renewal"
         remedy = _last_error(within[UNRENEWED_DAYS].example, unrenewed)
+        yield InstallationProblem("certificates", seen, remedy, is_critical=True)
+
+
+def _revocations(status: InstallationStatus) -> Iterator[InstallationProblem]:
+    waiting = status.revocations
+    if waiting.oldest_seconds > UNREVOKED_SECONDS:
+        which = f"{waiting.count:,} certificates wait" if waiting.count > 1 else "A certificate waits"
+        seen = f"{which} to be revoked, that of {waiting.domain} for {waiting.oldest_seconds / 60:,.0f} minutes"
+        remedy = (
+            f"`frontage certificate show {waiting.domain}` has the reason and the state of its replacement;"
+            f" `frontage certificate revoke {waiting.domain} --at-once` does not wait for that"
+        )
         yield InstallationProblem("certificates", seen, remedy, is_critical=True)
 
 

@@ -99,6 +99,18 @@ def _of_status(status: InstallationStatus) -> list[Family]:
         *_of_processes(status),
         Family.of("frontage_feed_version", "Version of the change feed.", "gauge", status.feed_version),
         Family.of("frontage_checks_healthy", "Whether DNS checks work.", "gauge", status.checks.is_healthy),
+        Family.of(
+            "frontage_revocation_oldest_seconds",
+            "How long the first certificate has waited to be revoked.",
+            "gauge",
+            status.revocations.oldest_seconds,
+        ),
+        Family.of(
+            "frontage_orders_waiting",
+            "Certificate orders that wait for a limit of the CA.",
+            "gauge",
+            status.progress.waiting,
+        ),
         Family.of("frontage_alarms_held", "Domains whose alarms are held back.", "gauge", status.alarms_held),
         *_of_queues(status),
         *_of_certificates(status),

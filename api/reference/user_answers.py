@@ -183,6 +183,24 @@ class FailingOrders(AnswerModel):
     example: str
 
 
+class IssuanceProgress(AnswerModel):
+    waiting: int
+    """Orders that wait for a limit of the CA."""
+    due: int
+    orderedLastHour: int
+    orderedLastDay: int
+    anHour: int
+    """Routine orders that the limits allow."""
+    endsAt: datetime | None
+    """When the last of those that wait is ordered, about; null where none waits."""
+
+
+class RevocationBacklog(AnswerModel):
+    count: int
+    oldestSeconds: float
+    domain: str | None
+
+
 class Operations(AnswerModel):
     """As `frontage status --json` prints it."""
 
@@ -203,5 +221,8 @@ class Operations(AnswerModel):
     ledger: list[Standing]
     """Of the CA's limits, what is used most."""
     failingOrders: list[FailingOrders]
+    progress: IssuanceProgress
+    revocations: RevocationBacklog
+    """Certificates that wait to be revoked."""
     endpointsFailing: int
     endpointsDisabled: int

@@ -5,6 +5,7 @@ A monitor does the work; these commands only store the request.
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from common.db.ca_ledger import LedgerCount, Limits
+    from common.db.certificates import InService
+    from common.db.issuance_progress import IssuanceProgress
     from common.db.orders import OrderState
     from common.db.revocations import RevocationState
     from common.db.session import Connection
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
 
 Domain = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name, as it is enrolled.")]
+
+_FOLLOW_SECONDS = 5.0
 
 
 class Reason(StrEnum):
@@ -40,61 +45,86 @@ class Reason(StrEnum):
 
 @app.command()
 def show(domain: Domain, _: AlwaysJson = False) -> None:
-    """Print where the order of a domain's certificate stands, and what became of those that were revoked."""
+    """Print the certificate that a domain is served with, where its order stands, and what became of those that were
+    revoked."""
     from common.cli.database import run_in_database
-    from common.db import orders, revocations
+    from common.db import certificates, orders, revocations
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> tuple[OrderState | None, list[RevocationState]]:
-        return await orders.describe(connection, name), await revocations.describe(connection, name)
+    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
+        state, revoked = await orders.describe(connection, name), await revocations.describe(connection, name)
+        if state is None and not revoked:
+            raise _unknown(name)
+        in_service = await certificates.describe(connection, name)
+        chain = await certificates.chain_in_service(connection, name)
+        certificate = in_service and _certificate(in_service, chain or "")
+        return (
+            {"domain": name, "certificate": certificate}
+            | (_shown(state) if state else {})
+            | {"revocations": [_revocation(each) for each in revoked]}
+        )
 
-    state, revoked = run_in_database(work)
-    if state is None and not revoked:
-        raise _unknown(name)
-    shown = (
-        {"domain": name} | (_shown(state) if state else {}) | {"revocations": [_revocation(each) for each in revoked]}
-    )
-    print_json(shown)
+    print_json(run_in_database(work))
 
 
 @app.command()
 def renew(domain: Domain, as_json: AsJson = False) -> None:
-    """Have the certificate renewed now; the old one serves until the new one is live."""
+    """Have the certificate renewed now; the old one serves until the new one is live. Says how long a limit of the CA
+    delays it."""
+    import os
+
     from common.cli.database import run_in_database, warn_without_issuer
     from common.db import orders
+    from common.db.ca_ledger import Limits
+    from common.db.issuance_progress import read_progress
+    from common.settings import load
 
     name = _name(domain)
 
-    async def work(connection: Connection, _: Keyring) -> None:
+    allowed = Limits.of(load(os.environ))
+
+    async def work(connection: Connection, _: Keyring) -> IssuanceProgress:
         await orders.request_renewal(connection, name, await _owner(connection, name))
         await warn_without_issuer(connection)
+        return await read_progress(connection, allowed)
 
-    run_in_database(work)
+    found = run_in_database(work)
     words = f"{name} is being renewed: `frontage certificate show {name}` prints its state"
-    print_result({"domain": name, "renewing": True}, words, as_json=as_json)
+    if found.ends_at is not None:
+        words += f"\n{found.notice} `frontage certificate progress --follow` shows how they go on"
+    expected = {} if found.ends_at is None else {"waiting": found.waiting, "expectedBy": _moment(found.ends_at)}
+    print_result({"domain": name, "renewing": True} | expected, words, as_json=as_json)
 
 
 @app.command()
 def revoke(
     domain: Domain,
     reason: Annotated[Reason, typer.Option(help="The reason that is sent to the authority.")] = Reason.UNSPECIFIED,
+    at_once: Annotated[
+        bool, typer.Option("--at-once", help="Revoke now, although it is served until another is issued.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
     from common.cli.database import run_in_database
-    from common.db import orders
+    from common.db import orders, revocations
     from common.db.revocations import REASONS
 
     name = _name(domain)
 
     async def work(connection: Connection, _: Keyring) -> bool:
         owner = await _owner(connection, name, released=True)
-        return await orders.request_replacement(connection, name, owner, REASONS[reason.value])
+        number = REASONS[reason.value]
+        requested = await orders.request_replacement(connection, name, owner, number, at_once=at_once)
+        return requested or (at_once and await revocations.hasten(connection, name))
 
     if not run_in_database(work):
         raise OperatorError(f"{name} has no valid certificate that is not being revoked already")
-    words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
+    if at_once:
+        words = f"{name}'s certificate is being revoked now; where it is served, another is issued as soon as it can be"
+    else:
+        words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
     print_result({"domain": name, "revoking": True, "reason": reason.value}, words, as_json=as_json)
 
 
@@ -128,6 +158,37 @@ def limits(as_json: AsJson = False) -> None:
         )
 
 
+@app.command()
+def progress(
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on, a line for each change, until nothing waits.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print how many orders wait for the certificate authorities' limits, and about when all of them are placed."""
+    import os
+
+    from common.cli.database import run_in_database
+    from common.db.ca_ledger import Limits
+    from common.db.issuance_progress import read_progress
+    from common.settings import load
+
+    allowed = Limits.of(load(os.environ))
+
+    async def work(connection: Connection, _: Keyring) -> IssuanceProgress:
+        return await read_progress(connection, allowed)
+
+    shown = None
+    while True:
+        found = run_in_database(work)
+        if (line := _progress(found)) != shown:
+            print_result(_progress_document(found), line, as_json=as_json)
+            shown = line
+        if not follow or not (found.waiting or found.due):
+            return
+        time.sleep(_FOLLOW_SECONDS)
+
+
 # Parts ---------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +219,27 @@ def _unknown(domain: str) -> OperatorError:
     return OperatorError(f"{domain} is not enrolled here")
 
 
+def _certificate(in_service: InService, chain: str) -> dict[str, Any]:
+    """`source` is ours or a CA; `issuer`, the authority's own name, and the serial number are read from the chain."""
+    from cryptography import x509
+
+    try:
+        leaf = x509.load_pem_x509_certificate(chain.encode("ascii"))
+    except ValueError:
+        serial, issuer = None, None
+    else:
+        serial, issuer = f"{leaf.serial_number:x}", leaf.issuer.rfc4514_string()
+    return {
+        "serial": serial,
+        "issuer": issuer,
+        "source": in_service.issuer,
+        "notBefore": _moment(in_service.not_before),
+        "notAfter": _moment(in_service.not_after),
+        "issuedAt": _moment(in_service.issued_at),
+        "liveAt": _moment(in_service.live_at),
+    }
+
+
 def _shown(state: OrderState) -> dict[str, Any]:
     return {
         "state": state.state,
@@ -171,6 +253,24 @@ def _shown(state: OrderState) -> dict[str, Any]:
         "failingSince": _moment(state.failing_since),
         "departedAt": _moment(state.departed_at),
         "seconds": dict(state.phases),
+    }
+
+
+def _progress(found: IssuanceProgress) -> str:
+    return (
+        f"{found.ordered_last_hour:,} ordered in the last hour, {found.ordered_last_day:,} in the last day;"
+        f" {found.due:,} due now; {found.notice or 'none waits for a limit'}"
+    )
+
+
+def _progress_document(found: IssuanceProgress) -> dict[str, Any]:
+    return {
+        "waiting": found.waiting,
+        "due": found.due,
+        "orderedLastHour": found.ordered_last_hour,
+        "orderedLastDay": found.ordered_last_day,
+        "anHour": found.an_hour,
+        "endsAt": _moment(found.ends_at),
     }
 
 

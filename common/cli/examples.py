@@ -54,6 +54,7 @@ EXAMPLES: Mapping[str, str] = {
     "webhook test": f"webhook test {_ID}",
     "webhook enable": f"webhook enable {_ID}",
     "certificate show": "certificate show shop.customer.example",
+    "certificate progress": "certificate progress --follow",
     "certificate renew": "certificate renew shop.customer.example",
     "certificate revoke": "certificate revoke shop.customer.example --reason keyCompromise",
     "master-key rotate": "master-key rotate --keep-old",

@@ -6,10 +6,11 @@ made is given back. All of it under one lock an issuer, so that any number of mo
 Rules
     Limits are counted over sliding windows. An authority that refills a bucket steadily (Let's Encrypt) is never asked
     for more than it has: what fits every window of a length fits a bucket that refills in that length.
-    Of each limit the less urgent take a part only, so that a wave of renewals leaves room for new domains, and new
-    domains for what is about to expire: `SHARES`.
+    Of each limit the less urgent take a part only, so that a wave of renewals leaves room for new domains, new domains
+    for what is about to expire (`SHARES`), and all of them for what replaces a compromised certificate (`_RESERVE`).
     Of the account's orders an application takes at most `_APPLICATION_SHARE` times as many as it leaves free (dynamic
     thresholds, as in `common.concurrency_shares`): alone it gets four fifths, and the next one that asks finds a slot.
+    For compromised certificates it may go on to `_COMPROMISED_APPLICATION_SHARE` times as many: 19 twentieths.
     A renewal that the authority suggested itself (RFC 9773) is written down, and not counted.
     An order that failed made no certificate: it counts for the account, not for the domain's certificates.
 
@@ -33,13 +34,22 @@ from common.errors import FenceLost
 from common.names import parse_domain
 from common.settings import Settings
 
-Urgency: TypeAlias = Literal["expiring", "new", "renewal", "manual"]
+Urgency: TypeAlias = Literal["compromised", "expiring", "new", "renewal", "manual"]
 
-SHARES: Mapping[Urgency, float] = MappingProxyType({"expiring": 1.0, "new": 0.9, "renewal": 0.6, "manual": 0.6})
+SHARES: Mapping[Urgency, float] = MappingProxyType(
+    {"compromised": 1.0, "expiring": 1.0, "new": 0.9, "renewal": 0.6, "manual": 0.6}
+)
+_RESERVE = 0.05
+"""Of each limit, kept for what takes the place of a certificate whose key is compromised."""
 
 _APPLICATION_SHARE = 4
+_COMPROMISED_APPLICATION_SHARE = 19
+
+WAITS_FOR_LIMIT = "waiting for the certificate authority: "
+"""How the last error begins of an order that waits for a slot."""
 
 HOUR_SECONDS = 3600.0
+ACCOUNT_WINDOW_SECONDS = 3 * HOUR_SECONDS
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
 KEPT_DAYS = 8
 
@@ -85,7 +95,7 @@ class _LimitScope:
 _ORDER = "kind = 'order' and not is_exempt"
 _SCOPES: Mapping[str, _LimitScope] = MappingProxyType(
     {
-        "orders_per_account": _LimitScope(_ORDER, 3 * HOUR_SECONDS, None),
+        "orders_per_account": _LimitScope(_ORDER, ACCOUNT_WINDOW_SECONDS, None),
         "certificates_per_registered_domain": _LimitScope(
             f"{_ORDER} and state <> 'failed'", WEEK_SECONDS, "registered_domain"
         ),
@@ -213,6 +223,7 @@ def _of_application(arguments: list[object], application_id: str, limits: Limits
     """One more such query, and its arguments: whether the application has its share of the account's orders. It has
     none free before so many orders have left the window as it needs if all of them are its own."""
     scope, first = _SCOPES["orders_per_account"], len(arguments) + 1
+    multiple = _COMPROMISED_APPLICATION_SHARE if urgency == "compromised" else _APPLICATION_SHARE
     arguments += [application_id, share_of("orders_per_account", limits, urgency)]
     window = (
         f"from ca_ledger where issuer = $1 and {scope.condition}"
@@ -222,9 +233,9 @@ def _of_application(arguments: list[object], application_id: str, limits: Limits
         union all
         select 'orders_per_application', own, case when excess > 0 then (
             select taken_at + interval '{scope.seconds} seconds' {window}
-            order by taken_at offset least((excess - 1) / {_APPLICATION_SHARE + 1}, used - 1) limit 1) end
+            order by taken_at offset least((excess - 1) / {multiple + 1}, used - 1) limit 1) end
         from (
-            select own, used, own + 1 - {_APPLICATION_SHARE} * (${first + 1}::bigint - used) as excess
+            select own, used, own + 1 - {multiple} * (${first + 1}::bigint - used) as excess
             from (select count(*) as used, count(*) filter (where application_id = ${first}) as own {window}) counted
         ) share"""
 
@@ -232,7 +243,9 @@ def _of_application(arguments: list[object], application_id: str, limits: Limits
 def share_of(limit: str, limits: Limits, urgency: Urgency) -> int:
     """How much of a limit an urgency may use up; one at least."""
     most: int = getattr(limits, limit)
-    return most if limit == "failed_validations" else max(1, int(most * SHARES[urgency]))
+    if limit == "failed_validations" or urgency == "compromised":
+        return most
+    return max(1, min(int(most * SHARES[urgency]), most - int(most * _RESERVE)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from common.db import locks
+from common.db import locks, revocations
 from common.db.session import Connection
 
 KEPT_DAYS = 7
@@ -113,6 +113,7 @@ async def release(connection: Connection, domain: str) -> None:
     await connection.execute(
         "update certificates set released_at = now() where domain = $1 and released_at is null", domain
     )
+    await revocations.hasten(connection, domain)
 
 
 async def store(connection: Connection, domain: str, application_id: str, certificate: Certificate) -> None:

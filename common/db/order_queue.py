@@ -22,6 +22,7 @@ from asyncpg import Record
 from common.db import outcomes
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.orders import Kind, State
+from common.db.revocations import REASONS
 from common.db.session import Connection
 
 FAILED_AFTER_ATTEMPTS = 5
@@ -35,6 +36,8 @@ class Validity:
     not_after: datetime
     is_live: bool
     issuer: str = "internal"
+    is_compromised: bool = False
+    """It is to be revoked for its key's sake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ _CLAIM = f"""
         placed_issuer, placed_url, placed_at, placed_key,
         case when kind <> 'renewal' or recheck_requested_at is not null then request_id end as request_id,
         extract(epoch from clock_timestamp() - due_at)::float8 as waited_seconds,
-        not_before, not_after, issuer, live_at >= issued_at as is_live
+        not_before, not_after, issuer, live_at >= issued_at as is_live, revoke_reason
     from claimed left join certificates
         on certificates.domain = claimed.domain and certificates.application_id = claimed.application_id
         and released_at is null
@@ -234,7 +237,13 @@ async def notify_failed(connection: Connection, order: Order, reason: str) -> No
 
 
 def _order(row: Record) -> Order:
-    validity = row["not_before"] and Validity(row["not_before"], row["not_after"], bool(row["is_live"]), row["issuer"])
+    validity = row["not_before"] and Validity(
+        row["not_before"],
+        row["not_after"],
+        bool(row["is_live"]),
+        row["issuer"],
+        row["revoke_reason"] == REASONS["keyCompromise"],
+    )
     placed = row["placed_url"] and PlacedOrder(
         row["placed_issuer"], row["placed_url"], row["placed_at"], row["placed_key"]
     )

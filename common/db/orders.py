@@ -153,9 +153,11 @@ async def request_renewal(
     await audit.record(connection, "certificate.renew", domain, application_id=application_id)
 
 
-async def request_replacement(connection: Connection, domain: str, application_id: str, reason: int) -> bool:
+async def request_replacement(
+    connection: Connection, domain: str, application_id: str, reason: int, *, at_once: bool = False
+) -> bool:
     """Revoke what this application has for the domain (RFC 5280 §5.3.1), and order another in its place where it is in
-    service. The other is given a moment to go live first; so that a revoked certificate is not served if possible.
+    service. The other goes live first, so that no revoked certificate is served; with `at_once` it is revoked now.
 
     Returns whether there was a certificate.
     """
@@ -163,7 +165,7 @@ async def request_replacement(connection: Connection, domain: str, application_i
     revoked = await certificates.mark_revoked(connection, domain, application_id, reason)
     if revoked is None:
         return False
-    await revocations.request(connection, domain, application_id, revoked, reason)
+    await revocations.request(connection, domain, application_id, revoked, reason, at_once=at_once)
     if revoked.is_in_service:
         await _run_again(connection, domain, "replacement")
     after = {"reason": reason}

@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from common.db.certificates import RevokedCertificate
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.session import Connection
+
+if TYPE_CHECKING:
+    from common.db.certificates import RevokedCertificate
 
 REASONS: Mapping[str, int] = MappingProxyType(
     {"unspecified": 0, "keyCompromise": 1, "affiliationChanged": 3, "superseded": 4, "cessationOfOperation": 5}
@@ -23,8 +26,10 @@ REASONS: Mapping[str, int] = MappingProxyType(
 """Those a subscriber may give (RFC 5280 §5.3.1; CA/Browser Forum Baseline Requirements §7.2.2)."""
 
 KEPT_DAYS = 90
-REPLACED_WITHIN_SECONDS = 300.0
-"""How long a certificate that is served still waits for the one in its place."""
+_MOST_COUNTED = 100_000
+REPLACED_WITHIN_SECONDS = 24 * 3600.0
+"""How long a certificate that is served waits for the one in its place, at most: as long as a CA has to revoke one
+whose key is compromised (CA/Browser Forum Baseline Requirements §4.9.1.1). Revoked before, it would be served on."""
 
 _TABLE = ClaimTable("revocations", key="id", key_type="bigint")
 
@@ -59,6 +64,27 @@ class RevocationState:
     last_error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RevocationBacklog:
+    """Revocations that are requested and not done. `domain` is that of the oldest."""
+
+    count: int
+    oldest_seconds: float
+    domain: str | None
+
+
+async def measure_backlog(connection: Connection) -> RevocationBacklog:
+    """Return what waits: for a replacement, or for the CA."""
+    row = await connection.fetchrow(
+        "select count(*) as count, (array_agg(domain order by requested_at))[1] as domain,"
+        " coalesce(extract(epoch from clock_timestamp() - min(requested_at)), 0)::float8 as oldest_seconds"
+        " from (select domain, requested_at from revocations where due_at is not null limit $1) waiting",
+        _MOST_COUNTED,
+    )
+    assert row is not None, "an aggregate has one row"
+    return RevocationBacklog(**row)
+
+
 async def describe(connection: Connection, domain: str) -> list[RevocationState]:
     """The domain's, the latest first."""
     rows = await connection.fetch(
@@ -69,8 +95,15 @@ async def describe(connection: Connection, domain: str) -> list[RevocationState]
 
 
 async def request(
-    connection: Connection, domain: str, application_id: str, revoked: RevokedCertificate, reason: int
+    connection: Connection,
+    domain: str,
+    application_id: str,
+    revoked: RevokedCertificate,
+    reason: int,
+    *,
+    at_once: bool = False,
 ) -> None:
+    """Have it revoked: once another is live in its place, or now where it is not served, or `at_once`."""
     await connection.execute(
         "insert into revocations (domain, application_id, issuer, chain, reason, due_at)"
         " values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))",
@@ -79,15 +112,17 @@ async def request(
         revoked.issuer,
         revoked.chain,
         reason,
-        REPLACED_WITHIN_SECONDS if revoked.is_in_service else 0.0,
+        REPLACED_WITHIN_SECONDS if revoked.is_in_service and not at_once else 0.0,
     )
 
 
-async def hasten(connection: Connection, domain: str) -> None:
-    """Another certificate of the domain is live: what it replaces can be revoked."""
-    await connection.execute(
+async def hasten(connection: Connection, domain: str) -> bool:
+    """Another certificate of the domain is live, or none is served any more: what was in service can be revoked.
+    Returns whether something was."""
+    hastened: str = await connection.execute(
         "update revocations set due_at = now() where domain = $1 and due_at > now() and attempts = 0", domain
     )
+    return hastened != "UPDATE 0"
 
 
 async def claim(connection: Connection, /, *, most: int, lease_seconds: float) -> list[Revocation]:

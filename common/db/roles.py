@@ -87,7 +87,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "organisations": "select, insert, update",
             "passkeys": _ALL,
             "rdap_bootstrap": _READ,
-            "revocations": _READ,
+            "revocations": _KEEP,  # a deletion asks for one, or has one wait no longer
             "sessions": _ALL,
             "sign_in_links": _ALL,
             "target_sightings": _READ,

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes, orders
+from common.db import ca_ledger, checks, edge_nodes, feed, monitor_health, monitor_nodes, orders, revocations
 from common.db.ca_ledger import Limits
 from common.db.edge_nodes import EdgeNode
+from common.db.issuance_progress import IssuanceProgress, read_progress
 from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
+from common.db.revocations import RevocationBacklog
 from common.db.session import Connection
 from common.installation_problems import UNRENEWED_DAYS, find_problems
 
@@ -122,6 +124,8 @@ class InstallationStatus:
     unrenewed: Sequence[Unrenewed]
     ledger: Sequence[LimitUse]
     failing_orders: Sequence[FailingOrders]
+    progress: IssuanceProgress
+    revocations: RevocationBacklog
     endpoints_failing: int
     endpoints_disabled: int
 
@@ -135,7 +139,8 @@ class InstallationStatus:
         """What an operator should know, and what is no fault, in sentences."""
         edges = [(each.node.description.software_version, each.node.label) for each in self.edges if each.is_alive]
         monitors = [(each.software_version, each.host) for each in self.monitors if each.is_alive]
-        return [*_differing("Edges", edges), *_differing("Monitors", monitors)]
+        progress = [self.progress.notice] if self.progress.notice is not None else []
+        return [*_differing("Edges", edges), *_differing("Monitors", monitors), *progress]
 
 
 def _differing(subject: str, running: Iterable[tuple[str, str]]) -> list[str]:
@@ -193,6 +198,8 @@ async def read_status(connection: Connection, limits: Limits) -> InstallationSta
         unrenewed=await _count_unrenewed(connection),
         ledger=await _standings(connection, limits),
         failing_orders=await _failing_orders(connection),
+        progress=await read_progress(connection, limits),
+        revocations=await revocations.measure_backlog(connection),
         endpoints_failing=row["failing"],
         endpoints_disabled=row["disabled"],
     )

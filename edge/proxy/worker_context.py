@@ -27,6 +27,7 @@ from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
 from edge.proxy.counters import ExchangeCounters
 from edge.proxy.exchange import Exchange, ExchangeContext
+from edge.proxy.heap import HeapTrimmer, find_heap
 from edge.proxy.recent_requests import RecentRequests
 from edge.proxy.upload_store import UploadStore
 from edge.proxy.worker_limits import LAST_REQUEST_SECONDS, TICK_SECONDS, WorkerLimits
@@ -118,6 +119,7 @@ class WorkerContext:
             self.unix_seconds,
         )
         self.access_log = _access_log(settings)
+        self._heap_trimmer = HeapTrimmer(find_heap(), self.now)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()
 
@@ -214,6 +216,7 @@ class WorkerContext:
         for connection in list(self.paused):
             connection.check_disconnect()
         self._dispatcher.tick(now, idle_before=now - self.upstream_idle_seconds)
+        self._heap_trimmer.look(now)
         if self.routes.lacks_secrets:
             self._keyring.follow_file()
             self.on_replica_change()

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from common.claims import retry_until_available
 from common.db import ca_ledger, order_outcomes
-from common.db.ca_ledger import WORDS, Full, Limits, Urgency
+from common.db.ca_ledger import WAITS_FOR_LIMIT, WORDS, Full, Limits, Urgency
 from common.db.order_queue import Order, PlacedOrder
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
@@ -96,6 +96,6 @@ class OrderJournal:
 def words_of(full: Full) -> str:
     """For the domain's owner."""
     return (
-        f"waiting for the certificate authority: {full.most} of {full.most} {WORDS[full.limit]} are used,"
+        f"{WAITS_FOR_LIMIT}{full.most} of {full.most} {WORDS[full.limit]} are used,"
         f" and the next is free at {full.free_at:%Y-%m-%d %H:%M} UTC"
     )

@@ -29,7 +29,8 @@ _EXPIRING_FRACTION = 1 / 6  # of the lifetime: 15 of 90 days, 1 of 6
 LOOK_SECONDS = 24 * 3600.0
 _SHORTEST_LOOK_SECONDS = 600.0
 _SLOT_PAUSE_SECONDS: dict[Urgency, tuple[float, float]] = {
-    "expiring": (0.0, 2.0),
+    "compromised": (0.0, 1.0),
+    "expiring": (1.0, 3.0),
     "new": (2.0, 10.0),
     "renewal": (10.0, 120.0),
     "manual": (10.0, 120.0),
@@ -79,6 +80,8 @@ def look_again_seconds(window: RenewalWindow | None, random: Random) -> float:
 
 def urgency(order: Order, now: datetime) -> Urgency:
     """What the order may take of a CA's limits (`common.db.ca_ledger.SHARES`)."""
+    if order.in_service is not None and order.in_service.is_compromised:
+        return "compromised"
     if order.kind == "replacement" or (order.in_service is not None and is_expiring(order.in_service, now)):
         return "expiring"
     if order.in_service is None:

@@ -104,6 +104,7 @@ async def test_each_process_works_under_its_own_login(installation: Installation
         await visitor.get_when(DOMAIN, "Version B")
         await monitored(installation)
         await partner.unpower(DOMAIN)
+    await revoked(installation)
     assert "permission denied" not in (stage.settings.state_dir / LOG_NAME).read_text("utf-8")
     owner = await installation.owner()
     try:
@@ -115,6 +116,22 @@ async def test_each_process_works_under_its_own_login(installation: Installation
                 await asyncio.sleep(0.05)
     finally:
         owner.terminate()
+
+
+async def revoked(installation: Installation) -> None:
+    """A domain of Secure is deleted, and its certificate revoked for the reason given."""
+    stage = installation.stage
+    async with aiohttp.ClientSession(stage.settings.base_url) as session:
+        body = {"applicationId": stage.application_id, "secret": stage.client_secret}
+        async with session.post("/token", json=body) as response:
+            token = (await response.json())["auth_token"]
+        headers = {"Authorization": f"Bearer {token}", "applicationId": stage.application_id}
+        enrolled = {"domain": DOMAIN, "applicationUrl": stage.lab.origin}
+        async with session.post("/ssl", json=enrolled, headers=headers) as response:
+            assert response.status == 200, await response.text()
+        deleted = {"domain": DOMAIN, "reason": "keyCompromise"}
+        async with session.delete("/ssl", json=deleted, headers=headers) as response:
+            assert response.status == 200, await response.text()
 
 
 async def monitored(installation: Installation) -> None:

@@ -16,6 +16,7 @@ from common.installation_problems import (
     MOST_FAILING_ORDERS,
     OVERDUE_SECONDS,
     UNRENEWED_DAYS,
+    UNREVOKED_SECONDS,
     USED_RATIO,
 )
 
@@ -154,6 +155,16 @@ ALERTS: Final = (
         "A limit of the certificate authority is nearly used up: orders will wait.",
         "`frontage certificate limits` prints when there is room again; ask the authority for more, or add another.",
         "certificates#the-life-of-a-certificate",
+    ),
+    Alert(
+        "FrontageRevocationWaits",
+        "critical",
+        f"max(frontage_revocation_oldest_seconds) > {UNREVOKED_SECONDS}",
+        "1m",
+        "A certificate that is to be revoked waits: for another in its place, or for the certificate authority.",
+        "`frontage status` names it, and `frontage certificate show` has the reason; `frontage certificate revoke"
+        " DOMAIN --at-once` does not wait for another in its place.",
+        "certificates#a-key-is-compromised",
     ),
     Alert(
         "FrontageOrdersFail",

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
+from bench.peers.certificates import make_certificate
 from common.db import ca_ledger, certificates, order_outcomes, order_queue
 from common.db.certificates import Certificate
 from common.db.pool import Database
@@ -71,6 +73,52 @@ async def test_renewal_and_revocation_are_written_down_for_a_monitor(database: D
     assert "not being revoked already" in refused(env, "revoke", DOMAIN)
     [shown_revocation] = json.loads(output(env, "show", DOMAIN))["revocations"]
     assert (shown_revocation["reason"], shown_revocation["revokedAt"]) == ("keyCompromise", None)
+
+
+async def test_revocation_need_not_wait_for_a_replacement(database: Database, env: dict[str, str]) -> None:
+    await go_live(database)
+    due = "select due_at <= now() as due from revocations"
+    output(env, "revoke", DOMAIN, "--reason", "keyCompromise")
+    assert await parts.fetch(database, due) == [{"due": False}]
+    assert "now" in output(env, "revoke", DOMAIN, "--reason", "keyCompromise", "--at-once")
+    assert await parts.fetch(database, due) == [{"due": True}]
+    assert "not being revoked already" in refused(env, "revoke", DOMAIN, "--at-once")
+
+
+async def test_a_certificate_is_shown_with_its_serial_number_and_its_end(
+    database: Database, env: dict[str, str]
+) -> None:
+    await go_live(database)
+    _, chain = make_certificate(DOMAIN)
+    leaf = x509.load_pem_x509_certificate(chain.encode())
+    async with database.transaction() as connection:
+        await connection.execute("update certificates set chain = $1", chain)
+    shown = json.loads(output(env, "show", DOMAIN))["certificate"]
+    assert shown["serial"] == f"{leaf.serial_number:x}"
+    assert (shown["issuer"], shown["source"]) == (leaf.issuer.rfc4514_string(), CA)
+    left = datetime.fromisoformat(shown["notAfter"]) - datetime.now(UTC)
+    assert timedelta(days=89) < left <= timedelta(days=90)
+
+
+async def test_who_renews_by_hand_sees_how_long_the_limits_delay_it(database: Database, env: dict[str, str]) -> None:
+    await go_live(database)
+    assert "none waits for a limit" in output(env, "progress", "--follow")
+    for name in ("a", "b", "c"):
+        await parts.power(database, f"{name}.customer.example")
+    async with database.transaction() as connection:
+        first, *others = await order_queue.claim(connection, most=3, lease_seconds=60)
+        await ca_ledger.reserve(connection, first, CA, ca_ledger.Limits(), "new", is_exempt=False)
+        for order in others:
+            words = f"{ca_ledger.WAITS_FOR_LIMIT}1 of 1 orders are used"
+            await order_outcomes.defer(connection, order, delay_seconds=3600, words=words)
+    found = json.loads(output(env, "progress", "--json"))
+    assert (found["waiting"], found["orderedLastHour"]) == (2, 1)
+    wait = datetime.fromisoformat(found["endsAt"]) - datetime.now(UTC)
+    assert timedelta(hours=5, minutes=58) < wait <= timedelta(hours=6)  # one routine order in three hours
+    words = frontage.run("certificate", "renew", DOMAIN, env=env).stdout
+    assert "2 certificate orders wait for limits of the CA" in words
+    assert json.loads(frontage.run("certificate", "renew", DOMAIN, "--json", env=env).stdout)["waiting"] == 2
+    assert "2 certificate orders wait" in json.loads(frontage.run("status", "--json", env=env).stdout)["notices"][0]
 
 
 async def test_kept_certificate_of_a_deleted_domain_can_be_revoked(database: Database, env: dict[str, str]) -> None:

@@ -139,6 +139,22 @@ async def test_account_emptied_by_one_application_has_slots_for_another(shop: Da
     assert isinstance(await reserve(shop, greedy[-1], limits, "new"), int)
 
 
+async def test_compromised_certificates_have_a_reserve_where_all_else_is_used(shop: Database) -> None:
+    limits = Limits(orders_per_account=40)
+    held = await claimed(shop, *(f"shop.customer{number}.example" for number in range(80)))
+    while not isinstance(await reserve(shop, held.pop(), limits, "expiring"), Full):
+        pass
+    [used] = await parts.fetch(shop, "select count(*) from ca_ledger")
+    found = [await reserve(shop, order, limits, "compromised") for order in held[:20]]
+    assert used["count"] + len(found) - len(full(found)) == 38  # of one application; two are left for others
+    for number in range(20):
+        await parts.power(shop, f"new{number}.example", application_id=OTHER_APPLICATION)
+    async with shop.transaction() as connection:
+        others = await order_queue.claim(connection, most=100, lease_seconds=60)
+    assert len(full([await reserve(shop, order, limits, "expiring") for order in others])) == 20
+    assert len(full([await reserve(shop, order, limits, "compromised") for order in others])) == 18
+
+
 async def test_renewal_the_authority_suggested_does_not_count(shop: Database) -> None:
     limits = Limits(orders_per_account=1, certificates_per_registered_domain=1, certificates_per_exact_set=1)
     [order] = await claimed(shop, DOMAIN)

@@ -12,9 +12,11 @@ import pytest
 from cryptography import x509
 
 from common.db import certificates, domains, events, order_queue, orders
-from common.db.ca_ledger import Limits
+from common.db.ca_ledger import WAITS_FOR_LIMIT, Limits
 from common.db.domains import NewDomain
 from common.db.pool import Database
+from common.db.revocations import REASONS
+from common.db.status import read_status
 from common.secrets import Keyring
 from monitor.certificates.dns_moved_away import Lead
 from monitor.certificates.issuer import RenewalWindow
@@ -424,6 +426,57 @@ async def test_revoked_certificate_is_replaced_under_a_new_key_and_then_revoked(
     assert (await parts.fetch(shop, "select due_at, revoked_at is null as open from revocations")) == [
         {"due_at": None, "open": False}
     ]
+
+
+async def test_certificate_whose_replacement_waits_for_a_limit_is_revoked_only_after_it(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    """Else it would be served revoked, for as long as the limit's window."""
+    limits = Limits(orders_per_account=1)
+
+    async def waits() -> bool:
+        order = await parts.order_of(shop)
+        return order is not None and WAITS_FOR_LIMIT in (order["last_error"] or "") and order["lease_until"] is None
+
+    async with (
+        parts.running(parts.make_runner(shop, issuer, keys, limits=limits)),
+        parts.running(parts.make_revoking_runner(shop, issuer)),
+    ):
+        await parts.power(shop)
+        await parts.until_live(shop)
+        async with shop.transaction() as connection:
+            await orders.request_replacement(connection, DOMAIN, APPLICATION, REASONS["keyCompromise"])
+        await until(waits)
+        [waiting] = await parts.fetch(shop, "select due_at - requested_at as pause, revoked_at from revocations")
+        assert waiting == {"pause": timedelta(hours=24), "revoked_at": None}
+        async with shop.connection() as connection:
+            status = await read_status(connection, limits)
+        assert (status.revocations.count, status.revocations.domain) == (1, DOMAIN)
+        assert status.progress.waiting == 1
+        assert "1 certificate orders wait for limits of the CA" in " ".join(status.notices)
+        assert issuer.revoked == []
+        async with shop.transaction() as connection:
+            await connection.execute("update ca_ledger set taken_at = taken_at - interval '3 hours'")
+            await connection.execute("update orders set due_at = now()")
+
+        async def is_revoked() -> bool:
+            return bool(await parts.fetch(shop, "select from revocations where revoked_at is not null"))
+
+        await until(is_revoked)
+    [order] = await parts.fetch(shop, "select live_at < revoked_at as first from certificates, revocations")
+    assert order["first"]
+
+
+async def test_certificate_that_is_served_no_more_is_revoked_without_a_replacement(
+    shop: Database, issuer: LimitedIssuer, keys: Keyring
+) -> None:
+    async with parts.running(parts.make_runner(shop, issuer, keys)):
+        await parts.power(shop)
+        await parts.until_live(shop)
+    async with shop.transaction() as connection:
+        await orders.request_replacement(connection, DOMAIN, APPLICATION, REASONS["superseded"])
+    await parts.remove(shop)
+    assert await parts.fetch(shop, "select due_at <= now() as due from revocations") == [{"due": True}]
 
 
 async def test_kept_certificate_that_is_revoked_is_never_adopted(

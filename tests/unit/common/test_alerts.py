@@ -42,6 +42,7 @@ SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
         'frontage_certificates_unrenewed{within_days="7"}': (None, "1"),
     },
     "FrontageCaLimitShort": {'frontage_ca_limit_used_ratio{issuer="ca", limit="orders_per_account"}': ("0.95", "0.5")},
+    "FrontageRevocationWaits": {"frontage_revocation_oldest_seconds": ("601", "30")},
     "FrontageOrdersFail": {'frontage_orders_failing{reason="refused"}': ("11", "10")},
     "FrontageDeliveriesFail": {'frontage_webhook_endpoints{state="failing"}': ("6", "5")},
     "FrontageChecksUnhealthy": {"frontage_checks_healthy": ("0", "1")},

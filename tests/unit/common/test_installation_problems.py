@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from common.db.edge_nodes import Condition, EdgeDescription, EdgeNode, FailedUpgrade, UnusableCertificates
+from common.db.issuance_progress import IssuanceProgress
 from common.db.monitor_health import MonitorHealth
 from common.db.monitor_nodes import MonitorNode
+from common.db.revocations import RevocationBacklog
 from common.db.status import Edge, Expiry, FailingOrders, InstallationStatus, LimitUse, QueueLength, Unrenewed
 from common.installation_problems import find_problems
 
@@ -30,6 +32,8 @@ WELL = InstallationStatus(
     unrenewed=[Unrenewed(0, 0), Unrenewed(3, 0), Unrenewed(7, 9)],
     ledger=[LimitUse("ca", "orders_per_account", "", 270, 300, NOW)],
     failing_orders=[FailingOrders("refused", 10, "one.example")],
+    progress=IssuanceProgress(0, 0, 12, 300, 60, None),
+    revocations=RevocationBacklog(2, 599.0, "one.example"),
     endpoints_failing=5,
     endpoints_disabled=3,
 )
@@ -47,6 +51,7 @@ def test_an_installation_that_is_well_has_no_problem() -> None:
         ("edges", {"edges": [Edge(replace(NODE, condition=Condition("stuck", "the disk is full")), True, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, description=UPGRADE), True, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, unusable=UnusableCertificates(2, "one.example")), True, 0)]}),
+        ("certificates", {"revocations": RevocationBacklog(1, 601.0, "one.example")}),
         ("monitors", {"monitors": []}),
         ("monitors", {"monitors": [replace(MONITOR, stopped=("deliveries",))]}),
         ("monitors", {"monitors": [MONITOR, replace(MONITOR, node_id="monitor-2", issuer="internal ffff")]}),

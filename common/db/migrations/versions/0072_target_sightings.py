@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import run_script_of
 
-revision = "0071"
-down_revision = "0070"
+revision = "0072"
+down_revision = "0071"
 
 
 def upgrade() -> None:
