@@ -67,6 +67,7 @@ export const RECORD_TYPES = Object.freeze(["A", "AAAA", "CNAME", "MX", "TXT", "N
  * @property {string} applicationId
  * @property {string} [token]  a JWT; one with the scope `connect` is enough
  * @property {() => string | Promise<string>} [getToken]  called when there is no token, and before one expires
+ * @property {string} [configurationId]  a configuration that your server has registered: its records need no repeating
  * @property {DnsRecord[] | {domain?: DnsRecord[], subDomain?: DnsRecord[]}} [dnsRecords]
  * @property {string | string[]} [prefilledDomain]  several: the person chooses one
  * @property {boolean} [power]
@@ -110,6 +111,7 @@ export const KEYS = Object.freeze({
   applicationId: TEXT,
   token: TEXT,
   getToken: FUNCTION,
+  configurationId: TEXT,
   dnsRecords: ["an array of records, or an object with the arrays domain and subDomain", isRecords],
   prefilledDomain: ["a domain, or an array of domains", (value) => isListOf(TEXT[1])(value) || TEXT[1](value)],
   power: SWITCH,

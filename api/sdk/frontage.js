@@ -18,7 +18,7 @@ export { CODES, FrontageError };
 /** @typedef {import("./configuration.js").Succeeded} Succeeded */
 /** @typedef {import("./configuration.js").StepChanged} StepChanged */
 
-export const VERSION = "1.0.3";
+export const VERSION = "1.1.0";
 
 /** Set while the script is being run for the first time; a package has none. */
 const SCRIPT = /** @type {HTMLScriptElement | null} */ (globalThis.document?.currentScript ?? null);
@@ -132,8 +132,8 @@ export async function loadSharedFlow(url, callbacks = {}) {
 async function openModal(given, share) {
   await load();
   const configuration = readConfiguration(given, warn);
-  if (!configuration.dnsRecords && !share) {
-    throw new FrontageError("invalid_configuration", "dnsRecords: expected the records to set", { key: "dnsRecords" });
+  if (!configuration.dnsRecords && !configuration.configurationId && !share) {
+    throw new FrontageError("invalid_configuration", "dnsRecords: expected the records to set, or a configurationId", { key: "dnsRecords" });
   }
   const apiUrl = apiUrlOf(configuration);
   const words = await loadWords(apiUrl, configuration.locale ?? "en", configuration.whiteLabel?.copy ?? {});

@@ -318,6 +318,10 @@ export class Modal {
       this.#view = null;
     }
     this.render();
+    if (moved && flow.state === "closed" && flow.error) {
+      const { code, message, hint } = flow.error;
+      this.#fail(new FrontageError("refused", message, { apiCode: code, hint }), () => this.show(null));
+    }
     if (flow.state === "finished" && !this.#hasSucceeded) {
       this.#hasSucceeded = true;
       this.#emit("onSuccess", { ...this.#outcome(), jobId: flow.job_id });

@@ -3,6 +3,7 @@
 import { button, el, icon } from "../elements.js";
 import { servedNames } from "../flow.js";
 import { certificateItem } from "./records.js";
+import { REFUSALS } from "./error.js";
 
 /** @typedef {import("../modal.js").Modal} Modal */
 /** @typedef {import("../modal.js").StepContent} StepContent */
@@ -45,7 +46,7 @@ export function doneStep(modal) {
           "div",
           { class: "note warn" },
           icon("warning", "warn"),
-          el("p", {}, el("bdi", {}, enrolment.name), `: ${words.of("certificate_failed")}. ${enrolment.hint ?? ""}`),
+          el("p", {}, el("bdi", {}, enrolment.name), `: ${reasonOf(modal, enrolment)}`),
         ),
       ),
       place,
@@ -58,6 +59,12 @@ export function doneStep(modal) {
     ],
     update,
   };
+}
+
+/** Why a name was not enrolled. @param {Modal} modal @param {any} enrolment */
+function reasonOf({ words, applicationName }, { code, hint }) {
+  const key = code === "already_enrolled" ? "done_enrolled" : REFUSALS[code];
+  return key ? words.of(key, { application: applicationName }) : `${words.of("certificate_failed")}. ${hint ?? ""}`;
 }
 
 /** To a name that opens over HTTPS. @param {Modal} modal @param {any} enrolment */

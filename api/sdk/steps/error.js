@@ -10,13 +10,28 @@ const FAILURES = Object.freeze({
   forbidden: "error_forbidden",
 });
 
+/** By the API's code, which says more than the status. @type {Readonly<Record<string, string>>} */
+export const REFUSALS = Object.freeze({
+  outside_configuration: "error_configuration",
+  configuration: "error_configuration",
+  configuration_not_found: "error_configuration",
+  scope: "error_configuration",
+  domain: "error_domain",
+  link: "error_ended",
+  link_ended: "error_ended",
+  link_not_found: "error_ended",
+  link_revoked: "error_ended",
+  configuration_removed: "error_ended",
+  secret_ended: "error_ended",
+});
+
 /**
  * @param {import("../modal.js").Modal} modal
  * @returns {import("../modal.js").StepContent}
  */
 export function errorStep(modal) {
   const { words, error } = modal;
-  const key = FAILURES[/** @type {keyof typeof FAILURES} */ (error?.code)] ?? "error_other";
+  const key = REFUSALS[error?.apiCode ?? ""] ?? FAILURES[/** @type {keyof typeof FAILURES} */ (error?.code)] ?? "error_other";
   const reason = error?.hint ?? error?.message ?? "";
   return {
     title: words.of("error_title"),
