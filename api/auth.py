@@ -11,6 +11,7 @@ Rules
     header names another; whatever else is wrong is 401
     what the current secret signed is marked so: changes of secrets need it (`api.services.applications`)
     deleting an application and transferring a domain are its owners': a user's key opens them, a token does not
+    a token of a sharing link (claim ``share``) ends with the link
     a token with a ``scope`` opens what that scope opens, and no more (`api.middlewares`); without one, everything
     an API key opens what its user may do at the time of the request (`api.rights`); with it, ``applicationId`` chooses
         one of the user's applications, and another's is not found
@@ -32,11 +33,11 @@ from multidict import CIMultiDictProxy
 from api.errors import FORBIDDEN, NOT_FOUND, UNAUTHORIZED, Refused
 from api.rights import KeyHolder, Rights
 from common.accounts import KEY_PREFIX, Permission, hash_token
-from common.applications import is_id, mint_api_token
+from common.applications import TOKEN_LIFETIME, is_id, mint_api_token
 from common.clock import Clock
-from common.db import user_keys, users
+from common.db import shares, user_keys, users
 from common.db.applications import Application, client_secret_identity, get_application
-from common.db.pool import Database
+from common.db.pool import Connection, Database
 from common.secrets import Keyring
 
 LEEWAY_SECONDS = 5
@@ -79,15 +80,25 @@ _HINTS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a verified token opens. `scope`: the claim, None for everything. `domain`: as claimed, the only domain that
-    a token with a scope is for. `user_id`: the partner's customer that it was given to.
-    `by_current_secret`: false for one that the previous client secret signed."""
+    """What a verified token opens. `scope`: the claim, None for everything. Of a token with a scope, as claimed:
+    `domain`, the only one that it is for; `configuration_id`, the registered configuration of its flows; `share_id`,
+    the sharing link that it was made by, whose flows alone it opens. `user_id`: the partner's customer that it was
+    given to. `by_current_secret`: false for one that the previous client secret signed; `secret_generation`: the number
+    of the one that signed it, None for an API key."""
 
     application: Application
     scope: str | None = None
     domain: str | None = None
     user_id: str | None = None
     by_current_secret: bool = True
+    configuration_id: str | None = None
+    share_id: str | None = None
+    secret_generation: int | None = None
+
+    @property
+    def is_browsers(self) -> bool:
+        """Whether a browser may hold it, so that what it sends is the browser's word."""
+        return self.scope is not None
 
 
 class SignedTokens:
@@ -137,7 +148,9 @@ class Authenticator:
                 is_current = application.previous_client_secret is None or not isinstance(
                     self._claims(token, application, only_current=True), TokenFault
                 )
-                return _access(application, claims, by_current_secret=is_current)
+                access = _access(application, claims, by_current_secret=is_current)
+                await _refuse_ended_link(connection, access)
+                return access
             claimed_id = _claimed_application_id(token)
             if claimed_id is None or claimed_id == application_id:
                 raise _unauthorized(claims)
@@ -186,8 +199,8 @@ class Authenticator:
             raise Refused(UNAUTHORIZED)
         return application
 
-    async def mint_for_browser(self, application_id: str, claims: Mapping[str, str]) -> str:
-        """A token that a page may hold, for `TOKEN_LIFETIME`. `claims` restrict it.
+    async def mint_for_browser(self, application_id: str, claims: Mapping[str, str], ends_at: datetime) -> str:
+        """A token that a page may hold, for `TOKEN_LIFETIME`, but not beyond `ends_at`. `claims` restrict it.
 
         Raises: `Refused` for an application that is being deleted; `DatabaseUnavailable`.
         """
@@ -196,7 +209,9 @@ class Authenticator:
         secrets = [] if application is None else self._secrets(application)
         if not secrets:
             raise Refused(UNAUTHORIZED)
-        return mint_api_token(application_id, secrets[0], self._clock.now(), claims=claims)
+        now = self._clock.now()
+        lifetime = min(TOKEN_LIFETIME, ends_at - now)
+        return mint_api_token(application_id, secrets[0], now, lifetime=lifetime, claims=claims)
 
     def _claims(
         self, token: str, application: Application, *, only_current: bool = False
@@ -237,15 +252,31 @@ def _unauthorized(fault: TokenFault) -> Refused:
 def _access(application: Application, claims: Mapping[str, Any], *, by_current_secret: bool) -> Access:
     """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is. A user's
     id that cannot be kept is none."""
-    domain, user_id = claims.get("domain"), claims.get("userId")
-    scope = claims.get("scope")
+    scope, user_id = claims.get("scope"), claims.get("userId")
+
+    def restriction(name: str) -> str | None:
+        claim = claims.get(name)
+        return None if scope is None or claim is None else str(claim)
+
     return Access(
         application,
         None if scope is None else str(scope),
-        None if scope is None or domain is None else str(domain),
+        restriction("domain"),
         user_id if isinstance(user_id, str) and _is_storable(user_id) else None,
         by_current_secret,
+        restriction("configurationId"),
+        restriction("share"),
+        application.secret_generation - (0 if by_current_secret else 1),
     )
+
+
+async def _refuse_ended_link(connection: Connection, access: Access) -> None:
+    """Raises: `Refused` for the token of a sharing link that was revoked or has expired."""
+    share_id = access.share_id
+    if share_id is not None and (
+        not _is_storable(share_id) or not await shares.is_living(connection, access.application.id, share_id)
+    ):
+        raise Refused(FORBIDDEN, code="link_ended", hint="the sharing link was revoked, or has expired")
 
 
 def _credentials(headers: CIMultiDictProxy[str]) -> tuple[str, str]:

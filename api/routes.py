@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 from api.handlers.account import AccountHandlers
 from api.handlers.application import ApplicationHandlers
 from api.handlers.audit import AuditHandler
-from api.handlers.connect import ConnectHandlers, SharingHandlers
+from api.handlers.connect import ConfigurationHandlers, ConnectHandlers, SharingHandlers
 from api.handlers.connect_return import ConnectReturnHandler
 from api.handlers.diagnosis import DiagnosisHandler
 from api.handlers.docs import DocsHandlers
@@ -57,7 +57,9 @@ def service_routes(services: Services, database: Database, clock: Clock) -> Rout
         *_monitor_routes(MonitorHandlers(services.monitor), BatchHandlers(services.batches)),
         *_webhook_routes(WebhookHandlers(services.webhooks)),
         *_connect_routes(
-            ConnectHandlers(services.connect, services.flow_watch), SharingHandlers(services.sharing, services.connect)
+            ConnectHandlers(services.connect, services.flow_watch),
+            SharingHandlers(services.sharing, services.connect),
+            ConfigurationHandlers(services.configurations),
         ),
         ("GET", "/connect/return/{id}", ConnectReturnHandler(services.connect).get),
         ("GET", "/audit", AuditHandler(database).get),
@@ -146,7 +148,9 @@ def _monitor_routes(monitor: MonitorHandlers, bulk: BatchHandlers) -> Routes:
     )
 
 
-def _connect_routes(connect: ConnectHandlers, sharing: SharingHandlers) -> Routes:
+def _connect_routes(
+    connect: ConnectHandlers, sharing: SharingHandlers, configurations: ConfigurationHandlers
+) -> Routes:
     return (
         ("POST", "/connect/flows", connect.post),
         ("GET", "/connect/flows/{id}", connect.get),
@@ -158,6 +162,10 @@ def _connect_routes(connect: ConnectHandlers, sharing: SharingHandlers) -> Route
         ("POST", "/connect/flows/{id}/undo", connect.undo),
         ("POST", "/connect/flows/{id}/close", connect.close),
         ("POST", "/connect/flows/{id}/share", sharing.share_flow),
+        ("POST", "/connect/configurations", configurations.post),
+        ("GET", "/connect/configurations", configurations.list_all),
+        ("GET", "/connect/configurations/{id}", configurations.get),
+        ("DELETE", "/connect/configurations/{id}", configurations.delete),
         ("POST", "/sharing/connect", sharing.post),
         ("GET", "/sharing/connect", sharing.get),
         ("DELETE", "/sharing/connect/{id}", sharing.delete),

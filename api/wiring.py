@@ -8,11 +8,13 @@ from functools import cached_property, partial
 
 from api.services.applications import ApplicationService
 from api.services.batches import BatchService
+from api.services.configurations import ConfigurationService
 from api.services.connect import ConnectService
 from api.services.diagnosis import DiagnosisService
 from api.services.domain_actions import DomainActions
 from api.services.domain_check import DISCOVERY_SECONDS, DomainCheckService
 from api.services.enrolment import EnrolmentService
+from api.services.flow_sources import FlowSources
 from api.services.flow_watch import FlowWatch
 from api.services.installation import InstallationService
 from api.services.monitor import MonitorService
@@ -69,6 +71,7 @@ class Services:
     organisations: OrganisationService
     installation: InstallationService
     sharing: SharingService
+    configurations: ConfigurationService
     connect: ConnectService
     flow_watch: FlowWatch
 
@@ -106,7 +109,7 @@ class ApiWiring:
         rdap = RdapClient(
             self.resolver, self._policy, clock, RdapServers(database, settings.rdap_bootstrap, clock).find
         )
-        sharing = SharingService(database, settings)
+        sharing, configurations = SharingService(database, settings), ConfigurationService(database)
         return Services(
             enrolment=enrolment,
             probe_origin=probe_origin,
@@ -126,7 +129,8 @@ class ApiWiring:
             organisations=OrganisationService(database, settings.base_url),
             installation=InstallationService(database, Limits.of(settings), find_exposure(settings), clock),
             sharing=sharing,
-            connect=self._connect(sharing),
+            configurations=configurations,
+            connect=self._connect(FlowSources(sharing, configurations)),
             flow_watch=FlowWatch(database, self.draining),
         )
 
@@ -154,13 +158,13 @@ class ApiWiring:
         claims = TargetClaims(self.database, self.resolver, targets.targets)
         return ApplicationService(self.database, self.keyring, self._policy, self._own_names, claims)
 
-    def _connect(self, sharing: SharingService) -> ConnectService:
+    def _connect(self, sources: FlowSources) -> ConnectService:
         settings = self.settings
         return ConnectService(
             self.database,
             self.keyring,
             settings,
-            sharing,
+            sources,
             self.clock,
             self._inspector,
             Settlement(self.database, self.clock, tuple(map(str, settings.service_servers))),

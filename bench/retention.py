@@ -90,6 +90,10 @@ FILL = {
         "insert into shares (id, application_id, domain, records, expires_at)"
         " select lpad(n::text, 22, '0'), 'bench', 'd', '[]', {at}",
     ),
+    "connect_configurations": (
+        "insert into connect_configurations (id, application_id, digest, config, expires_at)"
+        " select 'cfg_' || lpad(n::text, 32, '0'), 'bench', sha256(n::text::bytea), '{{}}', {at}",
+    ),
     "idempotent_requests": (
         "insert into idempotent_requests (application_id, key, request, status, body, started_at)"
         " select 'bench', sha256(n::text::bytea), '', 200, '{{}}', {at}",

@@ -67,11 +67,18 @@ async def make_application(
     return made
 
 
-async def rotate_client_secret(connection: Connection, keyring: Keyring, application_id: str) -> str | None:
-    """The new secret; the one so far works for another `PREVIOUS_SECRET_LIFETIME`. None: no such application."""
+async def rotate_client_secret(
+    connection: Connection, keyring: Keyring, application_id: str, *, keeps_links: bool = False
+) -> str | None:
+    """The new secret; the one so far works for another `PREVIOUS_SECRET_LIFETIME`. None: no such application.
+
+    With the one so far end the links, flows and configurations that its tokens made, unless `keeps_links`.
+    """
     secret = minting.mint_client_secret()
     sealed = keyring.seal(secret.encode(), db.client_secret_identity(application_id))
-    rotated = await db.rotate_client_secret(connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME)
+    rotated = await db.rotate_client_secret(
+        connection, application_id, sealed, minting.PREVIOUS_SECRET_LIFETIME, keeps_links=keeps_links
+    )
     return secret if rotated else None
 
 

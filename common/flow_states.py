@@ -49,6 +49,7 @@ class Move(StrEnum):
     UNDO = "undo"  # person
     TAKEN_BACK = "taken_back"  # api, or monitor
     CLOSE = "close"  # person, or monitor after a day without a change
+    END = "end"  # what the flow came from was taken back: its link, its configuration, its secret; monitor
 
 
 _S = State
@@ -75,6 +76,7 @@ TRANSITIONS: Mapping[Move, tuple[frozenset[State], State]] = MappingProxyType(
         ),
         Move.TAKEN_BACK: (frozenset({_S.UNDOING}), _S.UNDONE),
         Move.CLOSE: (frozenset(_BEFORE_WRITING), _S.CLOSED),
+        Move.END: (frozenset({*_BEFORE_WRITING, _S.WAITING, _S.PROPAGATING, _S.ENROLLING}), _S.CLOSED),
     }
 )
 """Where each move may begin, and where it leads."""
@@ -98,3 +100,7 @@ def after(state: State, move: Move) -> State:
     if state not in begins:
         raise NotPossible(state, move)
     return ends
+
+
+def is_possible(state: State, move: Move) -> bool:
+    return state in TRANSITIONS[move][0]

@@ -24,6 +24,8 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "application.target_lost": "Cname target lost to another application",
         "certificate.renew": "Renewal requested",
         "certificate.revoke": "Certificate revoked",
+        "configuration.register": "Configuration for browsers registered",
+        "configuration.remove": "Configuration for browsers deleted",
         "domain.moved": "Domain moved to another application",
         "domain.recheck": "DNS check requested",
         "domain.released": "Domain released",

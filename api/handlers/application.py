@@ -71,8 +71,9 @@ class ApplicationHandlers:
 
     async def put_client_secret(self, request: web.Request) -> web.Response:
         application = _by_current_secret(request)
-        await read_body(request, schemas.SecretRotation)
-        return self._rotated({"clientSecret": await self._service.rotate_client_secret(application)})
+        body = await read_body(request, schemas.ClientSecretRotation)
+        secret = await self._service.rotate_client_secret(application, keeps_links=body.keep_links)
+        return self._rotated({"clientSecret": secret})
 
     async def put_webhook_secret(self, request: web.Request) -> web.Response:
         application = _by_current_secret(request)

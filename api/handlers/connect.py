@@ -10,7 +10,17 @@ from api.errors import FLOW_NOT_FOUND, Refused, invalid_parameter
 from api.handlers.event_stream import stream_flow
 from api.requests import ACCESS, application_of, read_body, refuse_other_domain
 from api.schemas import answers, connect
-from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, EmptyBody, FlowShareBody, ShareBody, UndoBody
+from api.schemas.connect import (
+    ApplyBody,
+    ConfigurationBody,
+    ConnectBody,
+    DomainBody,
+    EmptyBody,
+    FlowShareBody,
+    ShareBody,
+    UndoBody,
+)
+from api.services.configurations import ConfigurationService
 from api.services.connect import ConnectService
 from api.services.flow_watch import FlowWatch
 from api.services.sharing import SharingService
@@ -68,13 +78,21 @@ class ConnectHandlers:
 
 
 async def find_flow(service: ConnectService, request: web.Request) -> Flow:
-    """The flow of the path, if the token opens it: one with a domain or a user opens only theirs. Raises: `Refused`."""
+    """Return the flow of the path, if the token opens it: one with a domain, a user, a configuration or a sharing link
+    opens only theirs, and none of a browser's a flow that was ended. Raises: `Refused`."""
+    access = request[ACCESS]
     flow = await service.find(application_of(request), request.match_info["id"])
     if flow.domain is not None:
         refuse_other_domain(request, flow.domain)
-    user_id = request[ACCESS].user_id
-    if user_id is not None and flow.user_id != user_id:
+    bounds = (
+        (access.user_id, flow.user_id),
+        (access.share_id, flow.share_id),
+        (access.configuration_id, flow.configuration_id),
+    )
+    if any(bound is not None and bound != of_flow for bound, of_flow in bounds):
         raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
+    if access.is_browsers:
+        await service.refuse_ended(flow)
     return flow
 
 
@@ -85,7 +103,7 @@ class SharingHandlers:
 
     async def post(self, request: web.Request) -> web.Response:
         body = await read_body(request, ShareBody)
-        return answers.respond(await self._sharing.share(application_of(request), body), 201)
+        return answers.respond(await self._sharing.share(request[ACCESS], body), 201)
 
     async def share_flow(self, request: web.Request) -> web.Response:
         body = await read_body(request, FlowShareBody)
@@ -104,6 +122,28 @@ class SharingHandlers:
     async def delete(self, request: web.Request) -> web.Response:
         await self._sharing.revoke(application_of(request), request.match_info["id"])
         return answers.message("Link revoked")
+
+
+class ConfigurationHandlers:
+    def __init__(self, service: ConfigurationService) -> None:
+        self._service = service
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await read_body(request, ConfigurationBody)
+        return answers.respond(await self._service.register(request[ACCESS], body), 201)
+
+    async def list_all(self, request: web.Request) -> web.Response:
+        before, limit = _moment(request.query.get("before")), _limit(request.query.get("limit"))
+        found = await self._service.list_registered(application_of(request), before=before, limit=limit)
+        return answers.respond({"configurations": found})
+
+    async def get(self, request: web.Request) -> web.Response:
+        found = await self._service.find(application_of(request), request.match_info["id"])
+        return answers.respond(connect.configuration(found))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        await self._service.remove(application_of(request), request.match_info["id"])
+        return answers.message("Configuration removed")
 
 
 def _answer(flow: Flow, status: int = 200) -> web.Response:

@@ -33,10 +33,11 @@ class ShareHandler:
         return _with_headers(_html(page.render_share(share), 200))
 
     async def _mint(self, share: Share) -> str:
-        """The link itself carries no token: opening it makes one, for the link's domain and user alone."""
-        claims = {"scope": CONNECT_SCOPE, "domain": share.domain, "userId": share.user_id}
+        """The link itself carries no token: opening it makes one, for the link's flows, domain and user alone. It
+        ends with the link."""
+        claims = {"scope": CONNECT_SCOPE, "share": share.id, "domain": share.domain, "userId": share.user_id}
         restricting = {name: value for name, value in claims.items() if value is not None}
-        return await self._authenticator.mint_for_browser(share.application_id, restricting)
+        return await self._authenticator.mint_for_browser(share.application_id, restricting, share.expires_at)
 
     async def _find(self, share_id: str) -> Share | None:
         if not _ID.fullmatch(share_id):

@@ -129,3 +129,15 @@ class SharedLink(AnswerModel):
 
 class SharedLinks(AnswerModel):
     links: list[SharedLink]
+
+
+class RegisteredConfiguration(AnswerModel):
+    id: str
+    config: dict[str, Any]
+    created_at: datetime
+    expires_at: datetime | None
+    """null: it stays until it is deleted."""
+
+
+class RegisteredConfigurations(AnswerModel):
+    configurations: list[RegisteredConfiguration]

@@ -70,6 +70,12 @@ class SecretRotation(Strict):
     action: Literal["rotate"] = "rotate"
 
 
+class ClientSecretRotation(SecretRotation):
+    """With `keep_links`, what tokens of the old secret made (links, flows, configurations) outlives that secret."""
+
+    keep_links: bool = Field(False, alias="keepLinks")
+
+
 class SignatureSwitch(Strict):
     action: SecretChange
 

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from api.schemas.bodies import Strict
 from common.connect import flow_events
+from common.db.connect_configurations import RegisteredConfiguration
 from common.db.connect_flows import Flow
 from common.db.domains import CertificateState
 from common.db.shares import Share
@@ -17,20 +18,23 @@ from common.flow_states import State
 Way = Literal["domain_connect", "provider_api", "dynamic_update", "manual"]
 MOST_CREDENTIALS = 12
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
+ConfigurationId = Annotated[str, Field(pattern=r"^cfg_[0-9a-f]{32}$")]
 Secret = Annotated[str, Field(min_length=1, max_length=8192)]
 
 Credentials = Annotated[dict[Text, Secret], Field(max_length=MOST_CREDENTIALS)]
 
 
 class ConnectBody(Strict):
-    """POST /connect/flows: the keys of the configuration, and beside them the domain if it is known already. `share`:
-    the id of the sharing link that was opened; without any other key, the configuration is the link's."""
+    """POST /connect/flows: the keys of the configuration, and beside them the domain if it is known already.
+    `configuration_id`: the registered configuration that the others stand on. `share`: the id of the sharing link that
+    was opened, in its place."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="allow")
 
     domain: Text | None = None
     subdomain: Annotated[str, Field(max_length=1024)] | None = None
     share: Text | None = None
+    configuration_id: ConfigurationId | None = Field(None, alias="configurationId")
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -68,6 +72,13 @@ class UndoBody(Strict):
 
 class ShareBody(Strict):
     """POST /sharing/connect."""
+
+    config: dict[str, Any]
+    expires_in_days: Annotated[int, Field(ge=1, le=365)] | None = Field(None, alias="expiresInDays")
+
+
+class ConfigurationBody(Strict):
+    """POST /connect/configurations."""
 
     config: dict[str, Any]
     expires_in_days: Annotated[int, Field(ge=1, le=365)] | None = Field(None, alias="expiresInDays")
@@ -165,6 +176,10 @@ def shared_link(share: Share, base_url: str) -> dict[str, Any]:
         "created_at": share.created_at,
         "expires_at": share.expires_at,
     }
+
+
+def configuration(of: RegisteredConfiguration) -> dict[str, Any]:
+    return {"id": of.id, "config": of.config, "created_at": of.created_at, "expires_at": of.expires_at}
 
 
 def link_of(base_url: str, share_id: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from api.schemas.bodies import Strict
+from api.schemas.connect import ConfigurationId
 from api.schemas.monitor_bodies import Apex
 from common.applications import TOKEN_LIFETIME
 
@@ -15,17 +16,19 @@ _LONGEST_SECONDS = int(TOKEN_LIFETIME.total_seconds())
 
 
 class TokenBody(Strict):
-    """With `scope` ``connect``, the token is for a browser: it opens the connect modal's endpoints, for one `domain` if
-    that is given; `user_id` names the partner's customer. `expires_in` is in seconds."""
+    """With `scope` ``connect``, the token is for a browser: it opens the connect modal's endpoints, for one `domain`
+    and with one registered configuration, where they are given; `user_id` names the partner's customer. `expires_in`
+    is in seconds."""
 
     application_id: str = Field(alias="applicationId")
     secret: str
     scope: Literal["connect"] | None = None
     domain: Apex | None = None
+    configuration_id: ConfigurationId | None = Field(None, alias="configurationId")
     user_id: Annotated[str, Field(min_length=1, max_length=1024)] | None = Field(None, alias="userId")
     expires_in: Annotated[int, Field(ge=1, le=_LONGEST_SECONDS)] | None = Field(None, alias="expiresIn")
 
-    @field_validator("domain", "user_id", "expires_in")
+    @field_validator("domain", "configuration_id", "user_id", "expires_in")
     @classmethod
     def _of_a_scope(cls, value: object, info: ValidationInfo) -> object:
         """A full token has no such bounds; its holder must not believe in them."""
@@ -35,7 +38,12 @@ class TokenBody(Strict):
 
     @property
     def claims(self) -> dict[str, str]:
-        given = {"scope": self.scope, "domain": self.domain, "userId": self.user_id}
+        given = {
+            "scope": self.scope,
+            "domain": self.domain,
+            "configurationId": self.configuration_id,
+            "userId": self.user_id,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
     @property

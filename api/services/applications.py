@@ -164,9 +164,11 @@ class ApplicationService:
         except CnameTargetTaken as error:
             raise Refused(CNAME_TARGET_TAKEN, hint=hints.taken_target(error, application.id)) from error
 
-    async def rotate_client_secret(self, application: Application) -> str:
+    async def rotate_client_secret(self, application: Application, *, keeps_links: bool) -> str:
         async with self.database.transaction() as connection:
-            secret = await secrets.rotate_client_secret(connection, self.keyring, application.id)
+            secret = await secrets.rotate_client_secret(
+                connection, self.keyring, application.id, keeps_links=keeps_links
+            )
         return _made(secret)
 
     async def rotate_webhook_secret(self, application: Application) -> str:

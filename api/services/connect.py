@@ -18,6 +18,7 @@ from api.errors import (
     FLOW_NOT_FOUND,
     FLOW_STATE,
     FORBIDDEN,
+    NOT_FOUND,
     PLAN_CHANGED,
     ZONE_CHANGED,
     ZONE_UNKNOWN,
@@ -28,8 +29,8 @@ from api.errors import (
 from api.requests import refuse_beyond
 from api.schemas import connect
 from api.schemas.connect import ApplyBody, ConnectBody, DomainBody, UndoBody
+from api.services.flow_sources import FlowSource, FlowSources, refuse_beyond_rights
 from api.services.placeholder_values import placeholder_values_of
-from api.services.sharing import SharingService
 from common.clock import Clock
 from common.connect import flow_events
 from common.connect.configuration import Configuration, InvalidConfiguration, parse_configuration
@@ -53,11 +54,11 @@ from common.connect.ways.problems import WayFailed
 from common.connect.ways.provider_api import ProviderApis
 from common.connect.zone_inspection import READ_BACK_SECONDS, CouldNotInspect, ZoneInspection, as_wanted
 from common.connect.zone_inspector import ZoneInspector
-from common.db import connect_flows, domain_connect_keys, domains
+from common.db import connect_configurations, connect_flows, domain_connect_keys, domains, shares
 from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
-from common.db.pool import Database
+from common.db.pool import Connection, Database
 from common.errors import FenceLost
 from common.flow_states import Move, NotPossible, State, after
 from common.secrets import Keyring
@@ -78,7 +79,7 @@ class ConnectService:
     database: Database
     keyring: Keyring
     settings: Settings
-    sharing: SharingService
+    sources: FlowSources
     clock: Clock
     inspector: ZoneInspector
     settlement: Settlement
@@ -88,35 +89,46 @@ class ConnectService:
     async def create(self, access: Access, body: ConnectBody) -> Flow:
         """A token with a domain or a user makes flows of theirs. Raises: `Refused`."""
         application = access.application
-        config, job_id = dict(body.config), None
-        if body.share is not None:
-            share = await self.sharing.find(body.share)
-            if share is None or share.application_id != application.id:
-                raise Refused(invalid_parameter("share"), code="link_not_found", hint="no such link, or it has expired")
-            config, job_id = config or dict(share.config or {"dnsRecords": share.records}), share.job_id
-        configuration = _understood(parse_configuration, config)
+        source = await self.sources.find(access, body)
+        configuration = _understood(parse_configuration, source.config)
+        refuse_beyond_rights(access, source, configuration)
         if configuration.power and not application.connect:
             raise Refused(
                 FORBIDDEN,
                 code="connect_subscription_required",
                 hint="power through the modal needs a subscription to it: frontage app set ID --connect on",
             )
-        chosen = self._chosen(access, configuration, body)
+        chosen = self._chosen(access, configuration, body, source.rights.share_id)
         try:
             async with self.database.transaction() as connection:
+                await self._hold_source(connection, application, source)
                 flow = await connect_flows.create(
                     connection,
                     application_id=application.id,
                     config=configuration.stored,
                     warnings=configuration.warnings,
-                    user_id=access.user_id or configuration.user_id,
-                    job_id=job_id,
+                    user_id=access.user_id or source.user_id or configuration.user_id,
+                    job_id=source.job_id,
+                    rights=source.rights,
                 )
                 if chosen is None:
                     return flow
                 return await connect_flows.move(connection, flow, **chosen)
         except TooManyOpen as error:
             raise too_many_requests(_FULL_SECONDS, "too many flows of this application are open") from error
+
+    async def _hold_source(self, connection: Connection, application: Application, source: FlowSource) -> None:
+        """Keep the link and the configuration from being taken back while the flow is made: then they end it.
+
+        Raises: `Refused`.
+        """
+        share_id, configuration_id = source.rights.share_id, source.rights.configuration_id
+        if share_id is not None and not await shares.lock_living(connection, application.id, share_id):
+            raise Refused(invalid_parameter("share"), code="link_not_found", hint="no such link, or it has expired")
+        if configuration_id is not None and not await connect_configurations.lock_living(
+            connection, application.id, configuration_id
+        ):
+            raise Refused(NOT_FOUND, code="configuration_not_found", hint="the configuration was removed")
 
     async def find(self, application: Application, flow_id: str) -> Flow:
         """Raises: `Refused`."""
@@ -125,6 +137,13 @@ class ConnectService:
         if flow is None:
             raise Refused(FLOW_NOT_FOUND, code="flow_not_found")
         return flow
+
+    async def refuse_ended(self, flow: Flow) -> None:
+        """Raises: `Refused` for a flow whose link, configuration or secret was taken back."""
+        async with self.database.connection() as connection:
+            end = await connect_flows.find_end(connection, flow.id)
+        if end is not None:
+            raise Refused(FLOW_STATE, code=end, hint=connect_flows.ENDS[end])
 
     async def certificates(self, flow: Flow) -> dict[str, CertificateState]:
         """Of the names that the flow has enrolled."""
@@ -138,7 +157,9 @@ class ConnectService:
         """Raises: `Refused`."""
         _refuse_written(flow)
         configuration = _understood(parse_configuration, dict(flow.config))
-        changes = self._changes_of(access, configuration, body.domain, body.subdomain)
+        changes = self._changes_of(access, configuration, body.domain, body.subdomain, flow.share_id)
+        if access.is_browsers:
+            changes["by_browser"] = True
         return await self._move(flow, Move.CHOOSE, lambda _: changes)
 
     async def look(self, flow: Flow) -> Flow:
@@ -213,6 +234,8 @@ class ConnectService:
         nothing is changed, unless `state` is the flow's, and has not been used yet."""
         async with self.database.connection() as connection:
             flow = await connect_flows.find_any(connection, flow_id)
+            if flow is None or await connect_flows.find_end(connection, flow.id) is not None:
+                return False
         for _ in range(_MOST_TRIES):
             if flow is None or not _is_expected(flow, state):
                 return False
@@ -362,16 +385,23 @@ class ConnectService:
                     flow = await connect_flows.find(connection, flow.id, flow.application_id) or flow
         raise _busy()
 
-    def _chosen(self, access: Access, configuration: Configuration, body: ConnectBody) -> Changes | None:
+    def _chosen(
+        self, access: Access, configuration: Configuration, body: ConnectBody, share_id: str | None
+    ) -> Changes | None:
         text = body.domain or configuration.prefilled_domain or access.domain
         if text is None:
             return None
-        return self._changes_of(access, configuration, text, body.subdomain) | {"state": State.CHECKING}
+        changes = self._changes_of(access, configuration, text, body.subdomain, share_id)
+        return changes | {"state": State.CHECKING}
 
-    def _changes_of(self, access: Access, configuration: Configuration, text: str, subdomain: str | None) -> Changes:
+    def _changes_of(
+        self, access: Access, configuration: Configuration, text: str, subdomain: str | None, share_id: str | None
+    ) -> Changes:
         """Raises: `Refused`."""
         chosen: ChosenDomain = _understood(choose_domain, configuration, text, subdomain)
         refuse_beyond(access, chosen.domain)
+        if access.is_browsers and share_id is not None:
+            _refuse_other_than_shared(configuration, chosen)
         requested = _understood(
             resolve, configuration, chosen, placeholder_values_of(access.application, self.settings)
         )
@@ -386,6 +416,13 @@ class ConnectService:
             "error": None,
             "due_at": self.clock.now(),
         }
+
+
+def _refuse_other_than_shared(configuration: Configuration, chosen: ChosenDomain) -> None:
+    """Raises: `Refused` for another domain than that of the sharing link that the flow was opened by."""
+    shared = configuration.prefilled_domain
+    if shared is not None and choose_domain(configuration, shared, None).domain != chosen.domain:
+        raise Refused(FORBIDDEN, code="domain", hint="the sharing link is for another domain")
 
 
 def _tried(journal: Sequence[JournalEntry]) -> list[JournalEntry]:

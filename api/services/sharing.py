@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from api.errors import NOT_FOUND, Refused, invalid_parameter
+from api.auth import Access
+from api.errors import FLOW_STATE, NOT_FOUND, Refused, invalid_parameter
 from api.schemas import connect
 from api.schemas.connect import ShareBody
 from api.services.placeholder_values import placeholder_values_of
@@ -18,7 +19,7 @@ from common.db import connect_flows, shares
 from common.db.applications import Application
 from common.db.connect_flows import Flow
 from common.db.pool import Database
-from common.db.shares import LIFETIME_DAYS, Share
+from common.db.shares import LIFETIME_DAYS, ParentEnded, Provenance, Share
 from common.errors import InvalidName
 from common.names import parse_domain
 from common.records import as_json
@@ -34,8 +35,9 @@ class SharingService:
     database: Database
     settings: Settings
 
-    async def share(self, application: Application, body: ShareBody) -> dict[str, Any]:
-        """Raises: `Refused`."""
+    async def share(self, access: Access, body: ShareBody) -> dict[str, Any]:
+        """Make a link to a configuration that is given with full rights. Raises: `Refused`."""
+        application = access.application
         try:
             configuration = parse_configuration(body.config)
         except InvalidConfiguration as error:
@@ -50,24 +52,33 @@ class SharingService:
             user_id=configuration.user_id,
             job_id=connect_flows.new_job_id(),
             days=body.expires_in_days,
+            provenance=Provenance(vouched=True, secret_generation=access.secret_generation),
         )
 
     async def share_flow(self, flow: Flow, days: int | None) -> dict[str, Any]:
-        """A link to the flow's configuration; what is done through it belongs to the flow's job."""
+        """A link to the flow's configuration; what is done through it belongs to the flow's job. What ends the flow
+        ends the link. Raises: `Refused`."""
         config = dict(flow.config) | ({"prefilledDomain": flow.host} if flow.host else {})
-        return await self._store(
-            flow.application_id,
-            config=config,
-            domain=flow.domain,
-            subdomain=flow.subdomain,
-            records=[
-                {name: each[name] for name in ("type", "host", "value", "ttl", "priority") if name in each}
-                for each in flow.requested
-            ],
-            user_id=flow.user_id,
-            job_id=flow.job_id,
-            days=days,
-        )
+        try:
+            return await self._store(
+                flow.application_id,
+                config=config,
+                domain=flow.domain,
+                subdomain=flow.subdomain,
+                records=[
+                    {name: each[name] for name in ("type", "host", "value", "ttl", "priority") if name in each}
+                    for each in flow.requested
+                ],
+                user_id=flow.user_id,
+                job_id=flow.job_id,
+                days=days,
+                provenance=Provenance(flow.vouched, flow.share_id, flow.configuration_id, flow.secret_generation),
+            )
+        except ParentEnded as error:
+            hint = (
+                "the link or the configuration that the flow began with has ended: make a link by POST /sharing/connect"
+            )
+            raise Refused(FLOW_STATE, code="link_ended", hint=hint) from error
 
     async def list_shares(
         self, application: Application, *, before: datetime | None, limit: int
@@ -102,6 +113,7 @@ class SharingService:
         user_id: str | None,
         job_id: str,
         days: int | None,
+        provenance: Provenance,
     ) -> dict[str, Any]:
         async with self.database.transaction() as connection:
             share_id = await shares.share_records(
@@ -114,6 +126,7 @@ class SharingService:
                 job_id=job_id,
                 user_id=user_id,
                 lifetime_days=days or LIFETIME_DAYS,
+                provenance=provenance,
             )
             share = await shares.get_share(connection, share_id)
         assert share is not None, "a link that was just made has not expired"

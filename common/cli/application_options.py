@@ -237,3 +237,36 @@ BufferUploads = Annotated[
 NewTier = Annotated[Tier | None, typer.Option(help="What it has subscribed to.")]
 Organisation = Annotated[str | None, typer.Option(help=_ORGANISATION_HELP)]
 NewOrganisation = Annotated[str | None, typer.Option(help=f'{_ORGANISATION_HELP} "" leaves it to operators.')]
+
+
+class TokenScope(StrEnum):
+    CONNECT = "connect"
+
+
+def registrable_domain(value: str | None) -> str | None:
+    """An apex in canonical form, as tokens name it. Raises: `typer.BadParameter`."""
+    from common.errors import InvalidName
+    from common.names import parse_domain
+
+    if value is None:
+        return None
+    try:
+        name = parse_domain(value)
+    except InvalidName as error:
+        raise typer.BadParameter(str(error)) from error
+    if not name.is_root:
+        raise typer.BadParameter(f"not an apex: it is {name.registrable}")
+    return name.text
+
+
+Scope = Annotated[TokenScope | None, typer.Option(help="What the token opens: connect, the connect modal's requests.")]
+TokenDomain = Annotated[
+    str | None, typer.Option(help="The only domain that it is for, an apex.", callback=registrable_domain)
+]
+TokenConfiguration = Annotated[
+    str | None, typer.Option(metavar="ID", help="The registered configuration of its flows.")
+]
+TokenUser = Annotated[str | None, typer.Option(metavar="ID", help="The customer that it is given to: its userId.")]
+KeepLinks = Annotated[
+    bool, typer.Option("--keep-links", help="Links, configurations and flows of the old secret outlive it.")
+]

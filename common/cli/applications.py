@@ -232,12 +232,15 @@ async def _set_error_page(connection: Connection, application_id: str, html: str
 
 
 @app.command("rotate-secret")
-def rotate_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
-    """Print a new client secret. The old one works for another 24 hours; rotate twice to end it at once."""
+def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = False, _: AlwaysJson = False) -> None:
+    """Print a new client secret. The old one works for another 24 hours; rotate twice to end it at once.
+
+    With the old one end the sharing links, registered configurations and unfinished flows that its tokens made.
+    """
     from common import application_secrets as secrets
     from common import applications as minting
 
-    client_secret = _rotated(application_id, secrets.rotate_client_secret)
+    client_secret = _rotated(application_id, partial(secrets.rotate_client_secret, keeps_links=keep_links))
     until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
     print_json(
         {
@@ -285,16 +288,33 @@ def delete(
     print_json({"applicationId": application_id, "removed": removed})
 
 
-def token(application_id: options.Id, as_json: AsJson = False) -> None:
-    """Print a JWT that opens the API for 60 minutes, as the application would sign it."""
+def token(
+    application_id: options.Id,
+    scope: options.Scope = None,
+    domain: options.TokenDomain = None,
+    configuration: options.TokenConfiguration = None,
+    user: options.TokenUser = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a JWT that opens the API for 60 minutes, as the application would sign it.
+
+    With --scope connect it is for a browser: it opens the connect modal, for one domain or with one configuration.
+    """
     from common import applications as minting
     from common.db import applications as db
+
+    given = {"scope": scope, "domain": domain, "configurationId": configuration, "userId": user}
+    claims = {name: str(value) for name, value in given.items() if value is not None}
+    if claims and scope is None:
+        raise OperatorError(
+            "--domain, --configuration and --user bound a token of --scope connect: a full one has no bounds"
+        )
 
     async def work(connection: Connection, keyring: Keyring) -> str:
         application = await _get(connection, application_id)
         return keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
 
-    minted = minting.mint_api_token(application_id, _in_database(work), datetime.now(UTC))
+    minted = minting.mint_api_token(application_id, _in_database(work), datetime.now(UTC), claims=claims)
     print_result({"applicationId": application_id, "token": minted}, minted, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ EXAMPLES: Mapping[str, str] = {
     "audit": "audit --subject shop.customer.example --limit 10",
     "backup": "backup /var/backups/frontage.dump",
     "restore": "restore /var/backups/frontage.dump",
-    "token": f"token {_ID}",
+    "token": f"token {_ID} --scope connect --domain customer.example",
     "app create": "app create --name Acme --cname-target apps.acme.example --application-url https://app.acme.example",
     "app show": f"app show {_ID}",
     "app id": "app id apps.acme.example",

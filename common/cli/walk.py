@@ -236,8 +236,7 @@ class Walk:
         return f"{plan}, live over HTTPS, taken back"
 
     async def _open_flow(self, name: str, product: str) -> FlowClient:
-        url = self._lab.origin if product == "secure" else f"{self._lab.origin}/a"
-        return await self._partner.open_modal(self._lab.partner, name, product, url)
+        return await self._partner.open_modal(self._lab.partner, name, product)
 
     async def _agree(self, consent_page: str) -> None:
         """As a person on the provider's page, whose browser then returns to the API."""

@@ -97,27 +97,19 @@ class PartnerClient:
     async def check_domain(self, domain: str) -> dict[str, Any]:
         return await self.ask("POST", "/checkdomain", {"domain": domain})
 
-    async def open_modal(self, site: str, domain: str, product: str, application_url: str) -> FlowClient:
+    async def open_modal(self, site: str, domain: str, product: str) -> FlowClient:
         """What the modal on the page at `site` does until there is a flow for `domain` in Power or Secure."""
         try:
             async with self._session.get(f"{site}/") as page, self._session.get("/sdk/v1/frontage.js") as script:
                 expect("partner's page", (page.status, "/sdk/v1/frontage.js" in await page.text()), (200, True))
                 expect("SDK", (script.status, "connectDomain" in await script.text()), (200, True))
-            async with self._session.post(f"{site}/token") as response:
+            async with self._session.post(f"{site}/token", params={"product": product}) as response:
                 token = (await response.json())["token"]
         except (aiohttp.ClientError, TimeoutError) as error:
             raise WalkFailed(f"{site} did not answer: {error}") from error
         scoped = PartnerClient(self._session, self._headers["applicationId"])
         scoped._headers["Authorization"] = f"Bearer {token}"
-        record = {
-            "type": "CNAME",
-            "host": "{SUBDOMAIN}",
-            "value": "{CNAME_TARGET}",
-            "ttl": 300,
-            "applicationUrl": application_url,
-            "ssl": product == "secure",
-        }
-        body = {"domain": domain, "power": product == "power", "dnsRecords": [record]}
+        body = {"domain": domain}  # the token names the registered configuration
         return FlowClient(scoped, await scoped.ask("POST", "/connect/flows", body, status=201))
 
     async def ask(

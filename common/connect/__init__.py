@@ -2,6 +2,7 @@
 
 Words
     configuration   what a partner sends: records with placeholders, and what they enrol the domain in
+    vouched         of a configuration: given with full rights, or registered; else a browser gave it (`rights`)
     flow            one person's way through it: a row (`common.db.connect_flows`) in one of the states of `states`
     requested       the configuration's records for one domain, without placeholders
     plan            what has to change in the zone for them, record set by record set, with before and after

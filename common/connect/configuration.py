@@ -286,6 +286,7 @@ def _anything(_: str, value: Any) -> Any:
 _KEYS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
     {
         "applicationId": _text,
+        "configurationId": _text,
         "token": _anything,
         "getToken": _anything,
         "power": _boolean,
@@ -309,7 +310,7 @@ _KEYS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
 )
 """The keys of the configuration, and how each is read."""
 
-_NOT_STORED: Final = frozenset({"applicationId", "token", "getToken"})
+_NOT_STORED: Final = frozenset({"applicationId", "configurationId", "token", "getToken"})
 
 _RECORD_KEYS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
     {
@@ -330,9 +331,3 @@ _RECORD_KEYS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
 def _first(prefilled: Any) -> str | None:
     """With several, the person chooses one."""
     return prefilled if isinstance(prefilled, str) else None
-
-
-# Choosing the domain -----------------------------------------------------------------------------------------------
-
-
-# Resolving ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from common.db.monitored_domains import MonitoredKey
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable
 from common.flow_states import Move, State, after
+from common.records import from_json
 
 LEASE_SECONDS = 15.0
 
@@ -94,9 +95,12 @@ def _concerned(flow: Flow, journal: tuple[JournalEntry, ...]) -> list[JournalEnt
 
 
 async def _end_monitoring(connection: Connection, flow: Flow) -> None:
-    """Records that the flow took back are not missing: stop watching the names that the flow had watched."""
+    """Records that the flow took back are not missing: stop watching the names that the flow had watched. A browser's
+    flow leaves alone what others watch of them."""
     for each in flow.enrolments:
         if each["product"] == "monitor" and each["status"] == "success" and flow.domain is not None:
-            await monitored_domains.remove(
-                connection, MonitoredKey(flow.application_id, flow.domain, each["subdomain"])
-            )
+            key = MonitoredKey(flow.application_id, flow.domain, each["subdomain"])
+            if not flow.by_browser:
+                await monitored_domains.remove(connection, key)
+            elif not each.get("unchanged"):
+                await monitored_domains.remove_unchanged(connection, key, tuple(map(from_json, each["records"])))

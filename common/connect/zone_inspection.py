@@ -16,6 +16,7 @@ from common.connect.domain_connect.offer import decide_offer
 from common.connect.domain_connect.templates import fill_templates
 from common.connect.plan import Plan, SetKey, Values, make_plan, with_merged
 from common.connect.requested import Requested
+from common.connect.rights import Vouches
 from common.connect.root import ADDRESS_TYPES, are_of_target, find_root_cname, fit_root, see_through_flattening
 from common.connect.ways.offers import Offers, find_offers
 from common.dns import Answer, Authoritative, Outcome, Pass, Resolver
@@ -97,8 +98,9 @@ async def inspect_zone(
     certificates: CertificateNeeds = NO_CERTIFICATES,
     discover: Discover | None = None,
     service_servers: Sequence[str] = (),
+    vouches: Vouches = lambda _: True,
 ) -> ZoneInspection:
-    """Raises: `CouldNotInspect`."""
+    """`vouches`: for which records our name may stand at a Domain Connect provider. Raises: `CouldNotInspect`."""
     note = note or _nothing
     await note({"provider": "running", "records": "running", "ways": "waiting"})
     async with resolver.open_pass(tenant) as questions:
@@ -119,7 +121,7 @@ async def inspect_zone(
     conflicts = tuple(find_conflicts(records, view, flattens_apex=can.root_cname, certificates=certificates))
     plan = make_plan(planned, view, conflicts, blocked=[] if blocking is None else [_no_root_cname(blocking, provider)])
     written = with_merged(requested, plan, apex)
-    offers = find_offers(provider, view, written, decide_offer(discovered, written, plan, view))
+    offers = find_offers(provider, view, written, decide_offer(discovered, written, plan, view, vouches))
     return ZoneInspection(view, provider, conflicts, plan, offers, written)
 
 

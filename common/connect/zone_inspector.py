@@ -11,9 +11,11 @@ from common.connect.domain_connect.discovery import Discovery
 from common.connect.domain_connect.recent import RecentAnswers
 from common.connect.plan import SetKey, Values
 from common.connect.requested import Requested
+from common.connect.rights import Vouches, vouches_for_own
 from common.connect.root import find_root_cname
 from common.connect.zone_inspection import Discover, Note, ZoneInspection, inspect_zone, read_back, read_sets
 from common.db import domain_connect_keys
+from common.db.applications import get_application
 from common.db.connect_flows import Flow
 from common.db.pool import Database
 from common.dns import Resolver
@@ -43,7 +45,18 @@ class ZoneInspector:
             certificates=needs,
             discover=await self.find_discover(),
             service_servers=tuple(map(str, self.settings.service_servers)),
+            vouches=await self._find_vouches(flow),
         )
+
+    async def _find_vouches(self, flow: Flow) -> Vouches:
+        """For which of the flow's records our name stands: all, where a server has vouched for its values."""
+        if flow.vouched:
+            return lambda _: True
+        async with self.database.connection() as connection:
+            application = await get_application(connection, flow.application_id)
+        if application is None:
+            return lambda _: False
+        return vouches_for_own(application, flow.domain or "", frozenset(map(str, self.settings.service_servers)))
 
     async def find_discover(
         self, *, longest_seconds: float | None = None, recent: RecentAnswers | None = None

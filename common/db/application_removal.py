@@ -154,6 +154,15 @@ async def _remove_shares(connection: Connection, application_id: str) -> int:
     )
 
 
+async def _remove_configurations(connection: Connection, application_id: str) -> int:
+    return await _remove(
+        connection,
+        "delete from connect_configurations where id in"
+        " (select id from connect_configurations where application_id = $1 limit 1000)",
+        application_id,
+    )
+
+
 async def _remove_flows(connection: Connection, application_id: str) -> int:
     return await _remove(
         connection,
@@ -183,6 +192,7 @@ STAGES: Final = (
     RemovalStage("events and deliveries", _remove_events),
     RemovalStage("event numbers", _remove_sequences),
     RemovalStage("sharing links", _remove_shares),
+    RemovalStage("configurations", _remove_configurations),
     RemovalStage("kept answers", _remove_answers),
 )
 

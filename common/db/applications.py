@@ -20,7 +20,7 @@ Functions that write need a transaction; the caller opens it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
@@ -38,7 +38,7 @@ SendHost: TypeAlias = Literal["origin", "customer"]
 _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webhook_url, root_path_access,
     tier, client_secret, webhook_secret, service_auth, next_service_auth, created_at, deleting_at,
     send_host, origin_server_name, origin_verify, signature_key, maintenance, connect,
-    buffer_uploads_bytes, organisation_id,
+    buffer_uploads_bytes, organisation_id, secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
     case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until"""
@@ -108,8 +108,9 @@ class Application:
     """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
     are on, `previous_signature_until` and `previous_webhook_until` while a previous key or secret signs too.
     `buffer_uploads_bytes`: the largest upload that edges take in whole before they ask the origin; none: streamed.
-    `connect`: it has subscribed to the connect modal. `deleting_at`: it is being deleted since then, and no token of
-    it works. Without an organisation, only operators see it in the dashboard."""
+    `connect`: it has subscribed to the connect modal. `secret_generation` counts its client secrets.
+    `deleting_at`: it is being deleted since then, and no token of it works.
+    Without an organisation, only operators see it in the dashboard."""
 
     id: str
     name: str
@@ -136,6 +137,7 @@ class Application:
     created_at: datetime
     deleting_at: datetime | None
     organisation_id: str | None = None
+    secret_generation: int = 1
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -310,21 +312,47 @@ async def update_application(
     return after
 
 
+def is_of_living_secret(table: str) -> str:
+    """Return the SQL condition that no client secret, or one that still opens tokens, signed what made the row."""
+    return (
+        f"({table}.secret_generation is null or {table}.secret_generation >= (select secret_generation"
+        " - case when previous_expires_at > now() then 1 else 0 end from applications"
+        f" where id = {table}.application_id))"
+    )
+
+
+_MADE_BY_TOKENS = ("shares", "connect_flows", "connect_configurations")
+
+
 async def rotate_client_secret(
-    connection: Connection[Record], application_id: str, sealed: bytes, keep_previous_for: timedelta
+    connection: Connection[Record],
+    application_id: str,
+    sealed: bytes,
+    keep_previous_for: timedelta,
+    *,
+    keeps_links: bool = False,
 ) -> bool:
     """Put `sealed` in the place of the client secret. Returns whether there is such an application.
 
-    The old secret keeps opening tokens for `keep_previous_for`; zero ends it at once.
+    The old secret keeps opening tokens for `keep_previous_for`; zero ends it at once. With it end the links, flows and
+    registered configurations that its tokens made, unless `keeps_links`.
     """
+    await connection.execute("select from applications where id = $1 for no key update", application_id)
+    for table in _MADE_BY_TOKENS if keeps_links else ():
+        await connection.execute(
+            f"update {table} set secret_generation = (select secret_generation + 1 from applications where id = $1)"
+            f" where application_id = $1 and secret_generation is not null and {is_of_living_secret(table)}",
+            application_id,
+        )
     status = await connection.execute(
         "update applications set client_secret = $2, previous_client_secret = client_secret,"
-        " previous_expires_at = now() + $3 where id = $1",
+        " previous_expires_at = now() + $3, secret_generation = secret_generation + 1 where id = $1",
         application_id,
         sealed,
         keep_previous_for,
     )
-    return await _is_recorded(connection, status, "application.rotate_client_secret", application_id)
+    after = {"keep_links": True} if keeps_links else None
+    return await _is_recorded(connection, status, "application.rotate_client_secret", application_id, after)
 
 
 async def rotate_webhook_secret(
@@ -390,11 +418,17 @@ def _mark(envelope: bytes | None) -> str:
     return "off" if envelope is None else f"on ({hashlib.sha256(envelope).hexdigest()[:6]})"
 
 
-async def _is_recorded(connection: Connection[Record], status: str, action: str, application_id: str) -> bool:
+async def _is_recorded(
+    connection: Connection[Record],
+    status: str,
+    action: str,
+    application_id: str,
+    after: Mapping[str, Any] | None = None,
+) -> bool:
     """Whether a row was changed; if so, it is in the audit log."""
     if status != "UPDATE 1":
         return False
-    await audit.record(connection, action, application_id, application_id=application_id)
+    await audit.record(connection, action, application_id, application_id=application_id, after=after)
     return True
 
 

@@ -9,6 +9,9 @@ Rules
     a move and its effects (an enrolment, an event) are one transaction of the caller's
     ``request_id`` is the person's latest move: what a worker does next, it does for that request (`common.actors`)
     no credentials, ever: a plan that needs them is written by the request that brought them
+    `vouched`: its values were given with full rights, or are those of a registered configuration or of such a link
+    `by_browser`: a token with a scope began it or chose its domain, so it changes no name that is enrolled already
+    `ended`: the link or the configuration that it came from was taken back; it goes no further (`find_end`)
 """
 
 # ruff: noqa: S608 - what is formatted into SQL here are constants of this module
@@ -20,11 +23,13 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
 from asyncpg import Record
 
 from common.actors import current_request_id
+from common.db.applications import is_of_living_secret
 from common.db.claim_table import IS_FREE, ClaimTable
 from common.db.monitored_domains import CHANNEL
 from common.db.session import Connection
@@ -44,7 +49,8 @@ _TABLE = ClaimTable("connect_flows", key="id")
 
 _COLUMNS = """id, application_id, job_id, user_id, state, version, config, warnings, domain, subdomain, requested,
     looked, plan, way, journal, statuses, enrolments, handover, error, created_at, updated_at, since, looks,
-    completed_at, added_at, erase_at, due_at, fence, attempts, request_id"""
+    completed_at, added_at, erase_at, due_at, fence, attempts, request_id, vouched, by_browser, share_id,
+    configuration_id, secret_generation"""
 
 
 class TooManyOpen(FrontageError):
@@ -89,6 +95,11 @@ class Flow:
     fence: int
     attempts: int
     request_id: str | None
+    vouched: bool
+    by_browser: bool
+    share_id: str | None
+    configuration_id: str | None
+    secret_generation: int | None
 
     @property
     def key(self) -> str:
@@ -133,6 +144,19 @@ class Changes(TypedDict, total=False):
     added_at: datetime | None
     due_at: datetime | None
     request_id: str | None
+    by_browser: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRights:
+    """What a new flow may do, and what ends it. `secret_generation`: the oldest client secret that its token, its link
+    or its configuration hangs on; None for none."""
+
+    vouched: bool = False
+    by_browser: bool = True
+    share_id: str | None = None
+    configuration_id: str | None = None
+    secret_generation: int | None = None
 
 
 async def create(
@@ -143,6 +167,7 @@ async def create(
     warnings: Sequence[str],
     user_id: str | None,
     job_id: str | None = None,
+    rights: FlowRights = FlowRights(),
 ) -> Flow:
     """A flow without a domain, in the caller's transaction. Raises: `TooManyOpen`."""
     is_full = await connection.fetchval(
@@ -156,9 +181,9 @@ async def create(
     row = await connection.fetchrow(
         f"""
         insert into connect_flows (id, application_id, job_id, user_id, state, config, warnings, due_at, erase_at,
-            request_id)
+            request_id, vouched, by_browser, share_id, configuration_id, secret_generation)
         values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8),
-            clock_timestamp() + make_interval(days => $9), $10)
+            clock_timestamp() + make_interval(days => $9), $10, $11, $12, $13, $14, $15)
         returning {_COLUMNS}
         """,
         f"flw_{secrets.token_hex(16)}",
@@ -171,6 +196,11 @@ async def create(
         ABANDONED_SECONDS,
         KEPT_DAYS,
         current_request_id(),
+        rights.vouched,
+        rights.by_browser,
+        rights.share_id,
+        rights.configuration_id,
+        rights.secret_generation,
     )
     assert row is not None, "an insert returns its row"
     return _flow(row)
@@ -263,6 +293,12 @@ async def _write_held(connection: Connection, flow: Flow, lease: str, changes: C
     return written
 
 
+_WRITTEN: Mapping[str, str] = MappingProxyType(
+    {"due_at": "case when ended is null or {0}::timestamptz is null then {0}::timestamptz else clock_timestamp() end"}
+)
+"""How a column is written, where not as given: a flow that was ended is closed at once."""
+
+
 async def _write(
     connection: Connection, flow: Flow, condition: str, value: int, assignments: str, changes: Changes
 ) -> Flow | None:
@@ -271,7 +307,7 @@ async def _write(
     for column, given in changes.items():
         assert column in Changes.__annotations__, column
         values.append(given)
-        columns.append(f"{column} = ${len(values) + 2}")
+        columns.append(f"{column} = {_WRITTEN.get(column, '{0}').format(f'${len(values) + 2}')}")
     row = await connection.fetchrow(
         f"update connect_flows set {', '.join([*columns, assignments])}, version = version + 1,"
         f" updated_at = clock_timestamp(), erase_at = clock_timestamp() + interval '{KEPT_DAYS} days'"
@@ -281,6 +317,48 @@ async def _write(
         *values,
     )
     return None if row is None else _flow(row)
+
+
+# What ends a flow from outside ---------------------------------------------------------------------------------------
+
+LINK_REVOKED = "link_revoked"
+CONFIGURATION_REMOVED = "configuration_removed"
+SECRET_ENDED = "secret_ended"  # noqa: S105 - a code
+ENDS: Mapping[str, str] = MappingProxyType(
+    {
+        LINK_REVOKED: "the sharing link was revoked",
+        CONFIGURATION_REMOVED: "the application has removed the configuration",
+        SECRET_ENDED: "the application has replaced the secret that the set-up began with: begin again",
+    }
+)
+"""Why a flow goes no further, by the code."""
+
+_END = """update connect_flows set ended = $2, due_at = case when due_at is not null then clock_timestamp() end
+    where {} = any($1) and ended is null"""
+
+
+async def end_of_links(connection: Connection, share_ids: Collection[str]) -> None:
+    """End the flows that were opened by these links: a monitor closes them."""
+    await connection.execute(_END.format("share_id"), list(share_ids), LINK_REVOKED)
+    await wake(connection)
+
+
+async def end_of_configuration(connection: Connection, configuration_id: str) -> None:
+    """End the flows of a registered configuration, as `end_of_links`."""
+    await connection.execute(_END.format("configuration_id"), [configuration_id], CONFIGURATION_REMOVED)
+    await wake(connection)
+
+
+async def find_end(connection: Connection, flow_id: str, *, locks: bool = False) -> str | None:
+    """Return why the flow goes no further, as a code; None while it may. `locks`: it is not ended before the caller's
+    transaction is."""
+    end: str | None = await connection.fetchval(
+        f"select coalesce(ended, case when not {is_of_living_secret('connect_flows')} then $2 end)"
+        f" from connect_flows where id = $1 {'for no key update' if locks else ''}",
+        flow_id,
+        SECRET_ENDED,
+    )
+    return end
 
 
 # As claimed work ---------------------------------------------------------------------------------------------------

@@ -126,6 +126,7 @@ async def update_power(
     async with _audited(connection, domain, "power", application_id):
         status = await connection.execute(
             "update domains set application_url = coalesce($3, application_url),"
+            " origin_vouched = origin_vouched or $3 is not null,"
             " root_path_access = coalesce($4, root_path_access), updated_at = now()"
             " where domain = $1 and product = 'power' and application_id = $2",
             domain,
@@ -155,6 +156,7 @@ async def secure(
         "insert into domains (domain, product, application_id, application_url, redirect_to, claim)"
         " values ($1, 'secure', $2, $3, $4, $5) on conflict (domain, product) do update set claim = excluded.claim,"
         " application_url = excluded.application_url, redirect_to = excluded.redirect_to, departed_at = null,"
+        " origin_vouched = true,"
         " updated_at = now()",
         domain,
         application_id,
@@ -180,6 +182,7 @@ async def update_secure(
     async with _audited(connection, domain, "secure", application_id):
         status = await connection.execute(
             "update domains set application_url = coalesce($3, application_url),"
+            " origin_vouched = origin_vouched or $3 is not null,"
             " redirect_to = nullif(coalesce($4, redirect_to), ''), updated_at = now()"
             " where domain = $1 and product = 'secure' and application_id = $2",
             domain,

@@ -111,11 +111,41 @@ class LastCheck:
     evidence: Any
 
 
-async def watch_more(connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels) -> None:
-    """Watch these records for the connect modal, beside those of the name that are watched already."""
-    while not await _insert(connection, key, distinct(records), labels, source="connect"):
+async def watch_more(
+    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, vouched: bool
+) -> None:
+    """Watch these records for the connect modal, beside those of the name that are watched already. `vouched`: as the
+    flow is."""
+    while not await _insert(connection, key, distinct(records), labels, source="connect", vouched=vouched):
         if await change(connection, key, lambda watched: distinct((*watched, *records)), labels):
             return  # else it has just been deleted
+
+
+async def watch_new(
+    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, vouched: bool
+) -> Literal["added", "watched", "other"]:
+    """As `watch_more`, but change nothing of a name that is watched already: ``watched`` with these records, or
+    ``other``."""
+    while not await _insert(connection, key, distinct(records), labels, source="connect", vouched=vouched):
+        stored = await connection.fetchval(f"select dns_records from monitored_domains {_WHERE}", *_values(key))
+        if stored is not None:  # else it has just been deleted
+            watched = _records(stored)
+            return "watched" if distinct((*watched, *records)) == watched else "other"
+    return "added"
+
+
+async def is_vouched(connection: Connection[Record], row_id: str) -> bool:
+    """Return whether the name's records were given with full rights, or by a flow of a registered configuration."""
+    return bool(
+        await connection.fetchval("select vouched or source = 'api' from monitored_domains where id = $1", row_id)
+    )
+
+
+async def remove_unchanged(connection: Connection[Record], key: MonitoredKey, records: Records) -> None:
+    """Stop watching the name, unless other records of it have come to be watched."""
+    stored = await connection.fetchval(f"select dns_records from monitored_domains {_WHERE} for update", *_values(key))
+    if stored is not None and _records(stored) == distinct(records):
+        await remove(connection, key)
 
 
 async def add(connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels) -> None:
@@ -129,6 +159,7 @@ async def replace(
     connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels | None = None
 ) -> bool:
     """Watch these records and no others; labels not given stay. Returns whether the name is watched."""
+    await connection.execute(f"update monitored_domains set vouched = true {_WHERE} and not vouched", *_values(key))
     return await change(connection, key, lambda _: records, labels)
 
 
@@ -225,13 +256,19 @@ def _midnight(day: date) -> datetime:
 
 
 async def _insert(
-    connection: Connection[Record], key: MonitoredKey, records: Records, labels: Labels, *, source: str = "api"
+    connection: Connection[Record],
+    key: MonitoredKey,
+    records: Records,
+    labels: Labels,
+    *,
+    source: str = "api",
+    vouched: bool = True,
 ) -> bool:
     inserted = await connection.fetchval(
         """
         insert into monitored_domains
-            (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email, source)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            (application_id, domain, subdomain, id, dns_records, user_id, job_id, user_email, source, vouched)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         on conflict (application_id, domain, coalesce(subdomain, '')) do nothing
         returning true
         """,
@@ -242,6 +279,7 @@ async def _insert(
         labels.job_id,
         labels.user_email,
         source,
+        vouched,
     )
     if inserted:
         await _wake(connection)

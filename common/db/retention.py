@@ -17,6 +17,7 @@ from typing import NamedTuple
 from common.db import (
     audit,
     ca_ledger,
+    connect_configurations,
     connect_flows,
     edge_nodes,
     feed,
@@ -124,6 +125,7 @@ STEPS = (
     RetentionStep("event_sequences", _erase_sequences, "select min(review_at) from event_sequences"),
     _by_age("batches", "submitted_at", BATCH_DAYS, where="due_at is null", batch_rows=20),  # 100 items each
     _by_age("shares", "expires_at", 0),
+    _by_age("connect_configurations", "expires_at", 0),
     _by_age("idempotent_requests", "started_at", idempotent_requests.KEPT_HOURS // 24),
     _by_age("connect_flows", "erase_at", 0, where="due_at is null"),
     _by_age("audit", "at", audit.KEPT_DAYS),
@@ -156,6 +158,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "certificates": f"one for each enrolled name; released ones are erased after {RELEASED_CERTIFICATE_DAYS} days",
         "changes": f"one row for each routed row; tombstones are erased after {feed.TOMBSTONES_KEPT.days} days",
         "checks": "one row for each monitored domain",
+        "connect_configurations": f"{connect_configurations.MOST} at most of each application",
         "connect_flows": f"{connect_flows.MOST_OPEN} open ones of an application; others are erased"
         f" {connect_flows.KEPT_DAYS} days after their last change",
         "deliveries": "erased with their event",

@@ -40,6 +40,7 @@ _BOTH: Mapping[str, str] = {
     "canary": _KEEP,
     "certificates": _ALL,
     "checks": _ALL,
+    "connect_configurations": _ALL,
     "connect_flows": _ALL,
     "deliveries": _ALL,
     "domain_connect_keys": _READ,

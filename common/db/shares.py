@@ -2,21 +2,49 @@
 
 Owns the SQL of ``shares``. A link shows records, or holds a whole configuration of the connect modal. The id is the
 only key to it: it must stay unguessable, and only its application sees it in a list. A link carries no token.
+
+Rules
+    a link that a link's flow made (`parent_id`) ends with that one at the latest, and is revoked with it
+    a revoked link ends the flows that were opened by it (`common.db.connect_flows`)
+    a link that a token made ends with the client secret that signed the token (``secret_generation``)
+    `vouched`: its configuration was given with full rights, or registered; else a browser gave it
 """
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from common.db import connect_flows
+from common.db.applications import is_of_living_secret
 from common.db.session import Connection
+from common.errors import FrontageError
 
 LIFETIME_DAYS = 30
 _ID_BYTES = 24
-_COLUMNS = "id, application_id, domain, subdomain, records, config, job_id, user_id, created_at, expires_at"
+_COLUMNS = """id, application_id, domain, subdomain, records, config, job_id, user_id, created_at, expires_at,
+    vouched, configuration_id, secret_generation"""
+_LIVING = f"expires_at > now() and {is_of_living_secret('shares')}"
+
+
+class ParentEnded(FrontageError):
+    """The link that a new one is derived from has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a link was made from, and what ends it beside its own time. `parent_id`: the link that its flow was opened
+    by; `configuration_id`: the registered configuration that it holds."""
+
+    vouched: bool = False
+    parent_id: str | None = None
+    configuration_id: str | None = None
+    secret_generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +62,9 @@ class Share:
     user_id: str | None
     created_at: datetime
     expires_at: datetime
+    vouched: bool
+    configuration_id: str | None
+    secret_generation: int | None
 
 
 async def share_records(
@@ -47,12 +78,18 @@ async def share_records(
     job_id: str | None = None,
     user_id: str | None = None,
     lifetime_days: int = LIFETIME_DAYS,
+    provenance: Provenance = Provenance(),
 ) -> str:
-    """The new link's id, for ``{base_url}/share/<id>``."""
+    """The new link's id, for ``{base_url}/share/<id>``. It ends no later than what it is made from.
+
+    Raises: `ParentEnded`.
+    """
+    latest = await _latest_end(connection, application_id, provenance)
     share_id = secrets.token_urlsafe(_ID_BYTES)
     await connection.execute(
-        "insert into shares (id, application_id, domain, subdomain, records, config, job_id, user_id, expires_at)"
-        " values ($1, $2, $3, $4, $5, $6, $7, $8, now() + make_interval(days => $9))",
+        "insert into shares (id, application_id, domain, subdomain, records, config, job_id, user_id, vouched,"
+        " parent_id, configuration_id, secret_generation, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
+        " $11, $12, least(now() + make_interval(days => $13), $14))",
         share_id,
         application_id,
         domain,
@@ -61,15 +98,58 @@ async def share_records(
         None if config is None else dict(config),
         job_id,
         user_id,
+        provenance.vouched,
+        provenance.parent_id,
+        provenance.configuration_id,
+        provenance.secret_generation,
         lifetime_days,
+        latest,
     )
     return share_id
+
+
+async def _latest_end(connection: Connection, application_id: str, provenance: Provenance) -> datetime | None:
+    """When what the link is made from ends. It is locked, so that it is not revoked at the same moment.
+
+    Raises: `ParentEnded`.
+    """
+    ends: list[datetime | None] = []
+    for table, of_id in (("shares", provenance.parent_id), ("connect_configurations", provenance.configuration_id)):
+        if of_id is not None:
+            row = await connection.fetchrow(
+                f"select expires_at from {table} where id = $1 and application_id = $2 and"
+                f" (expires_at is null or expires_at > now()) and {is_of_living_secret(table)} for key share",
+                of_id,
+                application_id,
+            )
+            if row is None:
+                raise ParentEnded(of_id)
+            ends.append(row["expires_at"])
+    return min(filter(None, ends), default=None)
+
+
+async def is_living(connection: Connection, application_id: str, share_id: str) -> bool:
+    """Return whether the link still opens flows."""
+    found = await connection.fetchval(
+        f"select true from shares where id = $1 and application_id = $2 and {_LIVING}", share_id, application_id
+    )
+    return bool(found)
+
+
+async def lock_living(connection: Connection, application_id: str, share_id: str) -> bool:
+    """Keep the link from being revoked until the transaction ends. Returns whether it still opens flows."""
+    found = await connection.fetchval(
+        f"select true from shares where id = $1 and application_id = $2 and {_LIVING} for key share",
+        share_id,
+        application_id,
+    )
+    return bool(found)
 
 
 async def get_share(connection: Connection, share_id: str) -> Share | None:
     """None when there is no such link, or no longer; the links of an application that is being deleted open nothing."""
     row = await connection.fetchrow(
-        f"select {_COLUMNS} from shares where id = $1 and expires_at > now()"  # noqa: S608 - our own columns
+        f"select {_COLUMNS} from shares where id = $1 and {_LIVING}"
         " and exists (select from applications a where a.id = shares.application_id and a.deleting_at is null)",
         share_id,
     )
@@ -81,9 +161,9 @@ async def list_shares(
 ) -> list[Share]:
     """The application's links to the modal, newest first; those made before `before`."""
     rows = await connection.fetch(
-        f"select {_COLUMNS} from shares"  # noqa: S608 - our own columns
+        f"select {_COLUMNS} from shares"
         " where application_id = $1 and created_at < coalesce($2::timestamptz, 'infinity')"
-        " and expires_at > now() order by created_at desc, id desc limit $3",
+        f" and {_LIVING} order by created_at desc, id desc limit $3",
         application_id,
         before,
         limit,
@@ -92,8 +172,28 @@ async def list_shares(
 
 
 async def revoke(connection: Connection, application_id: str, share_id: str) -> bool:
-    """Returns whether the application had such a link."""
-    status = await connection.execute(
-        "delete from shares where id = $1 and application_id = $2", share_id, application_id
+    """Revoke the link and those derived from it, and end their flows. Returns whether the application had it."""
+    revoked = await _ids(
+        connection, "delete from shares where id = $1 and application_id = $2 returning id", share_id, application_id
     )
-    return status != "DELETE 0"
+    await _end_derived(connection, revoked)
+    return bool(revoked)
+
+
+async def revoke_of_configuration(connection: Connection, configuration_id: str) -> None:
+    """Revoke the links that hold a registered configuration, as `revoke` does."""
+    await _end_derived(
+        connection,
+        await _ids(connection, "delete from shares where configuration_id = $1 returning id", configuration_id),
+    )
+
+
+async def _end_derived(connection: Connection, revoked: Collection[str]) -> None:
+    """Level by level: a link that is being derived from a revoked one is there once that one's lock is free."""
+    while revoked:
+        await connect_flows.end_of_links(connection, revoked)
+        revoked = await _ids(connection, "delete from shares where parent_id = any($1) returning id", list(revoked))
+
+
+async def _ids(connection: Connection, statement: str, *values: object) -> list[str]:
+    return [row["id"] for row in await connection.fetch(statement, *values)]

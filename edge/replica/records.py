@@ -47,10 +47,13 @@ class ApplicationRecord(_Record, frozen=True):
 
 
 class RouteRecord(_Record, frozen=True):
+    """`origin_vouched`: `application_url` was set with full rights; else the origin gets no proof of ours."""
+
     application_id: Annotated[str, Meta(pattern=r"\A[!-~]{1,253}\Z")]
     application_url: str | None = None
     root_path_access: tuple[str, ...] | None = None
     redirect_to: str | None = None
+    origin_vouched: bool = True
 
 
 class CertificateRecord(_Record, frozen=True):

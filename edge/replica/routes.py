@@ -139,6 +139,7 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         return Route(domain, product, application.id, *nowhere, redirect_to=onward, refusal=refusal)
     url = record.application_url or options.application_url or ""
     origin, authority, base_path = _origin(url, options.origin_server_name, options.origin_verify)
+    is_vouched = record.origin_vouched or not record.application_url
     root_paths = options.root_path_access if record.root_path_access is None else record.root_path_access
     return Route(
         domain=domain,
@@ -147,9 +148,9 @@ def _route(domain: str, product: Product, record: RouteRecord, application: Repl
         origin=origin,
         base_path=base_path if product == "power" else b"",
         root_paths=tuple("/".join(["", *filter(None, path.split("/"))]).encode() for path in root_paths),
-        service_auth=application.service_auth,
+        service_auth=application.service_auth if is_vouched else b"",
         origin_host=b"" if options.send_host == "customer" else authority,
-        signing=application.signing,
+        signing=application.signing if is_vouched else None,
         refusal=refusal,
         buffer_uploads_bytes=options.buffer_uploads_bytes or 0,
     )

@@ -22,7 +22,7 @@ from typing import Any
 
 from common.claims import retry_until_available
 from common.connect.configuration import MOST_RECORDS
-from common.db import checks, events, monitor_health, shares
+from common.db import checks, events, monitor_health, monitored_domains, shares
 from common.db.checks import Check, CheckOutcome
 from common.db.events import NewEvent
 from common.db.pool import Connection, Database
@@ -201,6 +201,7 @@ class Outcomes:
             config=_configuration(check, missing or present),
             job_id=check.job_id,
             user_id=check.user_id,
+            provenance=shares.Provenance(vouched=await monitored_domains.is_vouched(connection, check.id)),
         )
         assert report.event is not None, "only decisions with an event are recorded"
         fields = {

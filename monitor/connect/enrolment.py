@@ -15,10 +15,11 @@ from typing import Any
 from common.actors import Actor, acting
 from common.addresses import AddressPolicy
 from common.connect.requested import Requested
+from common.connect.rights import is_own_enrolment
 from common.db import connect_flows, domains, monitored_domains
 from common.db.applications import Application, get_application
 from common.db.connect_flows import Flow
-from common.db.domains import AlreadyEnrolled, EnrolledTooOften
+from common.db.domains import AlreadyEnrolled, Domain, EnrolledTooOften
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Connection, Database
 from common.domain_claims import Assessment, DomainClaims, StandingChanged
@@ -46,6 +47,9 @@ _HINTS: Mapping[str, str] = {
     "origin_unreachable": "the applicationUrl does not answer",
     "no_origin": "neither the record nor the application has an applicationUrl",
     "not_a_domain": "no name that can be enrolled",
+    "already_enrolled": "it is enrolled already, with other settings: only the application's server changes them",
+    "outside_configuration": "it would lead to what is neither the application's own nor in a registered configuration",
+    **connect_flows.ENDS,
 }
 
 
@@ -122,15 +126,28 @@ class FlowEnrolment:
         assert flow.domain is not None
         key = MonitoredKey(flow.application_id, flow.domain, flow.subdomain)
         records = tuple(map(from_json, wanted["records"]))
+        labels, unchanged = Labels(flow.user_id, flow.job_id), {}
         async with self.database.transaction() as connection:
-            await monitored_domains.watch_more(connection, key, records, Labels(flow.user_id, flow.job_id))
-            return await _note(connection, flow, number, status="success")
+            await _refuse_ended(connection, flow)
+            if not flow.by_browser:
+                await monitored_domains.watch_more(connection, key, records, labels, vouched=flow.vouched)
+            else:
+                found = await monitored_domains.watch_new(connection, key, records, labels, vouched=flow.vouched)
+                if found == "other":
+                    raise _Failed("already_enrolled")
+                unchanged = {"unchanged": True} if found == "watched" else {}
+            return await _note(connection, flow, number, status="success", **unchanged)
 
     async def _enrol_name(self, flow: Flow, application: Application, number: int) -> Flow:
         """Raises: `_Failed`."""
         wanted = flow.enrolments[number]
         name = _parsed(wanted["name"])
         target = application.cname_target
+        if not flow.vouched and not is_own_enrolment(wanted, application, flow.host):
+            raise _Failed("outside_configuration")
+        if flow.by_browser:
+            async with self.database.connection() as connection:  # before its origin is asked; again when it is stored
+                await _is_enrolled(connection, application, name, wanted)
         self._refuse_address(wanted["applicationUrl"])
         if wanted["product"] == "secure":
             await self._check_origin(application, name, wanted)
@@ -142,7 +159,9 @@ class FlowEnrolment:
                 async with self.claims.claimed(
                     application, name, assessment.evidence, wanted["redirectTo"] is not None
                 ) as connection:
-                    await self._store(connection, application, name, wanted, assessment.evidence.claim)
+                    await _refuse_ended(connection, flow)
+                    if not flow.by_browser or not await _is_enrolled(connection, application, name, wanted):
+                        await self._store(connection, application, name, wanted, assessment.evidence.claim)
                     return await _note(connection, flow, number, status="success", url=self.https_url(name.text))
         raise _Failed("held_unknown")
 
@@ -197,6 +216,37 @@ class FlowEnrolment:
             raise _Failed("enrolled_too_often") from error
 
 
+async def _is_enrolled(
+    connection: Connection, application: Application, name: DomainName, wanted: Mapping[str, Any]
+) -> bool:
+    """Return whether the name is enrolled as wanted; False where it is not enrolled at all.
+
+    Raises: `_Failed` where it is enrolled otherwise, in whichever product: a browser's flow changes nothing of it.
+    """
+    enrolled = [each for each in await domains.find(connection, name.text) if each.application_id == application.id]
+    if not enrolled:
+        return False
+    if not any(each.product == wanted["product"] and _is_as_wanted(each, wanted) for each in enrolled):
+        raise _Failed("already_enrolled")
+    return True
+
+
+def _is_as_wanted(enrolled: Domain, wanted: Mapping[str, Any]) -> bool:
+    url, paths, redirect_to = wanted["applicationUrl"], wanted["powerRootPathAccess"], wanted["redirectTo"]
+    return (
+        (url is None or url == enrolled.application_url)
+        and (paths is None or tuple(paths) == enrolled.root_path_access)
+        and (redirect_to is None or redirect_to == enrolled.redirect_to)
+    )
+
+
+async def _refuse_ended(connection: Connection, flow: Flow) -> None:
+    """Raises: `_Failed` where what the flow came from was taken back."""
+    end = await connect_flows.find_end(connection, flow.id, locks=True)
+    if end is not None:
+        raise _Failed(end)
+
+
 async def _change(
     connection: Connection, application: Application, name: DomainName, wanted: Mapping[str, Any]
 ) -> None:
@@ -224,7 +274,7 @@ def _refuse(assessment: Assessment) -> None:
         raise _Failed("not_eligible")
 
 
-async def _note(connection: Connection, flow: Flow, number: int, **fields: str) -> Flow:
+async def _note(connection: Connection, flow: Flow, number: int, **fields: str | bool) -> Flow:
     """In the caller's transaction. Raises: `FenceLost`."""
     enrolments: Sequence[dict[str, Any]] = [dict(each) for each in flow.enrolments]
     enrolments[number] |= fields

@@ -9,6 +9,7 @@ moment the lease lapses and another monitor does the step again.
     enrolling               live records enrol their names
     applying, undoing       the request that wrote has died: what is in the zone is read back
     choosing … planned      the flow was not touched for a day: it is closed
+    any that goes on        its link, configuration or secret was taken back: it is closed
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from common.connect.zone_inspector import ZoneInspector
 from common.db import connect_flows, shares
 from common.db.connect_flows import Changes, Flow
 from common.db.pool import Connection, Database
-from common.flow_states import Move, State, after
+from common.flow_states import Move, State, after, is_possible
 from common.record_checks.record_checker import RecordChecker
 from monitor.connect.enrolment import FlowEnrolment, enrolments_of
 from monitor.connect.schedule import is_over, next_look
@@ -77,6 +78,8 @@ class Steps:
     async def perform(self, flow: Flow) -> None:
         """Raises: `FenceLost`, `DatabaseUnavailable`."""
         with self.shared.hold(flow.application_id):
+            if flow.state not in (State.APPLYING, State.UNDOING) and await self._end(flow):
+                return
             match flow.state:
                 case State.CHECKING:
                     await self._look(flow)
@@ -90,6 +93,20 @@ class Steps:
                     await self._settle(flow, state=after(flow.state, Move.CLOSE), due_at=None)
                 case _:
                     await self._settle(flow, due_at=None)
+
+    async def _end(self, flow: Flow) -> bool:
+        """Close a flow whose link, configuration or secret was taken back. Returns whether it was."""
+        async with self.database.connection() as connection:
+            end = await connect_flows.find_end(connection, flow.id)
+        if end is None or not is_possible(flow.state, Move.END):
+            return False
+        error = {
+            "code": end,
+            "message": f"The set-up of {flow.host or 'the domain'} was ended.",
+            "hint": connect_flows.ENDS[end],
+        }
+        await self._settle(flow, state=after(flow.state, Move.END), error=error, due_at=None)
+        return True
 
     async def _look(self, flow: Flow) -> None:
         held = flow
@@ -153,16 +170,28 @@ class Steps:
             for requested, seen in zip(flow.requested, flow.statuses, strict=True)
             if seen["status"] != "propagated"
         ]
-        share_id = await shares.share_records(
-            connection,
-            application_id=flow.application_id,
-            domain=flow.domain,
-            subdomain=flow.subdomain,
-            records=missing,
-            config=dict(flow.config) | {"prefilledDomain": flow.host},
-            job_id=flow.job_id,
-            user_id=flow.user_id,
+        config = dict(flow.config) | {"prefilledDomain": flow.host}
+        provenance = shares.Provenance(
+            vouched=flow.vouched, configuration_id=flow.configuration_id, secret_generation=flow.secret_generation
         )
+
+        async def share(provenance: shares.Provenance) -> str:
+            return await shares.share_records(
+                connection,
+                application_id=flow.application_id,
+                domain=flow.domain,
+                subdomain=flow.subdomain,
+                records=missing,
+                config=config,
+                job_id=flow.job_id,
+                user_id=flow.user_id,
+                provenance=provenance,
+            )
+
+        try:
+            share_id = await share(provenance)
+        except shares.ParentEnded:  # its configuration vouches for nothing new
+            share_id = await share(replace(provenance, vouched=False, configuration_id=None))
         return f"{self.base_url}/share/{share_id}"
 
     async def _enrol(self, flow: Flow) -> None:

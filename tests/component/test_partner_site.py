@@ -11,6 +11,12 @@ from bench.lab.serving import serving
 
 async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() -> None:
     asked: list[dict[str, str]] = []
+    registered: list[dict[str, object]] = []
+
+    async def register(request: web.Request) -> web.Response:
+        assert request.headers["Authorization"] == "Bearer a-token"
+        registered.append((await request.json())["config"])
+        return web.json_response({"id": f"cfg_{len(registered)}"}, status=201)
 
     async def mint(request: web.Request) -> web.Response:
         asked.append(await request.json())
@@ -18,6 +24,7 @@ async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() 
 
     api = web.Application()
     api.router.add_post("/token", mint)
+    api.router.add_post("/connect/configurations", register)
     async with (
         serving(api, "127.0.0.1", 0) as address,
         PartnerSite.serve() as site,
@@ -51,4 +58,10 @@ async def test_the_page_gets_tokens_of_the_scope_connect_and_never_the_secret() 
             assert "PowerDNS does not run here" in await response.text()
         async with session.post(f"{site.url}/token") as response:
             assert await response.json() == {"token": "a-token"}
-    assert asked == [{"applicationId": 'app"><script>', "secret": "secret", "scope": "connect", "userId": "user-7"}]
+        async with session.post(f"{site.url}/token", params={"product": "all"}) as response:
+            assert response.status == 400
+    secret = {"applicationId": 'app"><script>', "secret": "secret"}
+    of_page = {"scope": "connect", "userId": "user-7", "configurationId": f"cfg_{len(registered)}"}
+    assert asked[-1] == secret | of_page
+    assert [each for each in asked if "scope" in each] == [asked[-1]], "full tokens stay on the server"
+    assert {str(each["dnsRecords"]).count("http://origin.example") for each in registered} == {1}

@@ -50,13 +50,14 @@ class PartnerPage:
     site: PartnerSite
     requests: list[Request] = field(default_factory=list)
 
-    async def set_site(self) -> None:
-        """Give the partner's server its settings, the client secret among them."""
+    async def set_site(self, config: dict[str, Any] = CONFIG) -> None:
+        """Give the partner's server its settings, the client secret among them, and what it registers."""
         known = {
             "api": self.world.service.url,
             "applicationId": self.world.partner.id,
             "clientSecret": self.world.partner.secret,
             "origin": "https://app.example.com",
+            "configurations": {"power": {key: value for key, value in config.items() if key != "prefilledDomain"}},
             "dns": "unused",
             "key": "unused:unused",
             "powerdns": "",
@@ -65,6 +66,7 @@ class PartnerPage:
             assert answer.status == 204
 
     async def connect(self, **config: Any) -> None:
+        await self.set_site(CONFIG | config)
         await self.page.evaluate(_CONNECT, CONFIG | config)
 
     async def events(self, name: str) -> list[Any]:

@@ -61,13 +61,18 @@ class SecretPages:
         kind, wanted = text_of(request, "kind"), text_of(request, "wanted")
         if kind == "service_auth":
             return await self._post_service_auth(request, application)
-        if kind not in ("client", "webhook", "signature") or wanted not in ("on", "off", "rotate"):
+        keeps_links = (kind, wanted) == ("client", "keep")
+        if not keeps_links and (
+            kind not in ("client", "webhook", "signature") or wanted not in ("on", "off", "rotate")
+        ):
             raise web.HTTPBadRequest
         keyring = self._context.keyring
         async with self._context.database.transaction() as connection:
             match kind:
                 case "client":
-                    secret = await secrets.rotate_client_secret(connection, keyring, application.id)
+                    secret = await secrets.rotate_client_secret(
+                        connection, keyring, application.id, keeps_links=keeps_links
+                    )
                 case "webhook":
                     secret = await secrets.rotate_webhook_secret(connection, keyring, application.id)
                 case _:

@@ -89,7 +89,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Application",
         "Make a new client secret; the one so far works for another 24 hours",
         answers.ClientSecret,
-        body=application.SecretRotation,
+        body=application.ClientSecretRotation,
         errors=(400,),
     ),
     Operation(

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from api.reference import connect_answers
+from api.reference import answers, connect_answers
 from api.reference.operations.operation import Operation, Query
-from api.reference.operations.parameters import FLOW, RECORD, TEXT
+from api.reference.operations.parameters import FLOW, LIMIT, RECORD, TEXT
 from api.schemas import connect
 
 
@@ -28,7 +28,54 @@ def _flow_action(action: str, name: str, summary: str, body: type[BaseModel], ex
     )
 
 
+_CONFIGURATION: Final = {"id": "The configuration's id."}
+
 OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/connect/configurations",
+        "registerConfiguration",
+        "Connect",
+        "Register what browsers may ask for; the same configuration again is the same one",
+        connect_answers.RegisteredConfiguration,
+        status=201,
+        body=connect.ConfigurationBody,
+        example={"config": {"power": True, "dnsRecords": [RECORD | {"applicationUrl": "https://app.acme.example"}]}},
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/connect/configurations",
+        "getConfigurations",
+        "Connect",
+        "List registered configurations, the newest first",
+        connect_answers.RegisteredConfigurations,
+        queries=(
+            Query("before", {"type": "string", "format": "date-time"}, "`created_at` of the last one before."),
+            LIMIT,
+        ),
+        errors=(400,),
+    ),
+    Operation(
+        "GET",
+        "/connect/configurations/{id}",
+        "getConfiguration",
+        "Connect",
+        "Get a registered configuration",
+        connect_answers.RegisteredConfiguration,
+        errors=(404,),
+        paths=_CONFIGURATION,
+    ),
+    Operation(
+        "DELETE",
+        "/connect/configurations/{id}",
+        "removeConfiguration",
+        "Connect",
+        "Delete a registered configuration, with its links and its flows that are not finished",
+        answers.Message,
+        errors=(404,),
+        paths=_CONFIGURATION,
+    ),
     Operation(
         "POST",
         "/connect/flows",
@@ -48,7 +95,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Connect",
         "Get a flow",
         connect_answers.Flow,
-        errors=(404,),
+        errors=(404, 409),
         paths=FLOW,
     ),
     Operation(
@@ -58,7 +105,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Connect",
         "Follow a flow by server-sent events, each the whole flow",
         None,
-        errors=(404,),
+        errors=(404, 409),
         paths=FLOW,
         media_type="text/event-stream",
     ),

@@ -11,6 +11,7 @@ from common.connect.domain_connect.provider_settings import ProviderSettings
 from common.connect.domain_connect.templates import Filled, fill_templates
 from common.connect.plan import Plan
 from common.connect.requested import Requested
+from common.connect.rights import Vouches
 from common.domain_check.zone_view import ZoneView
 
 
@@ -28,7 +29,11 @@ def hosts(settings: ProviderSettings, name_servers: Sequence[str]) -> bool:
 
 
 def decide_offer(
-    discovered: Discovered | Closed | None, requested: Sequence[Requested], plan: Plan, view: ZoneView
+    discovered: Discovered | Closed | None,
+    requested: Sequence[Requested],
+    plan: Plan,
+    view: ZoneView,
+    vouches: Vouches,
 ) -> Offer | Closed | None:
     """`requested`: as they are once the plan is written. None: the provider has no Domain Connect."""
     if not isinstance(discovered, Discovered):
@@ -39,6 +44,8 @@ def decide_offer(
     expressing = fill_templates(requested, view.apex)
     if not expressing:
         return Closed("not_expressible", "Domain Connect has no template for these records.", name)
+    if not all(map(vouches, requested)):
+        return Closed("not_vouched", "These records are not of a configuration that this service vouches for.", name)
     supported = [filled for filled in expressing if filled.service in discovered.services]
     if not supported:
         return Closed("template_not_supported", f"{name} does not support the template of this service.", name)

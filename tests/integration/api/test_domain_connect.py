@@ -350,3 +350,63 @@ async def test_a_domain_check_does_not_count_a_provider_that_would_not_do_it(
     else:
         provider.faults = frozenset({fault})
     assert await setup_type(world, SHOP_RECORD) == "manual"
+
+
+PHISH = {"type": "CNAME", "host": "login", "value": "phish.evil.test", "ttl": 300}
+
+
+async def seen_by(world: World, headers: dict[str, str], **config: Any) -> Flow:
+    """A planned flow of a browser."""
+    answer = await world.partner.call("POST", "/connect/flows", headers=headers, json={"domain": SHOP, **config})
+    assert answer.status == 201, answer.body
+    flow = Flow(world, answer.body)
+    await flow.until_planned()
+    while (flow.body["provider"]["domainConnect"] or {}).get("code") == "provider_unreachable":
+        await replanned(flow)
+    return flow
+
+
+def scoped(world: World, **claims: Any) -> dict[str, str]:
+    token = world.partner.token(scope="connect", **claims)
+    return {"applicationId": world.partner.id, "Authorization": f"Bearer {token}"}
+
+
+async def test_our_signature_stands_for_no_record_that_a_browser_brings(world: World) -> None:
+    ours = {"type": "CNAME", "host": "{SUBDOMAIN}", "value": "{CNAME_TARGET}", "ttl": 300}
+    proof = {"type": "TXT", "host": "_frontage.shop", "value": f"application={world.partner.id}", "ttl": 300}
+    for records, is_open in (
+        ([ours], True),
+        ([{"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300}], True),
+        ([proof], True),
+        ([PHISH], False),
+        ([ours, PHISH], False),
+        ([proof | {"value": "application=another"}], False),
+        ([proof | {"host": "_dmarc"}], False),
+        ([{"type": "TXT", "host": "@", "value": "v=spf1 include:evil.test -all", "ttl": 300}], False),
+        ([{"type": "MX", "host": "@", "value": "mx.evil.test", "ttl": 300, "priority": "10"}], False),
+        ([{"type": "A", "host": "www", "value": "203.0.113.66", "ttl": 300}], False),
+    ):
+        flow = await seen_by(world, scoped(world), dnsRecords=records)
+        shown = flow.body["provider"]["domainConnect"]
+        assert (shown.get("code") != "not_vouched") is is_open, records
+        if not is_open:
+            refused = await flow.act("apply", way="domain_connect", digest=flow.digest)
+            assert (refused.status, refused.body["code"]) == (409, "way_not_open")
+            assert "manual" in {each["way"] for each in flow.body["ways"]}, "another way is there"
+
+
+async def test_our_signature_stands_for_records_of_a_registered_configuration_and_a_servers_link(world: World) -> None:
+    config = {"dnsRecords": [PHISH]}
+    registered = await world.partner.call("POST", "/connect/configurations", json={"config": config})
+    flow = await seen_by(world, scoped(world, configurationId=registered.body["id"]))
+    assert flow.body["provider"]["domainConnect"] == {"isOpen": True}
+    link = await world.partner.call("POST", "/sharing/connect", json={"config": config})
+    flow = await seen_by(world, scoped(world), share=link.body["id"])
+    assert flow.body["provider"]["domainConnect"] == {"isOpen": True}
+    passed_on = await seen_by(world, scoped(world), dnsRecords=[PHISH])
+    path = f"/connect/flows/{passed_on.body['id']}/share"
+    link = await world.partner.call("POST", path, headers=scoped(world), json={})
+    flow = await seen_by(world, scoped(world), share=link.body["id"])
+    assert flow.body["provider"]["domainConnect"]["code"] == "not_vouched", (
+        "a link of a browser's flow vouches for nothing"
+    )

@@ -118,6 +118,28 @@ def test_options_make_the_route(replica: Replica, table: RouteTable, keyring: Ke
     assert route.signing.keys(1001) == (b"new",)
 
 
+def test_an_origin_that_was_not_set_with_full_rights_gets_no_proof_of_ours(
+    replica: Replica, table: RouteTable, keyring: Keyring
+) -> None:
+    replica.put(
+        "application",
+        "app",
+        application_url="https://own.example",
+        service_auth=sealed(keyring, b"token", "service-auth"),
+        signature_key=sealed(keyring, b"key", "signature-key"),
+    )
+    for origin, is_shown in (
+        ({"application_url": "https://browsers.example", "origin_vouched": False}, False),
+        ({"application_url": "https://servers.example", "origin_vouched": True}, True),
+        ({"application_url": "https://older.example"}, True),
+        ({"application_url": None, "origin_vouched": False}, True),  # the application's own
+    ):
+        replica.put("route", f"power/{DOMAIN}", application_id="app", **origin)
+        table.generation += 1
+        route = found(table)
+        assert (route.service_auth == b"token", route.signing is not None) == (is_shown, is_shown), origin
+
+
 @pytest.mark.parametrize("envelope", ["", "!", "ü", "AAAA", base64.b64encode(bytes(range(60))).decode()])
 def test_secrets_that_do_not_open_are_done_without_and_named_once(
     replica: Replica, table: RouteTable, envelope: str

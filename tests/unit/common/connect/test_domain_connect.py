@@ -318,7 +318,7 @@ def _answer(values: Sequence[str]) -> Answer:
 def offered(requested: Sequence[Requested], zone: ZoneView, *services: str, **settings: Any) -> Offer | Closed | None:
     plan = make_plan(requested, zone, find_conflicts([each.record for each in requested], zone))
     discovered = Discovered(replace(parsed(), **settings), frozenset(services or SERVICES))
-    return decide_offer(discovered, requested, plan, zone)
+    return decide_offer(discovered, requested, plan, zone, lambda each: "unknown" not in each.record.value)
 
 
 def test_domain_connect_is_open_where_the_template_does_the_plan() -> None:
@@ -334,6 +334,7 @@ def test_domain_connect_is_open_where_the_template_does_the_plan() -> None:
     ("requested", "zone", "code", "given"),
     [
         ([CNAME], view(shop={}), "template_not_supported", {"services": ("root",)}),
+        ([record("CNAME", "shop", "unknown.example")], view(shop={}), "not_vouched", {}),
         ([CNAME], view(shop={}), "other_name_servers", {"name_servers": ("ns1.other.example",)}),
         ([record("CAA", "@", '0 issue "ca.example"')], view(root={}), "not_expressible", {}),
         ([record("A", "@", "192.0.2.1")], view(root={"AAAA": ["2001:db8::1"]}), "plan_not_expressible", {}),
@@ -350,7 +351,8 @@ def test_domain_connect_is_closed_with_a_reason(
 
 
 def test_of_a_provider_without_domain_connect_nothing_is_stated() -> None:
-    assert decide_offer(None, [CNAME], make_plan([CNAME], view(shop={}), ()), view(shop={})) is None
+    plan = make_plan([CNAME], view(shop={}), ())
+    assert decide_offer(None, [CNAME], plan, view(shop={}), lambda _: True) is None
 
 
 # The apply URL -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""Registered configurations of the connect modal: what a server lets the flows of browsers ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from api.auth import Access
+from api.errors import FORBIDDEN, NOT_FOUND, Refused, invalid_parameter
+from api.schemas import connect
+from api.schemas.connect import ConfigurationBody
+from common.connect.configuration import InvalidConfiguration, parse_configuration
+from common.db import connect_configurations
+from common.db.applications import Application
+from common.db.connect_configurations import MOST, RegisteredConfiguration, TooManyConfigurations
+from common.db.pool import Database
+
+_LARGEST_BYTES: Final = 16 * 1024
+_NOT_OF_ALL: Final = ("prefilledDomain", "userId")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationService:
+    """Use cases of registered configurations. One instance per process; each call takes the caller's application."""
+
+    database: Database
+
+    async def register(self, access: Access, body: ConfigurationBody) -> dict[str, Any]:
+        """Return the configuration; registered again, it is the same one. Raises: `Refused`."""
+        stored = _read(body.config)
+        try:
+            async with self.database.transaction() as connection:
+                registered = await connect_configurations.register(
+                    connection,
+                    access.application.id,
+                    stored,
+                    secret_generation=access.secret_generation,
+                    lifetime_days=body.expires_in_days,
+                )
+        except TooManyConfigurations as error:
+            hint = f"the application has {MOST} configurations: delete some, or register them with expiresInDays"
+            raise Refused(FORBIDDEN, code="too_many_configurations", hint=hint) from error
+        return connect.configuration(registered)
+
+    async def list_registered(
+        self, application: Application, *, before: datetime | None, limit: int
+    ) -> list[dict[str, Any]]:
+        async with self.database.connection() as connection:
+            found = await connect_configurations.list_registered(connection, application.id, before=before, limit=limit)
+        return list(map(connect.configuration, found))
+
+    async def find(self, application: Application, configuration_id: str) -> RegisteredConfiguration:
+        """Raises: `Refused`."""
+        async with self.database.connection() as connection:
+            found = await connect_configurations.find(connection, configuration_id, application.id)
+        if found is None:
+            raise _unknown()
+        return found
+
+    async def remove(self, application: Application, configuration_id: str) -> None:
+        """Remove it, with its links and its flows that are not finished. Raises: `Refused`."""
+        async with self.database.transaction() as connection:
+            was_there = await connect_configurations.remove(connection, application.id, configuration_id)
+        if not was_there:
+            raise _unknown()
+
+
+def _unknown() -> Refused:
+    hint = "no such configuration, or no longer: have the server register it (POST /connect/configurations)"
+    return Refused(NOT_FOUND, code="configuration_not_found", hint=hint)
+
+
+def _read(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises: `Refused`."""
+    try:
+        parsed = parse_configuration(config)
+    except InvalidConfiguration as error:
+        raise Refused(invalid_parameter("config"), hint=f"{error.key}: expected {error}") from error
+    stored = dict(parsed.stored)
+    for key in _NOT_OF_ALL:
+        if key in stored:
+            hint = f"{key}: it belongs to one customer's token, or to a sharing link; a configuration is for all"
+            raise Refused(invalid_parameter("config"), hint=hint)
+    if len(json.dumps(stored).encode()) > _LARGEST_BYTES:
+        raise Refused(invalid_parameter("config"), hint=f"expected at most {_LARGEST_BYTES // 1024} KB")
+    return stored

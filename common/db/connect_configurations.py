@@ -1,0 +1,151 @@
+"""Registered configurations of the connect modal as rows: what the flows of browsers may ask for.
+
+Owns the SQL of ``connect_configurations``. A row never changes: the same configuration, registered again, is the same
+row, and another one is another row. Removing one ends the links and flows that were made with it.
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+# ruff: noqa: S608 - what is formatted into SQL here are constants of this module
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from common.db import audit, connect_flows, shares
+from common.db.applications import is_of_living_secret
+from common.db.session import Connection
+from common.errors import FrontageError
+
+MOST = 20_000
+"""Of an application: one for each of its customers, where each has an origin of its own."""
+
+_COLUMNS = "id, application_id, config, secret_generation, created_at, expires_at"
+_LIVING = f"(expires_at is null or expires_at > now()) and {is_of_living_secret('connect_configurations')}"
+
+
+class TooManyConfigurations(FrontageError):
+    """The application has registered `MOST` configurations."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredConfiguration:
+    """`secret_generation`: of the client secret whose token registered it; None where no token did."""
+
+    id: str
+    application_id: str
+    config: Mapping[str, Any]
+    secret_generation: int | None
+    created_at: datetime
+    expires_at: datetime | None
+
+
+async def register(
+    connection: Connection,
+    application_id: str,
+    config: Mapping[str, Any],
+    *,
+    secret_generation: int | None,
+    lifetime_days: int | None,
+) -> RegisteredConfiguration:
+    """Return the row of this configuration, a new one if there is none; it ends as this registration has it.
+
+    Raises: `TooManyConfigurations`.
+    """
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, separators=(",", ":")).encode()).digest()
+    await _refuse_beyond_bound(connection, application_id, digest)
+    row = await connection.fetchrow(
+        "insert into connect_configurations (id, application_id, digest, config, secret_generation, expires_at)"
+        " values ($1, $2, $3, $4, $5, now() + make_interval(days => $6)) on conflict (application_id, digest)"
+        " do update set expires_at = excluded.expires_at, secret_generation = case"
+        "  when connect_configurations.secret_generation is null or excluded.secret_generation is null then null"
+        "  else greatest(connect_configurations.secret_generation, excluded.secret_generation) end"
+        f" returning {_COLUMNS}, xmax = 0 as is_new",
+        f"cfg_{secrets.token_hex(16)}",
+        application_id,
+        digest,
+        dict(config),
+        secret_generation,
+        lifetime_days,
+    )
+    assert row is not None, "an upsert returns its row"
+    if row["is_new"]:
+        after = {"config": dict(config)}
+        await audit.record(connection, "configuration.register", row["id"], application_id=application_id, after=after)
+    return _configuration(row)
+
+
+async def _refuse_beyond_bound(connection: Connection, application_id: str, digest: bytes) -> None:
+    """Raises: `TooManyConfigurations`."""
+    is_full = await connection.fetchval(
+        "select not exists (select from connect_configurations where application_id = $1 and digest = $2) and"
+        " (select count(*) from (select from connect_configurations where application_id = $1 limit $3) own) >= $3",
+        application_id,
+        digest,
+        MOST,
+    )
+    if is_full:
+        raise TooManyConfigurations(application_id)
+
+
+async def find(connection: Connection, configuration_id: str, application_id: str) -> RegisteredConfiguration | None:
+    """Return the application's configuration; None where there is none, or no longer."""
+    row = await connection.fetchrow(
+        f"select {_COLUMNS} from connect_configurations where id = $1 and application_id = $2 and {_LIVING}",
+        configuration_id,
+        application_id,
+    )
+    return None if row is None else _configuration(row)
+
+
+async def lock_living(connection: Connection, application_id: str, configuration_id: str) -> bool:
+    """Keep the configuration from being removed until the transaction ends. Returns whether it is there."""
+    found = await connection.fetchval(
+        f"select true from connect_configurations where id = $1 and application_id = $2 and {_LIVING} for key share",
+        configuration_id,
+        application_id,
+    )
+    return bool(found)
+
+
+async def list_registered(
+    connection: Connection, application_id: str, *, before: datetime | None, limit: int
+) -> list[RegisteredConfiguration]:
+    """Return the application's configurations, newest first; those registered before `before`."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS} from connect_configurations"
+        " where application_id = $1 and created_at < coalesce($2::timestamptz, 'infinity')"
+        f" and {_LIVING} order by created_at desc, id desc limit $3",
+        application_id,
+        before,
+        limit,
+    )
+    return list(map(_configuration, rows))
+
+
+async def remove(connection: Connection, application_id: str, configuration_id: str) -> bool:
+    """Remove the configuration, and end its links and flows. Returns whether the application had it."""
+    config = await connection.fetchval(
+        "delete from connect_configurations where id = $1 and application_id = $2 returning config",
+        configuration_id,
+        application_id,
+    )
+    if config is None:
+        return False
+    await shares.revoke_of_configuration(connection, configuration_id)
+    await connect_flows.end_of_configuration(connection, configuration_id)
+    before = {"config": config}
+    await audit.record(
+        connection, "configuration.remove", configuration_id, application_id=application_id, before=before
+    )
+    return True
+
+
+def _configuration(row: Any) -> RegisteredConfiguration:
+    return RegisteredConfiguration(**{name.strip(): row[name.strip()] for name in _COLUMNS.split(",")})
