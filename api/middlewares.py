@@ -38,6 +38,7 @@ from api.rights import KEY_HOLDER
 from api.schemas import answers
 from common.actors import Actor, acting
 from common.clock import Clock
+from common.db.outages import level_of
 from common.dns.resolvers import PASS_SECONDS
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -130,7 +131,13 @@ async def _answer(request: web.Request, handler: Handler, random: Random) -> web
             response.headers["Allow"] = error.headers["Allow"]
         return response
     except DatabaseUnavailable as error:
-        _log.warning("database unavailable", route=_route_of(request), request_id=request[REQUEST_ID], error=str(error))
+        _log.log(
+            level_of(error),
+            "database unavailable",
+            route=_route_of(request),
+            request_id=request[REQUEST_ID],
+            error=str(error),
+        )
         request[HAS_FAILED] = True
         refusal = refusal_of_failure(error, request.method, request.path)
         return _render(request, Refused(refusal, retry_after_seconds=_spread_seconds(_OUTAGE_SECONDS, random)))

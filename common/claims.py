@@ -22,6 +22,7 @@ from random import Random
 from typing import Generic, Protocol, TypeVar
 
 from common.actors import caused_by
+from common.db.outages import level_of
 from common.db.pool import Connection, Database
 from common.errors import DatabaseUnavailable, FenceLost, FrontageError
 from common.logs import get_logger
@@ -164,7 +165,7 @@ class Runner(Generic[C]):
             try:
                 pause = await self._claim_due()
             except DatabaseUnavailable as error:
-                _log.warning("cannot claim work", error=str(error))
+                _log.log(level_of(error), "cannot claim work", error=str(error))
                 pause = OUTAGE_PAUSE_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -226,7 +227,7 @@ class Runner(Generic[C]):
         except FenceLost:
             _log.info("work was taken over", key=claim.key, fence=claim.fence)
         except DatabaseUnavailable as error:
-            _log.warning("work failed, and is claimed again after its lease", key=claim.key, error=str(error))
+            self._log_failure(claim, error)
         except WorkFailed as error:
             _log.warning("work failed", key=claim.key, attempts=claim.attempts, error=str(error))
             await self._postpone(claim, str(error), error.retry_after_seconds)
@@ -244,8 +245,12 @@ class Runner(Generic[C]):
         try:
             await retry_until_available(write)
         except DatabaseUnavailable as error:
-            _log.warning("work failed, and is claimed again after its lease", key=claim.key, error=str(error))
+            self._log_failure(claim, error)
         self.wake()  # the sleep in progress does not know of this due time
+
+    def _log_failure(self, claim: C, error: DatabaseUnavailable) -> None:
+        words = "work failed, and is claimed again after its lease"
+        _log.log(level_of(error), words, key=claim.key, error=str(error))
 
     async def _extend_for_ever(self) -> None:
         while True:

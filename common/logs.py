@@ -57,6 +57,10 @@ class Logger:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def log(self, level: int, message: str, /, **fields: Any) -> None:
+        """Log at a level that the caller found out: one of `logging`'s numbers."""
+        self._log(level, message, fields)
+
     def debug(self, message: str, /, **fields: Any) -> None:
         self._log(logging.DEBUG, message, fields)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from common.db import monitor_nodes
+from common.db.outages import level_of
 from common.db.pool import Database
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, open_session
 from common.errors import DatabaseUnavailable
@@ -64,7 +65,7 @@ class Lease:
                 try:
                     await self._report_on_one_session()
                 except DatabaseUnavailable as error:
-                    _log.warning("lease not renewed", error=str(error))
+                    _log.log(level_of(error), "lease not renewed", error=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
         finally:
             await self._end()

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from common.clock import Clock
+from common.db.outages import level_of
 from common.db.pool import Database
 from common.db.schema import find_newer_schema
 from common.errors import DatabaseUnavailable, OperatorError
@@ -40,7 +41,7 @@ async def restart_on_failure(
         recovery = loop.call_later(_STEADY_SECONDS, stopped.discard, name)
         try:
             await run()
-        except Exception:  # noqa: BLE001 - the task's root
+        except Exception as error:  # noqa: BLE001 - the task's root
             recovery.cancel()
             stopped.add(name)
             if clock.monotonic() - began_at > _LASTING_SECONDS:
@@ -48,6 +49,9 @@ async def restart_on_failure(
             pause = pauses.next_seconds()
             if (reason := await _schema_problem(database)) is not None:
                 _log.error("work has stopped and is tried again", work=name, pause_seconds=pause, reason=reason)
+            elif isinstance(error, DatabaseUnavailable):
+                words = "work has stopped and is tried again"
+                _log.log(level_of(error), words, work=name, pause_seconds=pause, error=str(error))
             else:
                 _log.exception("work has stopped and is tried again", work=name, pause_seconds=pause)
             await asyncio.sleep(pause)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 
 from common.clock import Clock
+from common.db.outages import level_of
 from common.db.pool import Database
 from common.db.retention import STEPS, RetentionStep, oldest_seconds
 from common.errors import DatabaseUnavailable
@@ -168,7 +169,8 @@ class _StepSweep:
             return True
         self.error = error
         progress.failures += 1
-        _log.warning("retention step put off", step=progress.step.name, rows=self._rows, error=str(error))
+        words = "retention step put off"
+        _log.log(level_of(error), words, step=progress.step.name, rows=self._rows, error=str(error))
         return False
 
     def _spend(self, seconds: float) -> None:

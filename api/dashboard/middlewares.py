@@ -23,6 +23,7 @@ from api.requests import REQUEST_ID
 from common.accounts import hash_token
 from common.actors import Actor, acting
 from common.db import sessions, users
+from common.db.outages import level_of
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 
@@ -73,7 +74,7 @@ def framed(context: DashboardContext) -> Middleware:
         except Refused as error:
             response = _failed(context, request, error.refusal.status, error)
         except DatabaseUnavailable as error:
-            _log.warning("database unavailable", request_id=request[REQUEST_ID], error=str(error))
+            _log.log(level_of(error), "database unavailable", request_id=request[REQUEST_ID], error=str(error))
             response = _failed(context, request, 503)
         except Exception:  # noqa: BLE001 - the root of a page
             _log.error("page failed", request_id=request[REQUEST_ID], exc_info=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from common.db import application_removal
+from common.db.outages import level_of
 from common.db.pool import Database
+from common.errors import DatabaseUnavailable
 from common.logs import get_logger
 from common.retry_pauses import RetryPauses
 
@@ -55,6 +57,9 @@ class Removals:
             try:
                 async with self._database.connection() as connection:
                     interrupted = await application_removal.list_interrupted(connection)
+            except DatabaseUnavailable as error:
+                _log.log(level_of(error), "deletions to continue could not be read", error=str(error))
+                await asyncio.sleep(pauses.next_seconds())
             except Exception:  # noqa: BLE001 - the task's root; it is tried again
                 _log.error("deletions to continue could not be read", exc_info=True)
                 await asyncio.sleep(pauses.next_seconds())
@@ -69,6 +74,10 @@ class Removals:
         while True:
             try:
                 await application_removal.remove_all(self._database, application_id)
+            except DatabaseUnavailable as error:
+                words = "deletion of an application waits for the database"
+                _log.log(level_of(error), words, application=application_id, error=str(error))
+                await asyncio.sleep(pauses.next_seconds())
             except Exception:  # noqa: BLE001 - the task's root; it is tried again
                 _log.error("deletion of an application failed", application=application_id, exc_info=True)
                 await asyncio.sleep(pauses.next_seconds())

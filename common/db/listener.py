@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from common.db.outages import level_of
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, open_session
 from common.errors import DatabaseUnavailable, OperatorError
 from common.logs import get_logger
@@ -59,7 +60,7 @@ class Listener:
             except (DatabaseUnavailable, OperatorError) as error:
                 if self.is_listening:
                     pauses.reset()
-                    _log.warning("listening interrupted", error=str(error))
+                    _log.log(level_of(error), "listening interrupted", error=str(error))
             finally:
                 self.is_listening = False
             await asyncio.sleep(pauses.next_seconds())

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import asyncpg
 import orjson
 
+from common.db import outages
 from common.db.hosts import reach_first, split_hosts
 from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError, ReadOnlyDatabase
 
@@ -100,7 +101,13 @@ def is_gone(connection: Connection) -> bool:
 
 
 def unavailable(error: BaseException) -> DatabaseUnavailable:
-    """`error` in one line; chain it with ``from``."""
+    """`error` in one line; chain it with ``from``. An outage is logged once (`common.db.outages`)."""
+    translated = _translated(error)
+    outages.note_failure(translated)
+    return translated
+
+
+def _translated(error: BaseException) -> DatabaseUnavailable:
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return ReadOnlyDatabase(_STANDBY)
     if isinstance(error, TimeoutError):
@@ -157,6 +164,7 @@ async def open_session(dsn: str, application_name: str, patience: Patience = DEF
     with border(connection):
         try:
             await _configure(connection, patience)
+            outages.note_answer()
         except BaseException:
             connection.terminate()
             raise
@@ -168,11 +176,15 @@ async def _connect(dsn: str, application_name: str, patience: Patience) -> Conne
         addresses = split_hosts(_without_deadlines(dsn))
     except ValueError as error:
         raise OperatorError(_NO_ADDRESS) from error
-    return await reach_first(
-        addresses,
-        lambda address: _connect_to_one(address, application_name, patience),
-        within_seconds=patience.connect_seconds,
-    )
+    try:
+        return await reach_first(
+            addresses,
+            lambda address: _connect_to_one(address, application_name, patience),
+            within_seconds=patience.connect_seconds,
+        )
+    except DatabaseUnavailable as error:
+        outages.note_failure(error)
+        raise
 
 
 async def _connect_to_one(dsn: str, application_name: str, patience: Patience) -> Connection:
@@ -188,7 +200,7 @@ async def _connect_to_one(dsn: str, application_name: str, patience: Patience) -
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise OperatorError(_NO_ADDRESS) from error  # not the driver's words, which may quote a password
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
-        raise unavailable(error) from error
+        raise _translated(error) from error
     _end_when_silent(connection)
     return connection
 

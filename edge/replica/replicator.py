@@ -21,6 +21,7 @@ from common.clock import Clock
 from common.db.edge_nodes import LEASE_SECONDS, Condition, EdgeTraffic, FailedUpgrade, UnusableCertificates
 from common.db.feed import FeedEntry, Snapshot, open_snapshot
 from common.db.listener import Listener
+from common.db.outages import level_of
 from common.db.pool import refuse_transaction_pooler
 from common.db.schema import check_schema
 from common.db.session import DEFAULT_PATIENCE, Connection, Patience, border, is_gone, open_session
@@ -39,6 +40,7 @@ from edge.replica.requests_applied import RequestsApplied
 from edge.replica.store import Copy, Store, Update
 
 _NAME = "frontage edge"
+_MOST_LOGGED = 50
 _POLL_SECONDS = 5.0
 _SOON_SECONDS = 0.1
 _FIRST_PAUSE_SECONDS = 0.2
@@ -226,7 +228,8 @@ class Replicator:
                 if isinstance(error, OperatorError) and self.version is None:
                     raise
                 if self._is_reached or not failures:
-                    _log.warning("cannot follow the change feed: what is known is served on", error=str(error))
+                    words = "cannot follow the change feed: what is known is served on"
+                    _log.log(level_of(error), words, error=str(error))
                 self._is_reached = False
                 failures += 1
             else:
@@ -256,17 +259,23 @@ class Replicator:
         """False when the changes did not lead to the feed's checksum; then nothing was applied."""
         update = Update(self.store)
         requests = RequestsApplied()
+        applied: list[str] = []
+        count = 0
         try:
             await self._in_thread(update.begin)
             async for entries in snapshot.changes(self.store.state.positions):
                 await self._in_thread(update.put, entries)
                 self._note_certificates(entries)
                 requests.note(entries)
+                applied += [f"{each.kind} {each.key}" for each in entries[: _MOST_LOGGED - len(applied)]]
+                count += len(entries)
             is_equal = await self._in_thread(update.commit, snapshot.head)
         finally:
             self._thread.submit(update.abort)  # not awaited: it must happen even if we are cancelled
         if is_equal:
             self._announce()
+            if count:
+                _log.debug("applied changes", changes=applied, count=count, version=self.version)
             for request_id, keys in requests.shown():
                 _log.info("applied a request's changes", request_id=request_id, keys=keys, version=self.version)
         return is_equal

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from common.db import checks, monitor_health
 from common.db.checks import Backlog
+from common.db.outages import level_of
 from common.db.pool import Database
 from common.errors import DatabaseUnavailable
 from common.logs import get_logger
@@ -59,7 +60,7 @@ class CheckHealth:
             try:
                 await self.report()
             except DatabaseUnavailable as error:
-                _log.warning("health is not reported", error=str(error))
+                _log.log(level_of(error), "health is not reported", error=str(error))
             await asyncio.sleep(self._period_seconds)
 
     async def report(self) -> None:

@@ -14,6 +14,7 @@ import aiohttp
 from common.addresses import own_policy
 from common.caa import Authorization, find_authorization
 from common.clock import Clock
+from common.db.outages import level_of
 from common.db.pool import Database
 from common.dns import Resolver
 from common.errors import DatabaseUnavailable, OperatorError
@@ -89,7 +90,7 @@ async def _introduce(issuers: Sequence[AcmeIssuer]) -> None:
         try:
             await issuer.identify()
         except (IssuanceFailed, DatabaseUnavailable) as error:
-            _log.warning("cannot make an account yet", authority=issuer.authority, reason=str(error))
+            _log.log(level_of(error), "cannot make an account yet", authority=issuer.authority, reason=str(error))
 
 
 def _awaiting_edges(database: Database, clock: Clock) -> Callable[[], Awaitable[None]]:
