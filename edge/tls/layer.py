@@ -36,9 +36,11 @@ class TlsLayer(asyncio.Protocol):
 
     __slots__ = (
         "_context",
+        "_has_ended",
         "_hold",
         "_incoming",
         "_inner_factory",
+        "_is_deferred",
         "_is_over",
         "_outgoing",
         "_peek",
@@ -58,6 +60,8 @@ class TlsLayer(asyncio.Protocol):
         self._context: ssl.SSLContext | None = None  # the handshake may start
         self._sslobj: ssl.SSLObject | None = None
         self._hold: asyncio.TimerHandle | None = None  # while held: its end
+        self._is_deferred = False  # the answer to what came, to a later turn of the loop
+        self._has_ended = False  # FIN
         self._is_over = False
         self._place: str | None = None  # among the worker's connections
         self.server_name = ""
@@ -79,10 +83,12 @@ class TlsLayer(asyncio.Protocol):
         self._tls.deadlines.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._sslobj is not None:
-            self._shake(data)
-            return
         self._received += data
+        if self._sslobj is not None:
+            if len(self._received) > _MAX_EARLY_BYTES:
+                self._raw.pause_reading()
+            self._defer_flight()
+            return
         if self._peek is None:
             if len(self._received) > _MAX_EARLY_BYTES:
                 self.refuse(Failure.TOO_LARGE)
@@ -95,7 +101,8 @@ class TlsLayer(asyncio.Protocol):
             self.refuse(answer)
 
     def eof_received(self) -> bool:
-        return False  # the raw transport closes; without a stream no response is possible
+        self._has_ended = True
+        return self._is_deferred  # else the raw transport closes; without a stream no response is possible
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_over:
@@ -126,21 +133,37 @@ class TlsLayer(asyncio.Protocol):
             self._end_hold()
             self._tls.deadlines.add(self)
         self._context = context
-        self._tls.deferred.add(self._start_engine)
+        self._defer_flight()
 
-    def _start_engine(self) -> None:
-        """Make the first flight: half a millisecond, before which requests of others are served."""
+    def _defer_flight(self) -> None:
+        """Answer what came in a turn of the loop of its own: it takes up to half a millisecond."""
+        if not self._is_deferred:
+            self._is_deferred = True
+            self._tls.deferred.add(self._answer_flight)
+
+    def _answer_flight(self) -> None:
+        self._is_deferred = False
         if self._is_over:  # the client has left, or the deadline has passed
             return
+        if self._sslobj is None:
+            self._make_engine()
+        received, self._received = self._received, b""
+        if len(received) > _MAX_EARLY_BYTES:
+            self._raw.resume_reading()
+        stream = self._shake(received)
+        if self._has_ended and stream is not None:
+            stream.eof_received()
+        elif self._has_ended and not self._is_over:
+            self._raw.close()
+
+    def _make_engine(self) -> None:
         assert self._context is not None
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._sslobj = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        received, self._received = self._received, b""
-        self._shake(received)
 
-    def _shake(self, data: bytes) -> None:
-        """Feed the engine; what comes behind the client's last flight is the stream's."""
+    def _shake(self, data: bytes) -> TlsStream | None:
+        """Feed the engine; what comes behind the client's last flight is the stream's, which is returned."""
         assert self._sslobj is not None
         for end in range(SLICE_BYTES, len(data) + SLICE_BYTES, SLICE_BYTES):
             self._incoming.write(data[end - SLICE_BYTES : end])
@@ -153,12 +176,12 @@ class TlsLayer(asyncio.Protocol):
                 self._flush()
                 self._finish(Failure.ENGINE)
                 self._part()
-                return
+                return None
             else:
-                self._hand_over(self._sslobj, memoryview(data)[end:])
-                return
+                return self._hand_over(self._sslobj, memoryview(data)[end:])
+        return None
 
-    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> None:
+    def _hand_over(self, sslobj: ssl.SSLObject, rest: memoryview) -> TlsStream:
         self._flush()
         self._finish(None)
         self._tls.completed(self.server_name, sslobj)
@@ -168,6 +191,7 @@ class TlsLayer(asyncio.Protocol):
         )
         self._raw.set_protocol(stream)
         stream.begin(self._inner_factory(), rest)
+        return stream
 
     def _flush(self) -> None:
         if self._outgoing.pending:

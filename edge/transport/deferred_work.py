@@ -9,7 +9,7 @@ a later turn of the loop. Meanwhile the loop serves all others. The bounds, each
     RECORDS_AT_ONCE                    TLS records of a client
     BYTES_AT_ONCE                      bytes of a body or a tunnel: the loop else reads 32 times as much in a row
 
-TLS handshakes, the most expensive step there is, always wait here: requests that are ready come first.
+Flights of TLS handshakes, the most expensive steps there are, always wait here: requests that are ready come first.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ INTERIM_BYTES_AT_ONCE: Final = 8_192
 RECORDS_AT_ONCE: Final = 256
 BYTES_AT_ONCE: Final = 131_072
 
-_TURN_SECONDS: Final = 0.000_3
+_TURN_SECONDS: Final = 0.000_1
 
 
 class DeferredWork:
-    """One a worker: runs what was deferred, in order, in later turns of the loop and a little in each.
+    """One a worker: runs what was deferred, in order, in later turns of the loop: one expensive piece in each.
 
     Deferred work checks whether it is still wanted: its connection may have ended in the meantime.
     """
