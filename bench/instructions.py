@@ -34,6 +34,7 @@ from common.secrets import load_keyring, new_master_key
 from common.settings import PREFIX
 
 HOST: Final = "shop.customer.localhost"
+SECURE_ORIGIN_HOST: Final = "tls.customer.localhost"
 _PATIENCE_SECONDS: Final = 120.0
 _READ_BYTES: Final = 1 << 18
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: ([0-9]+)", re.IGNORECASE)
@@ -53,6 +54,7 @@ class InstructionCase:
     reconnects: bool = False
     resumes: bool = False
     logs: bool = False
+    is_origin_secure: bool = False
 
     def count(self, requests: int) -> int:
         return max(1, requests // _HANDSHAKE_SHARE) if self.reconnects else requests
@@ -66,6 +68,12 @@ def cases() -> list[InstructionCase]:
         InstructionCase("varied", "every header block different", varied),
         InstructionCase("answers", "every header block and every response different", varied, answers.varied()),
         InstructionCase("log", "every header block different, the access log written", varied, logs=True),
+        InstructionCase(
+            "origin-tls",
+            "every header block different, the origin over TLS",
+            heads.varied(SECURE_ORIGIN_HOST, KB),
+            is_origin_secure=True,
+        ),
         InstructionCase("post", "every header block different, a POST of 200 bytes", heads.posts(HOST, KB)),
         InstructionCase("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
         InstructionCase(
@@ -174,6 +182,19 @@ class Conversation:
         before.close()
         self._client = self._connect(session)
 
+    def _accept(self) -> socket.socket:
+        origin, _ = self._listener.accept()
+        origin.settimeout(_PATIENCE_SECONDS)
+        if not self._case.is_origin_secure:
+            return origin
+        key, chain = make_certificate(SECURE_ORIGIN_HOST)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(key + chain)
+            file.flush()
+            context.load_cert_chain(file.name)
+        return context.wrap_socket(origin, server_side=True)
+
     def __enter__(self) -> Conversation:
         return self
 
@@ -189,8 +210,7 @@ class Conversation:
             self._client.sendall(self._case.requests[self._turn % len(self._case.requests)])
             self._turn += 1
             if self._origin is None:
-                self._origin, _ = self._listener.accept()
-                self._origin.settimeout(_PATIENCE_SECONDS)
+                self._origin = self._accept()
             _read_message(self._origin)
             self._origin.sendall(self._case.answers[self._turn % len(self._case.answers)])
             head = _read_message(self._client)
@@ -250,7 +270,9 @@ def write_records(directory: Path, origin_port: int) -> None:
     envelope = load_keyring(directory / "master.key").seal(key.encode(), f"certificate/{HOST}/private-key")
     records = {
         "application/bench": {"application_url": f"http://127.0.0.1:{origin_port}"},
+        "application/secure": {"application_url": f"https://127.0.0.1:{origin_port}", "origin_verify": False},
         f"route/power/{HOST}": {"application_id": "bench"},
+        f"route/power/{SECURE_ORIGIN_HOST}": {"application_id": "secure"},
         f"certificate/{HOST}": {"chain": chain, "private_key": base64.b64encode(envelope).decode()},
     }
     (directory / "records.json").write_text(json.dumps(records))

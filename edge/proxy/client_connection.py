@@ -51,10 +51,10 @@ from edge.proxy.request_memory import RequestMemory
 from edge.proxy.worker_context import WorkerContext
 from edge.routing.request_rewriting import sign
 from edge.routing.respond import Forward, Reply, respond
-from edge.tls.stream import TlsStream
 from edge.transport.deferred_work import BYTES_AT_ONCE, HEADS_AT_ONCE
 from edge.transport.disconnect import client_disconnected
 from edge.transport.lingering import linger
+from edge.transport.tls_stream import TlsStream
 
 MAX_PIPELINED_BYTES: Final = 16_384
 # A FIN comes from a client that left and from one that half-closed and still reads. Bytes to the first are answered

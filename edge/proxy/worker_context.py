@@ -46,6 +46,7 @@ from edge.upstream.connection import UpstreamConnection
 from edge.upstream.connector import Connector
 from edge.upstream.dispatcher import LeaseRequester, UpstreamDispatcher
 from edge.upstream.following import AddressFollower
+from edge.upstream.origin_tls import OriginTls
 from edge.upstream.pool import Pool
 from edge.upstream.resolution import OriginResolver
 
@@ -106,7 +107,7 @@ class WorkerContext:
         self._reader = reader
         self._keyring = keyring
         self._clock = SystemClock()
-        self._dispatcher = _dispatcher(settings, bounds, self._clock, loop)
+        self._dispatcher = _dispatcher(settings, bounds, self._clock, loop, self.deferred)
         self._uploads = UploadStore(settings.state_dir, bounds.upload_buffer_bytes, loop)
         self.exchanges = ExchangeContext(
             self._dispatcher,
@@ -253,13 +254,18 @@ def _connection_limits(settings: Settings, bounds: WorkerLimits) -> ConnectionLi
 
 
 def _dispatcher(
-    settings: Settings, bounds: WorkerLimits, clock: Clock, loop: asyncio.AbstractEventLoop
+    settings: Settings,
+    bounds: WorkerLimits,
+    clock: Clock,
+    loop: asyncio.AbstractEventLoop,
+    deferred: DeferredWork,
 ) -> UpstreamDispatcher:
     resolver = OriginResolver(settings.dns_servers, clock)
     connector = Connector(
         resolver,
         own_policy(settings),
         AddressOrder(random),
+        OriginTls(deferred),
         timeout_seconds=bounds.connect_seconds,
         api=dialled_api(settings),
     )

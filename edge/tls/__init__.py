@@ -4,7 +4,6 @@ Vocabulary
     hello       the client's first message, read (peeked) before OpenSSL sees it
     handshake   from the connection until both sides may send; `layer.TlsLayer`
     held        a handshake that waits for a certificate being issued
-    stream      an established connection; `stream.TlsStream`
     failure     why a handshake ended without a stream
 
 A raw connection has three protocols in turn: `TlsLayer` until the handshake is done, `TlsStream` while data

@@ -23,9 +23,9 @@ from edge.tls.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloPeek
 from edge.tls.contexts import PROTOCOLS
 from edge.tls.failures import Failure, answer_to
 from edge.tls.shared import TlsShared
-from edge.tls.stream import SLICE_BYTES, TlsStream
 from edge.transport.connection_limits import client_key
 from edge.transport.lingering import linger
+from edge.transport.tls_stream import SLICE_BYTES, TlsStream
 
 _PROTOCOLS = frozenset(protocol.encode() for protocol in PROTOCOLS)
 _MAX_EARLY_BYTES = 2 * MAX_HELLO_BYTES  # a hello, and what no client we could serve sends right behind it

@@ -22,6 +22,7 @@ from common.settings import HostPort
 from edge.routing.route import Origin
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.connection import UpstreamConnection
+from edge.upstream.origin_tls import OriginTls
 from edge.upstream.resolution import OriginResolver, Unresolvable
 
 # RFC 8305 §5 recommends 250 ms between attempts.
@@ -45,13 +46,14 @@ class ConnectTimedOut(ConnectFailed):
 
 
 class Connector:
-    """One a worker. Holds the TLS contexts towards origins."""
+    """One a worker."""
 
     def __init__(
         self,
         resolver: OriginResolver,
         policy: AddressPolicy,
         order: AddressOrder,
+        tls: OriginTls,
         *,
         timeout_seconds: float,
         api: HostPort | None = None,
@@ -62,8 +64,7 @@ class Connector:
         self._order = order
         self._api = api
         self._timeout_seconds = timeout_seconds
-        self._verifying = _client_context(verify=True)
-        self._trusting = _client_context(verify=False)
+        self.tls = tls
 
     async def connect(self, origin: Origin, on_lost: Callable[[UpstreamConnection], None]) -> UpstreamConnection:
         """Raises: `ConnectFailed`."""
@@ -138,19 +139,17 @@ class Connector:
         return permitted
 
     async def _speak(self, connection: UpstreamConnection, sock: socket.socket) -> None:
-        origin = connection.origin
-        context = self._verifying if origin.verify else self._trusting
+        origin, loop = connection.origin, asyncio.get_running_loop()
+        handshake = self.tls.handshake(origin, connection) if origin.scheme == "https" else None
+        raw: asyncio.Transport | None = None
         try:
-            await asyncio.get_running_loop().create_connection(
-                lambda: connection,
-                sock=sock,
-                ssl=context if origin.scheme == "https" else None,
-                server_hostname=origin.server_name if origin.scheme == "https" else None,
-            )
+            raw, _ = await loop.create_connection(lambda: handshake or connection, sock=sock)
+            if handshake is not None:
+                await self.tls.complete(origin, handshake)
         except BaseException:
             # Cancelled or failed half-way: close the socket, held by the transport or not yet.
-            if connection.transport is not None:
-                connection.transport.abort()
+            if raw is not None:
+                raw.abort()
             sock.close()
             raise
 
@@ -181,15 +180,3 @@ def _address_info(
     if ":" in address:
         return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port, 0, 0)
     return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)
-
-
-def _client_context(*, verify: bool) -> ssl.SSLContext:
-    if verify:
-        context = ssl.create_default_context()
-    else:  # without the system's authorities: some 140 that take 20 ms to read
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context

@@ -164,6 +164,8 @@ class UpstreamDispatcher:
             return
         connection.holder = None
         connection.served += 1
+        if connection.served == 1 and connection.origin.scheme == "https":
+            self._keep_session(connection)
         if connection.is_closing():
             return
         waiter = self._pool.give_back(connection.origin, connection, now)
@@ -173,6 +175,8 @@ class UpstreamDispatcher:
 
     def drop(self, connection: UpstreamConnection) -> None:
         """The exchange is over and the connection cannot serve again."""
+        if not connection.served and connection.origin.scheme == "https":
+            self._keep_session(connection)
         connection.holder = None
         connection.transport.abort()
 
@@ -208,6 +212,10 @@ class UpstreamDispatcher:
         now = self._loop.time()
         self._idle_times.note_closed(connection.origin, now - connection.idle_since, now)
 
+    def _keep_session(self, connection: UpstreamConnection) -> None:
+        """Keep the TLS session of a connection that has served for the first time: its tickets have come."""
+        self._connector.tls.keep_session(connection.origin, connection.transport.get_extra_info("ssl_object"))
+
     def families(self) -> list[Family]:
         return [
             Family.of(
@@ -228,6 +236,7 @@ class UpstreamDispatcher:
                 "counter",
                 self._connector.address_failure_count,
             ),
+            *self._connector.tls.families(),
         ]
 
     def close(self) -> None:

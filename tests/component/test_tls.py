@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from edge.tls.layer import TlsLayer
-from edge.tls.stream import TlsStream
 from edge.transport.lingering import Lingering
+from edge.transport.tls_stream import TlsStream
 from tests.component.tls_peers import (
     TLS12,
     TLS13,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.tls.stream import SLICE_BYTES, TlsStream
+from edge.transport.tls_stream import SLICE_BYTES, TlsStream
 from tests.component.tls_peers import (
     TLS12,
     TLS13,

@@ -17,7 +17,7 @@ from common.clock import Clock, SystemClock
 from edge.tls.failures import Failure
 from edge.tls.layer import TlsLayer
 from edge.tls.shared import TlsLimits, TlsShared
-from edge.tls.stream import TlsStream
+from edge.transport.tls_stream import TlsStream
 from tests.tls_parts import MemoryReplica, keyring, the_ca
 from tests.waiting import until
 

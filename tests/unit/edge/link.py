@@ -216,6 +216,10 @@ class _FakeConnector:
 
     address_failure_count = 0
 
+    @property
+    def tls(self) -> Any:
+        raise AssertionError("no origin here speaks TLS")
+
     def note_unanswered(self, connection: UpstreamConnection) -> None:
         """Origins have one address here."""
 

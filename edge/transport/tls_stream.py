@@ -9,14 +9,15 @@ The rules
       engine has comes before what the socket has.
     - Records that arrived together are delivered together; after `RECORDS_AT_ONCE` the rest is deferred, and the
       raw transport is paused meanwhile.
-    - The end of the client's input (close_notify or FIN; HTTP frames itself) ends reading, not writing.
-    - The raw transport's flow control is the inner's. A client that makes the engine itself talk (key
+    - The end of the peer's input (close_notify or FIN; HTTP frames itself) ends reading; whether writing goes on is the
+      inner's to say.
+    - The raw transport's flow control is the inner's. A peer that makes the engine itself talk (key
       updates) without taking what was said is cut off.
     - `connection_lost` of the inner is called exactly once, when the raw transport is gone, never from within its
       own calls.
 
-The loop below is the hot path of every HTTPS request: bound methods are looked up once a connection, and
-an exception (1.2 µs) is raised only when a record came in parts.
+The loop below is the hot path of every request over TLS, on either side: bound methods are looked up once a
+connection, and an exception (1.2 µs) is raised only when a record came in parts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Data = bytes | bytearray | memoryview
 
 
 class TlsStream(asyncio.Transport, asyncio.Protocol):
-    """Created by `TlsLayer` after the handshake, which has set it as the raw transport's protocol."""
+    """Created after a handshake, with a client (`TlsLayer`) or an origin (`OriginHandshake`); `raw`'s protocol."""
 
     __slots__ = (
         "_deferred",
@@ -101,7 +102,7 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
         self._error: Exception | None = None
 
     def begin(self, inner: asyncio.Protocol, rest: Data) -> None:
-        """Introduce the inner, then hand it what the client sent right behind its handshake."""
+        """Introduce the inner, then hand it what the peer sent right behind its handshake."""
         self.set_protocol(inner)
         inner.connection_made(self)
         self._unfed = memoryview(rest)
