@@ -9,12 +9,14 @@ from fnmatch import fnmatchcase
 
 HTTP, HTTPS = "http", "https"
 KB, KB_64, MB = "/1k", "/64k", "/1m"
+DIFFERENT = "/different"  # 1 KB, with an ETag, a cookie and a request id of its own in each response
 BODY_BYTES = {KB: 1024, KB_64: 65_536, MB: 1 << 20}
 
 
 class Load(Enum):
     SAME = "the same request again and again"
     VARIED = "every header block different"
+    POST = "every header block different, with a body of 200 bytes of JSON"
     HOST_LAST = "the same request again and again, its Host last"
     HOST_LAST_VARIED = "every header block different, Host last"
     PAGE = "a recorded browser's page load, its 41 requests in turn"
@@ -45,6 +47,8 @@ class Case:
     load: Load
     path: str = KB
     bar: CostLimit | None = None
+    is_origin_secure: bool = False
+    logs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,37 @@ class CaseVerdict:
 
 
 CASES = (
+    Case(
+        "http-responses", "http 1 KB, varied, responses differ", HTTP, Load.VARIED, DIFFERENT, CostLimit(1.35, "nginx")
+    ),
+    Case(
+        "https-responses",
+        "https 1 KB, varied, responses differ",
+        HTTPS,
+        Load.VARIED,
+        DIFFERENT,
+        CostLimit(1.35, "nginx"),
+    ),
+    Case("http-post", "http POST of 200 bytes, varied", HTTP, Load.POST, bar=CostLimit(1.45, "nginx")),
+    Case("http-log", "http 1 KB, varied, access log", HTTP, Load.VARIED, bar=CostLimit(1.35, "nginx"), logs=True),
+    Case(
+        "http-origin-tls",
+        "http 1 KB, varied, origin over TLS",
+        HTTP,
+        Load.VARIED,
+        bar=CostLimit(1.4, "nginx"),
+        is_origin_secure=True,
+    ),
+    Case(
+        "https-both-log",
+        "TLS on both sides, varied, responses differ, log",
+        HTTPS,
+        Load.VARIED,
+        DIFFERENT,
+        CostLimit(1.35, "nginx"),
+        is_origin_secure=True,
+        logs=True,
+    ),
     Case("http-1k", "http 1 KB", HTTP, Load.SAME, bar=CostLimit(1, "nginx")),
     Case("http-1k-varied", "http 1 KB, varied", HTTP, Load.VARIED, bar=CostLimit(1.25, "nginx")),
     Case("http-host-last", "http 1 KB, Host last", HTTP, Load.HOST_LAST),

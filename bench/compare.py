@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from bench import cases, compare_picture, heads, output, wrk
 from bench.cases import BODY_BYTES, Case, Load
 from bench.lab.ports import free_ports
 from bench.loads import LoadRun, read_run
-from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SOCKET_HOST, Peer, RunningProxy, Sites, missing
+from bench.peers import HOST, LOAD_CORE, PROXY_CORE, SECURE_HOST, SOCKET_HOST, Peer, RunningProxy, Sites, missing
 from bench.peers.aiohttp_proxy import Aiohttp
 from bench.peers.caddy_proxy import Caddy
 from bench.peers.certificates import write_certificates
@@ -58,8 +58,14 @@ _PAGE_COLUMNS = 132  # where there is no terminal to ask
 _ORIGIN = """
   open_file_cache max=1000 inactive=1h; sendfile on; tcp_nopush on;
   server {{
-    listen 127.0.0.1:{port} backlog=4096; root {files};
+    listen 127.0.0.1:{port} backlog=4096; listen 127.0.0.1:{secure_port} ssl backlog=4096; root {files};
+    ssl_certificate {certificate}; ssl_certificate_key {certificate};
     location = /1k {{ return 200 "{body}"; }}
+    location = /different {{
+      add_header ETag "\\"$request_id\\""; add_header X-Request-Id $request_id;
+      add_header Set-Cookie "session=$request_id; Path=/; HttpOnly";
+      return 200 "{body}";
+    }}
   }}
 """
 
@@ -137,16 +143,29 @@ async def _compare(
             with Progress(console=console, transient=True) as progress:
                 task = progress.add_task("starting", total=steps)
                 sites = await stack.enter_async_context(_origins(Path(name)))
-                started = [(peer.name, await stack.enter_async_context(peer.serve(sites))) for peer in peers]
+                started = [(peer.name, await _start(stack, peer, sites, chosen, Path(name))) for peer in peers]
                 loads = _Loads(Path(name))
                 for _ in range(rounds):
                     for case in chosen:
                         for peer_name, serving in started:
                             progress.update(task, description=f"{peer_name}: {case.title}")
                             with _left_out(f"{case.key} through {peer_name}", console):
-                                results[case.key, peer_name].append(await _measure(loads, case, serving, seconds))
+                                results[case.key, peer_name].append(
+                                    await _measure(loads, case, serving[case.logs], seconds)
+                                )
                             progress.advance(task)
     return results
+
+
+async def _start(
+    stack: contextlib.AsyncExitStack, peer: Peer, sites: Sites, chosen: Sequence[Case], directory: Path
+) -> dict[bool, RunningProxy]:
+    """Start the peer, by whether it writes a log; what no case needs is not started."""
+    running = {}
+    for logs in sorted({case.logs for case in chosen}):
+        log = directory / f"{peer.name}.log" if logs else None
+        running[logs] = await stack.enter_async_context(peer.serve(replace(sites, log=log)))
+    return running
 
 
 @contextlib.contextmanager
@@ -173,14 +192,20 @@ def _require(peers: Sequence[Peer]) -> None:
 async def _origins(directory: Path) -> AsyncIterator[Sites]:
     """nginx for what is asked by HTTP, our own for WebSockets; and the certificates of all hosts."""
     files, certificates = await asyncio.to_thread(_lay_out, directory)
-    port, socket_port = free_ports(2)
-    servers = _ORIGIN.format(port=port, files=files, body="x" * BODY_BYTES[cases.KB])
+    port, secure_port, socket_port = free_ports(3)
+    servers = _ORIGIN.format(
+        port=port,
+        secure_port=secure_port,
+        certificate=certificates / f"{SECURE_HOST}.pem",
+        files=files,
+        body="x" * BODY_BYTES[cases.KB],
+    )
     argv = module("bench.quick_origin", str(socket_port))
     async with (
         nginx(servers, core=LOAD_CORE, port=port),
         server(argv, core=LOAD_CORE, log=directory / "quick_origin.log", port=socket_port),
     ):
-        origins = {HOST: port, SOCKET_HOST: socket_port} | dict.fromkeys(MANY_HOSTS, port)
+        origins = {HOST: port, SECURE_HOST: secure_port, SOCKET_HOST: socket_port} | dict.fromkeys(MANY_HOSTS, port)
         yield Sites(origins, certificates)
 
 
@@ -193,7 +218,7 @@ def _lay_out(directory: Path) -> tuple[Path, Path]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"x" * size)
     certificates.mkdir()
-    write_certificates(certificates, (HOST, SOCKET_HOST, *MANY_HOSTS))
+    write_certificates(certificates, (HOST, SECURE_HOST, SOCKET_HOST, *MANY_HOSTS))
     (directory / "hosts").write_text("\n".join(MANY_HOSTS))
     return files, certificates
 
@@ -205,6 +230,10 @@ async def _measure(loads: _Loads, case: Case, serving: RunningProxy, seconds: in
     before = cpu_seconds(serving.pid)
     run = await loads.run(case, port, seconds)
     return Measured((cpu_seconds(serving.pid) - before) / run.requests * 1e6, run)
+
+
+def _host(case: Case) -> str:
+    return SECURE_HOST if case.is_origin_secure else HOST
 
 
 class _Loads:
@@ -221,13 +250,15 @@ class _Loads:
             return await self._own(case.load.name.lower(), f"{case.scheme}://{HOST}:{port}{case.path}", seconds)
         if case.load is Load.MANY and case.scheme == cases.HTTPS:
             return await self._own("domains", f"https://{HOST}:{port}{case.path}", seconds)
-        url = f"{case.scheme}://{HOST}:{port}{case.path}"
+        url = f"{case.scheme}://{_host(case)}:{port}{case.path}"
         return await wrk.run(url, self._requests(case), seconds=seconds, core=LOAD_CORE)
 
     def _requests(self, case: Case) -> list[bytes]:
         match case.load:
             case Load.VARIED:
-                return heads.varied(HOST, case.path)
+                return heads.varied(_host(case), case.path)
+            case Load.POST:
+                return heads.posts(HOST, case.path)
             case Load.HOST_LAST:
                 return heads.host_last(heads.same(HOST, case.path))
             case Load.HOST_LAST_VARIED:

@@ -2,7 +2,8 @@
 
 All do the same work: they serve the same hosts with the same certificates (ECDSA P-256, TLS 1.2 and 1.3, session
 tickets but no session cache), add the same fields to what they forward (X-Forwarded-For, -IP, -Proto, -Port and -Host,
-x-service-forwarded-host, Via), keep connections alive on both sides, and write no access log. To add one: a class with
+x-service-forwarded-host, Via), keep connections alive on both sides, and write an access log where it is asked for
+(nginx and HAProxy in the combined format, Caddy and Frontage as JSON; aiohttp none). To add one: a class with
 `name`, `needs` and `serve`, in a module that is called like no library, and a line in `bench.compare`.
 """
 
@@ -19,6 +20,7 @@ PROXY_CORE = 0
 LOAD_CORE = 1
 HOST = "shop.customer.localhost"  # what clients ask for: Host and SNI
 SOCKET_HOST = "socket.customer.localhost"  # echoes the messages of a WebSocket
+SECURE_HOST = "tls.customer.localhost"  # its origin speaks TLS; no peer verifies the certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,16 @@ class Sites:
     origin_ports: Mapping[str, int]
     certificates: Path
     """``<host>.pem`` each: private key and chain."""
+    log: Path | None = None
+    """The access log, one line a request; None for none."""
+
+    def scheme(self, host: str) -> str:
+        """Return how the host's origin is spoken to."""
+        return "https" if host == SECURE_HOST else "http"
+
+    @property
+    def secure_ports(self) -> frozenset[int]:
+        return frozenset(port for host, port in self.origin_ports.items() if self.scheme(host) == "https")
 
     def certificate(self, host: str) -> Path:
         return self.certificates / f"{host}.pem"

@@ -43,10 +43,12 @@ class Caddy:
 
 def _configuration(sites: Sites, http_port: int, https_port: int) -> dict[str, Any]:
     pems = [str(sites.certificate(host)) for host in sites.origin_ports]
-    common = {"routes": _routes(sites), "automatic_https": {"disable": True}, "protocols": ["h1"]}
+    common: dict[str, Any] = {"routes": _routes(sites), "automatic_https": {"disable": True}, "protocols": ["h1"]}
+    if sites.log:
+        common["logs"] = {"default_logger_name": "access"}
     return {
         "admin": {"disabled": True},
-        "logging": {"logs": {"default": {"level": "ERROR"}}},
+        "logging": {"logs": {"default": {"level": "ERROR"}} | _access_log(sites)},
         "apps": {
             "tls": {
                 "certificates": {"load_files": [{"certificate": pem, "key": pem} for pem in pems]},
@@ -61,14 +63,25 @@ def _configuration(sites: Sites, http_port: int, https_port: int) -> dict[str, A
     }
 
 
+def _access_log(sites: Sites) -> dict[str, Any]:
+    if not sites.log:
+        return {}
+    writer = {"output": "file", "filename": str(sites.log)}
+    return {"access": {"writer": writer, "include": ["http.log.access.access"]}}
+
+
 def _routes(sites: Sites) -> list[dict[str, Any]]:
     hosts: dict[int, list[str]] = {}
     for host, port in sites.origin_ports.items():
         hosts.setdefault(port, []).append(host)
-    return [{"match": [{"host": names}], "handle": [_proxy(port)], "terminal": True} for port, names in hosts.items()]
+    secure = sites.secure_ports
+    return [
+        {"match": [{"host": names}], "handle": [_proxy(port, secure=port in secure)], "terminal": True}
+        for port, names in hosts.items()
+    ]
 
 
-def _proxy(port: int) -> dict[str, Any]:
+def _proxy(port: int, *, secure: bool) -> dict[str, Any]:
     return {
         "handler": "reverse_proxy",
         "upstreams": [{"dial": f"127.0.0.1:{port}"}],
@@ -76,6 +89,7 @@ def _proxy(port: int) -> dict[str, Any]:
         "transport": {
             "protocol": "http",
             "compression": False,
+            **({"tls": {"insecure_skip_verify": True}} if secure else {}),
             "keep_alive": {"max_idle_conns_per_host": 256, "idle_timeout": "300s"},
         },
     }

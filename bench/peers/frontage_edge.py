@@ -29,7 +29,8 @@ class Frontage:
 
     @contextlib.asynccontextmanager
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
-        async with private_stage(**self._settings) as stage:
+        log = {"EDGE_ACCESS_LOG": str(sites.log)} if sites.log else {}
+        async with private_stage(**self._settings, **log) as stage:
             settings = stage.settings
             await self._set_options(stage)
             enrolled = await enrol(
@@ -45,7 +46,10 @@ class Frontage:
         try:
             async with connection.transaction():
                 await update_application(
-                    connection, stage.application_id, buffer_uploads_bytes=self._buffer_uploads_bytes
+                    connection,
+                    stage.application_id,
+                    buffer_uploads_bytes=self._buffer_uploads_bytes,
+                    origin_verify=False,
                 )
         finally:
             connection.terminate()
@@ -54,4 +58,5 @@ class Frontage:
 def _enrolments(sites: Sites, application_id: str) -> Iterator[EnrolledDomain]:
     for host, port in sites.origin_ports.items():
         key, begin, chain = sites.certificate(host).read_text().partition("-----BEGIN CERTIFICATE-----")
-        yield EnrolledDomain(host, application_id, f"http://127.0.0.1:{port}/", begin + chain, key)
+        url = f"{sites.scheme(host)}://127.0.0.1:{port}/"
+        yield EnrolledDomain(host, application_id, url, begin + chain, key)

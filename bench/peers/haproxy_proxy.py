@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,6 +27,7 @@ defaults
   timeout client 300s
   timeout server 300s
   timeout http-keep-alive 300s
+  {log}
 frontend edge
   bind 127.0.0.1:{http_port}
   bind 127.0.0.1:{https_port} ssl crt {certificates}/ alpn http/1.1
@@ -42,7 +44,7 @@ frontend edge
 _BACKEND = """
 backend origin_{port}
   http-request set-header Host 127.0.0.1:{port}
-  server only 127.0.0.1:{port} pool-max-conn -1
+  server only 127.0.0.1:{port} pool-max-conn -1{tls}
 """
 
 
@@ -58,10 +60,19 @@ class HAProxy:
             hosts, configuration = directory / "hosts.map", directory / "haproxy.cfg"
             hosts.write_text("".join(f"{host} origin_{port}\n" for host, port in sites.origin_ports.items()))
             main = _MAIN.format(
-                http_port=http_port, https_port=https_port, certificates=sites.certificates, hosts=hosts
+                http_port=http_port,
+                https_port=https_port,
+                certificates=sites.certificates,
+                hosts=hosts,
+                log="log stdout format raw local0\n  option httplog clf" if sites.log else "",
             )
-            backends = (_BACKEND.format(port=port) for port in sorted(set(sites.origin_ports.values())))
+            backends = (
+                _BACKEND.format(port=port, tls=" ssl verify none alpn http/1.1" if port in sites.secure_ports else "")
+                for port in sorted(set(sites.origin_ports.values()))
+            )
             configuration.write_text(main + "".join(backends))
             argv = ["haproxy", "-db", "-f", str(configuration)]
+            if sites.log:  # HAProxy writes to descriptors and sockets only
+                argv = ["sh", "-c", f"exec {shlex.join(argv)} >> {shlex.quote(str(sites.log))}"]
             async with server(argv, core=PROXY_CORE, log=directory / "output.log", port=http_port) as pid:
                 yield RunningProxy(pid, http_port, https_port)

@@ -17,7 +17,7 @@ _MAIN = """
 daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/error.log;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off; default_type application/octet-stream; server_tokens off;
+  {log} default_type application/octet-stream; server_tokens off;
   client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy; fastcgi_temp_path {directory}/fastcgi;
   uwsgi_temp_path {directory}/uwsgi; scgi_temp_path {directory}/scgi;
   keepalive_requests 100000000; keepalive_timeout 300s;
@@ -38,7 +38,7 @@ _SITE = """
     listen 127.0.0.1:{http_port}; listen 127.0.0.1:{https_port} ssl;
     server_name {host}; ssl_certificate {certificate}; ssl_certificate_key {certificate};
     location / {{
-      proxy_pass http://origin_{port};
+      proxy_pass {scheme}://origin_{port}; proxy_ssl_server_name on; proxy_ssl_name {host};
       proxy_set_header Host 127.0.0.1:{port};
       proxy_set_header Connection $onward; proxy_set_header Upgrade $http_upgrade;
       proxy_set_header X-Forwarded-Host $http_host; proxy_set_header x-service-forwarded-host $host;
@@ -58,7 +58,7 @@ class Nginx:
     async def serve(self, sites: Sites) -> AsyncIterator[RunningProxy]:
         http_port, https_port = free_ports(2)
         servers = proxy_servers(sites, http_port, https_port)
-        async with nginx(servers, core=PROXY_CORE, port=http_port) as pid:
+        async with nginx(servers, core=PROXY_CORE, port=http_port, log=sites.log) as pid:
             yield RunningProxy(pid, http_port, https_port)
 
 
@@ -68,24 +68,35 @@ def proxy_servers(sites: Sites, http_port: int, https_port: int) -> str:
     for host, port in sites.origin_ports.items():
         certificate = sites.certificate(host)
         servers.append(
-            _SITE.format(host=host, port=port, http_port=http_port, https_port=https_port, certificate=certificate)
+            _SITE.format(
+                host=host,
+                port=port,
+                scheme=sites.scheme(host),
+                http_port=http_port,
+                https_port=https_port,
+                certificate=certificate,
+            )
         )
     return "".join(servers)
 
 
-def command(directory: Path, servers: str) -> list[str]:
+def command(directory: Path, servers: str, log: Path | None = None) -> list[str]:
     """Write the configuration into the directory, and return the command that runs nginx with it."""
     os.chmod(directory, 0o755)  # its worker is another user when we are root
     configuration = directory / "nginx.conf"
-    configuration.write_text(_MAIN.format(directory=directory, servers=servers))
+    configuration.write_text(
+        _MAIN.format(
+            directory=directory, servers=servers, log=f"access_log {log} combined;" if log else "access_log off;"
+        )
+    )
     return ["nginx", "-p", str(directory), "-c", str(configuration), "-e", str(directory / "error.log")]
 
 
 @contextlib.asynccontextmanager
-async def nginx(servers: str, *, core: int, port: int) -> AsyncIterator[int]:
+async def nginx(servers: str, *, core: int, port: int, log: Path | None = None) -> AsyncIterator[int]:
     """The pid of an nginx with these servers, one of them on `port`."""
     with tempfile.TemporaryDirectory(prefix="frontage-nginx-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
-        argv = command(directory, servers)
+        argv = command(directory, servers, log)
         async with server(argv, core=core, log=directory / "output.log", port=port) as pid:
             yield pid
