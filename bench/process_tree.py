@@ -42,8 +42,8 @@ def pin_all(core: int = 0) -> None:
 
 
 def find_child(pid: int, *argv_tail: str) -> int:
-    """The descendant whose command line ends in `argv_tail`. Raises: LookupError."""
-    for process in descendants(pid):
+    """Return the youngest descendant whose command line ends in `argv_tail`. Raises: LookupError."""
+    for process in sorted(descendants(pid), reverse=True):
         try:
             argv = Path(f"/proc/{process}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
