@@ -58,7 +58,7 @@ class FlowSources:
 
     async def _share(self, access: Access, body: ConnectBody) -> Share | None:
         """Raises: `Refused`. The token of a link opens no other flows than the link's."""
-        share_id = access.share_id or body.share
+        share_id = body.share if access.share_id is None else access.share_id
         if share_id is None:
             return None
         if body.share not in (None, share_id):
@@ -75,7 +75,7 @@ class FlowSources:
         claimed, named = access.configuration_id, body.configuration_id
         if claimed is not None and named not in (None, claimed):
             raise Refused(FORBIDDEN, code="configuration", hint="the token is for another configuration")
-        configuration_id = claimed or named
+        configuration_id = named if claimed is None else claimed
         if configuration_id is None:
             return None
         if share is not None:

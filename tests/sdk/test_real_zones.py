@@ -164,15 +164,16 @@ async def test_a_root_domain_gets_the_records_for_roots(chromium: Browser, over_
 
 
 async def rotate_secret(world: World, used_by: PartnerPage | None = None) -> None:
-    """Every token that was signed before is refused from now on. The partner's server behind `used_by` has the new
-    secret before: an open modal looks at its flow all the while, and must not get a token of the old one in between."""
+    """Every token that was signed before is refused from now on; its flows go on. The partner's server behind `used_by`
+    has the new secret before: an open modal looks at its flow all the while, and must not get a token of the old one in
+    between."""
     service, partner = world.service, world.partner
     partner.secret = minting.mint_client_secret()
     if used_by is not None:
         await used_by.set_site()
     sealed = service.keyring.seal(partner.secret.encode(), applications.client_secret_identity(partner.id))
     async with service.database.transaction() as connection:
-        assert await applications.rotate_client_secret(connection, partner.id, sealed, timedelta(0))
+        assert await applications.rotate_client_secret(connection, partner.id, sealed, timedelta(0), keeps_links=True)
 
 
 async def test_a_token_that_is_refused_in_the_middle_is_replaced_once_and_nothing_is_doubled(

@@ -186,8 +186,11 @@ async def test_a_token_that_the_api_knows_to_have_expired_is_replaced_once(
     """The person's clock is slow: the browser takes the token for good, the API refuses it."""
     async with stage(chromium, server_dsn, tmp_path) as on:
         partner = on.world.partner
-        expired = partner.token(lifetime=timedelta(minutes=-10), scope="connect")
-        fresh = partner.token(scope="connect", userId="user-7")
+        config = {key: value for key, value in SHARED.items() if key not in ("prefilledDomain", "userId")}
+        registered = await partner.call("POST", "/connect/configurations", json={"config": config})
+        claims = {"scope": "connect", "configurationId": registered.body["id"]}
+        expired = partner.token(lifetime=timedelta(minutes=-10), **claims)
+        fresh = partner.token(userId="user-7", **claims)
         page = await on.open_page(on.url)
         await page.clock.set_fixed_time(datetime.now(UTC) - timedelta(hours=2))
         await page.evaluate(

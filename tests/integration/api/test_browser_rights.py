@@ -196,6 +196,11 @@ async def test_a_registered_configuration_is_named_by_its_id_or_by_the_token(par
     ):
         refused = await by_id.begin(configurationId=configuration_id, domain=FRESH, **fields)
         assert (refused.status, refused.body["code"]) == (403, "outside_configuration"), fields
+    for claim in ("", [configuration_id], {}, 0, False):  # of a wrong type or form, it names none that there is
+        odd = Browser(partner, partner.token(scope="connect", configurationId=claim))
+        assert (await odd.begin(domain=FRESH)).body["code"] == "configuration_not_found", claim
+        odd = Browser(partner, partner.token(scope="connect", share=claim))
+        assert (await odd.begin(domain=FRESH)).body["code"] == "link_ended", claim
     other = await register(partner, power("https://other.example/y"))
     refused = await by_token.begin(configurationId=other, domain=FRESH)
     assert (refused.status, refused.body["code"]) == (403, "configuration")
