@@ -94,6 +94,7 @@ FILL = {
         "insert into connect_configurations (id, application_id, digest, config, expires_at)"
         " select 'cfg_' || lpad(n::text, 32, '0'), 'bench', sha256(n::text::bytea), '{{}}', {at}",
     ),
+    "target_sightings": ("insert into target_sightings (target, due_at) select 't' || n, {at}",),
     "idempotent_requests": (
         "insert into idempotent_requests (application_id, key, request, status, body, started_at)"
         " select 'bench', sha256(n::text::bytea), '', 200, '{{}}', {at}",

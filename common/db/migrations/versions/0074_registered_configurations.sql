@@ -8,6 +8,7 @@ create table connect_configurations (
     created_at timestamptz not null default clock_timestamp(),
     expires_at timestamptz                  -- none: it stays until it is removed
 );
+alter table connect_configurations set (autovacuum_vacuum_scale_factor = 0.02);
 create unique index connect_configurations_by_digest on connect_configurations (application_id, digest);
 create index connect_configurations_by_time on connect_configurations (application_id, created_at desc, id desc);
 create index connect_configurations_by_expiry on connect_configurations (expires_at);
