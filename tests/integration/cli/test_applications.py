@@ -151,6 +151,23 @@ def test_token_is_signed_with_the_secret_for_an_hour_and_follows_a_rotation(
     assert frontage("app", "show", made["applicationId"])["previousSecretWorks"] is True
 
 
+def test_a_browsers_token_names_what_it_is_for(env: dict[str, str], frontage: Frontage) -> None:
+    made = create(frontage, "browser.partner.example")
+    configuration = f"cfg_{'0' * 32}"
+    bounds = ("--domain", "Customer.Example.", "--configuration", configuration, "--user", "user-7")
+    token = run("token", made["applicationId"], "--scope", "connect", *bounds, env=env).stdout.strip()
+    claims = jwt.decode(token, made["clientSecret"], algorithms=["HS256"])
+    assert {name: claims[name] for name in ("scope", "domain", "configurationId", "userId")} == {
+        "scope": "connect",
+        "domain": "customer.example",
+        "configurationId": configuration,
+        "userId": "user-7",
+    }
+    refused = run("token", made["applicationId"], "--domain", "customer.example", env=env)
+    assert (refused.returncode, "--scope connect" in refused.stderr) == (1, True)
+    assert frontage("app", "rotate-secret", made["applicationId"], "--keep-links")["clientSecret"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
