@@ -41,6 +41,16 @@ def pin_all(core: int = 0) -> None:
     pin(os.getpid(), core)
 
 
+def set_priority(pid: int, priority: int) -> None:
+    """Every thread of the tree, or the calling thread for 0, runs with this priority of real time, or as usual for 0:
+    so that other work on the machine delays it less. Nothing changes where that is not permitted."""
+    policy = os.SCHED_RR if priority else os.SCHED_OTHER
+    threads = [int(thread) for process in descendants(pid) for thread in _threads(process)] if pid else [0]
+    for thread in threads:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.sched_setscheduler(thread, policy, os.sched_param(priority))
+
+
 def find_child(pid: int, *argv_tail: str) -> int:
     """Return the youngest descendant whose command line ends in `argv_tail`. Raises: LookupError."""
     for process in sorted(descendants(pid), reverse=True):

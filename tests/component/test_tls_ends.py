@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from tests.component.tls_peers import (
     connection,
     edge,
     in_thread,
+    raw_connection,
     receive,
     reset,
 )
@@ -258,3 +259,34 @@ async def test_a_client_that_makes_the_engine_talk_and_never_listens_is_cut_off(
             stream.data_received(b"")
             await until(lambda: "lost" in here.inners[0].events)
             assert client.poll() is None
+
+
+async def test_the_end_of_input_right_behind_the_handshake_waits_for_the_flight_before_it() -> None:
+    """One segment holds the client's last flight, its first bytes and its end."""
+
+    class Answering(HalfClosed):
+        def on_data(self, data: bytes) -> None:
+            self.transport.write(b"answer")
+
+    def converse(port: int) -> bytes:
+        client = RawClient.__new__(RawClient)
+        context = the_ca().client_context()
+        client.socket = raw_connection(port)
+        client.incoming, client.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client.engine = context.wrap_bio(client.incoming, client.outgoing, server_hostname="a.example")
+        with suppress(ssl.SSLWantReadError):
+            client.engine.do_handshake()
+        client.flush()
+        while True:
+            client.incoming.write(client.socket.recv(65_536))
+            with suppress(ssl.SSLWantReadError):
+                client.engine.do_handshake()
+                break
+        client.engine.write(b"question")
+        client.flush()
+        client.socket.shutdown(socket.SHUT_WR)
+        with client.socket:
+            return client.receive(6)
+
+    async with edge(Answering) as here:
+        assert await in_thread(lambda: converse(here.port)) == b"answer"

@@ -1,0 +1,123 @@
+"""Inputs that are small for their sender and costly to read: each is what one client, or one origin, sends. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+OFFENDER_HOST: Final = "offender.customer.localhost"
+
+_GET: Final = b"GET /%b HTTP/1.1\r\nHost: %b\r\n%b\r\n"
+_CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+_LAST: Final = b"0\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """`make` gives the bytes: of a client's connection, or of an origin's answer to `GET /<key>`. `connections` are
+    open at once; `record_bytes`: over TLS, in records of so many bytes."""
+
+    key: str
+    title: str
+    make: Callable[[Random], bytes]
+    by_origin: bool = False
+    connections: int = 1
+    record_bytes: int = 0
+    is_handshake: bool = False
+
+
+def asking(key: str) -> bytes:
+    """The request that has an origin answer with an offence."""
+    return _GET % (key.encode(), OFFENDER_HOST.encode(), b"Connection: close\r\n")
+
+
+def _post(*fields: bytes) -> bytes:
+    block = b"".join(field + b"\r\n" for field in (b"Transfer-Encoding: chunked", *fields))
+    return b"POST / HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (OFFENDER_HOST.encode(), block)
+
+
+def _chunk(content: bytes, extension: bytes = b"") -> bytes:
+    return b"%x%b\r\n%b\r\n" % (len(content), extension, content)
+
+
+def _many(chunk: bytes, count: int) -> Callable[[Random], bytes]:
+    return lambda _: chunk * count
+
+
+def _up(chunk: bytes, count: int) -> Callable[[Random], bytes]:
+    return lambda _: _post(b"Connection: close") + chunk * count + _LAST
+
+
+def _down(chunk: bytes, count: int) -> Callable[[Random], bytes]:
+    return lambda _: _CHUNKED + chunk * count + _LAST
+
+
+def _mixed_chunks(rng: Random) -> bytes:
+    """Small chunks of any kind: sizes, upper case, leading zeros, extensions, contents that look like framing."""
+    contents = [b"\r\n", b"0\r\n\r\n", b"\n", b"x" * rng.randint(1, 40), bytes(rng.randbytes(rng.randint(1, 8)))]
+    block = [
+        rng.choice((b"", b"0", b"00")) + _chunk(rng.choice(contents), rng.choice((b"", b"", b";a=b", b';a="\\""')))
+        for _ in range(5_000)
+    ]
+    return b"".join(block) * 30
+
+
+def _trailers(rng: Random) -> bytes:
+    lines = b"".join(b"%x:%b\r\n" % (rng.randrange(256), b"y" * rng.randrange(4)) for _ in range(2_000))
+    return (_post() + b"0\r\n" + lines + b"\r\n") * 40
+
+
+def _heads(rng: Random) -> bytes:
+    fields = b"".join(b"X-%d: %b\r\n" % (rng.getrandbits(32), b"y" * 290) for _ in range(98))
+    return _GET % (b"", OFFENDER_HOST.encode(), fields) * 100
+
+
+def _unanswerable(rng: Random) -> bytes:
+    host = b"%x.nobody.localhost" % rng.getrandbits(32)
+    return _GET % (b"", host, b"") * 5_000
+
+
+def _frames(rng: Random) -> bytes:
+    frame = b"\x82\x81" + rng.randbytes(5)  # RFC 6455 §5.2: one masked byte
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    return _GET % (b"frames-up", OFFENDER_HOST.encode(), upgrade) + frame * 500_000
+
+
+def _interim(rng: Random) -> bytes:
+    hint = b"HTTP/1.1 103 Early Hints\r\n" + b"Te:x\r\n" * rng.randint(1, 1_300) + b"\r\n"
+    return hint * 32 + b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+def _fields_down(rng: Random) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n" + b"Te:%c\r\n" % rng.randrange(97, 123) * 9_300 + b"Content-Length: 0\r\n\r\n"
+
+
+def _dribble(rng: Random) -> bytes:
+    return _GET % (b"", OFFENDER_HOST.encode(), b"X: %b\r\n" % (b"y" * rng.randint(500, 3_000)))
+
+
+_LINE: Final = b"x" * 48 + b"\r\n"
+
+OFFENCES: Final = (
+    Offence("chunks-up", "300,000 chunks of one byte up", _up(_chunk(b"x"), 300_000)),
+    Offence("million-chunks-up", "1.2 million chunks of one byte up", _up(_chunk(b"x"), 1_200_000)),
+    Offence("mixed-up", "small chunks of every kind up", lambda rng: _post() + _mixed_chunks(rng) + _LAST),
+    Offence("trailers-up", "2,000 trailers, and again", _trailers),
+    Offence("records-up", "TLS records of one byte up", _up(_chunk(b"x" * 16), 4_000), record_bytes=1),
+    Offence("unanswerable", "5,000 pipelined requests for unknown names", _unanswerable),
+    Offence("heads", "pipelined heads of 30 KB", _heads),
+    Offence("frames-up", "WebSocket frames of one byte up", _frames),
+    Offence("dribbles", "64 connections that send byte by byte", _dribble, connections=64),
+    Offence("csv-down", "200,000 lines of 50 bytes down, a chunk each", _down(_chunk(_LINE), 200_000), by_origin=True),
+    Offence("chunks-down", "300,000 chunks of one byte down", _down(_chunk(b"x"), 300_000), by_origin=True),
+    Offence(
+        "million-chunks-down", "1.2 million chunks of one byte down", _down(_chunk(b"x"), 1_200_000), by_origin=True
+    ),
+    Offence("mixed-down", "small chunks of every kind down", lambda rng: _CHUNKED + _mixed_chunks(rng) + _LAST, True),
+    Offence("interim-down", "32 interim responses of up to 8 KB", _interim, by_origin=True),
+    Offence("fields-down", "a response with 9,300 fields", _fields_down, by_origin=True),
+    Offence("handshakes", "64 connections of whole TLS handshakes", _many(b"", 0), connections=64, is_handshake=True),
+)
+BY_KEY: Final = {offence.key: offence for offence in OFFENCES}
