@@ -15,7 +15,8 @@ _BY_FLOWS = """
         join domains d on d.domain = e.name and d.product = e.product and d.application_id = f.application_id
         join applications a on a.id = d.application_id
         where e.status = 'success' and d.application_url = e."applicationUrl" and d.origin_vouched
-            and d.application_url is distinct from a.application_url and f.created_at < d.updated_at
+            and d.application_url is distinct from a.application_url
+            and coalesce(d.updated_at, '-infinity') <= f.updated_at
         limit 1000)
 """
 
