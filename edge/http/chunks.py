@@ -1,6 +1,6 @@
 """The chunked transfer coding (RFC 9112 §7.1), read strictly and written again by us.
 
-Extensions are read over and dropped; trailers are kept apart, for those who take them. A size line that two readers
+Extensions are read over and dropped; trailers are kept apart (`edge.http.trailers`). A size line that two readers
 could understand differently (bare LF, sign, no digits, overflow, blanks where the grammar has none) is refused. Origins
 alone may pad a size with blanks, as some servers do.
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from edge.http import fields
 from edge.http.error_responses import BAD_REQUEST, BODY_TOO_LARGE, HEAD_TOO_LARGE, Rejected
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
@@ -35,13 +34,6 @@ _SIZE_LINE: Final = re.compile(
 _PLAIN_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 _TRAILER_LINE: Final = re.compile(_TOKEN + rb":[\t \x21-\x7e\x80-\xff]*")
 
-# RFC 9110 §6.5.1: fields that frame, route, authenticate or control, or that a head alone may state.
-_NEVER_TRAILERS: Final = frozenset(
-    b"age authorization cache-control connection content-encoding content-length content-range content-type cookie date"
-    b" expect expires host keep-alive location max-forwards proxy-authenticate proxy-authorization proxy-connection"
-    b" retry-after set-cookie te trailer transfer-encoding upgrade vary via www-authenticate".split()
-)
-
 _SIZE, _DATA, _DATA_END, _TRAILERS, _DONE = range(5)
 
 
@@ -51,8 +43,8 @@ def encode(data: bytes) -> bytes:
 
 
 def last_chunk(trailers: bytes) -> bytes:
-    """The end of a body whose reader had these `trailers`, without those that may not be any."""
-    return b"0" + fields.without(trailers, _NEVER_TRAILERS) + b"\r\n\r\n"
+    """Return the end of a body with this block of trailer fields."""
+    return b"0" + trailers + b"\r\n\r\n"
 
 
 class ChunkReader:

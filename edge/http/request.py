@@ -61,6 +61,7 @@ class FieldFacts:
     forwarded_for: Final[bytes] = b""  # as received; to be believed from trusted proxies only
     forwarded_proto: Final[bytes] = b""
     via: Final[bytes] = b""  # as received
+    trailer: Final[bytes] = b""  # as received with a chunked body: the names of its trailers
 
 
 @dataclass(slots=True)
@@ -160,6 +161,11 @@ def parse_any(head: bytes, limits: HeadLimits) -> RequestHead:
     return request
 
 
+def without_cut_fields(block: bytes) -> bytes:
+    """Return a block without the fields that are cut out of every head."""
+    return b"".join(_CUT.split(block)[::3])
+
+
 def _percent_encoded(target: bytes) -> bytes:
     """Some clients send UTF-8 as it is; what reaches the origin is a URI (RFC 3986 §2.5).
 
@@ -218,6 +224,7 @@ def _read(method: bytes, target: bytes, minor: int, parts: list[bytes]) -> Reque
         forwarded_for=b", ".join(cut.get(b"x-forwarded-for", ())),
         forwarded_proto=b", ".join(cut.get(b"x-forwarded-proto", ())),
         via=b", ".join(cut.get(b"via", ())),
+        trailer=b", ".join(cut.get(b"trailer", ())) if body == framing.CHUNKED else b"",
     )
     return RequestHead(method, target, minor, kept, facts)
 

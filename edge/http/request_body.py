@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from edge.http import chunks
+from edge.http import trailers as trailer_fields
 from edge.http.framing import CHUNKED
 
 
 class RequestBody:
     """Reads one body of `size` bytes, or a `CHUNKED` one of at most `max_bytes`. Fed until `is_complete`.
 
-    Then `rest` is what follows the body in the stream. A request without a body needs none of these.
+    Then `rest` is what follows the body in the stream, and `trailers` the block of trailer fields that go on. A request
+    without a body needs none of these.
     """
 
-    __slots__ = ("_chunks", "is_begun", "is_complete", "missing_bytes", "rest")
+    __slots__ = ("_chunks", "is_begun", "is_complete", "missing_bytes", "rest", "trailers")
 
     def __init__(self, size: int, max_bytes: int | None) -> None:
         self._chunks = chunks.ChunkReader(max_bytes) if size == CHUNKED else None
@@ -20,6 +22,7 @@ class RequestBody:
         self.is_begun = False
         self.is_complete = False
         self.rest = b""
+        self.trailers = b""
 
     def frame(self, data: bytes) -> bytes:
         """The part of the body in `data`, framed for the origin as its head states: by length, or in chunks of our own.
@@ -30,7 +33,7 @@ class RequestBody:
             return self.decode(data)
         content = self._read_chunks(self._chunks, data)
         framed = chunks.encode(content) if content else b""
-        return framed + chunks.LAST_CHUNK if self.is_complete else framed
+        return framed + chunks.last_chunk(self.trailers) if self.is_complete else framed
 
     def decode(self, data: bytes) -> bytes:
         """As `frame`, but the content alone, for an origin that is sent a Content-Length."""
@@ -47,6 +50,8 @@ class RequestBody:
         content = reader.feed(data)
         self.is_complete = reader.is_done
         self.rest = reader.rest
+        if self.is_complete:
+            self.trailers = trailer_fields.for_origin(reader.trailers)
         return content
 
     @property

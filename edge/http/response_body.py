@@ -8,7 +8,7 @@ the connection's end        chunks of our own                 the same bytes; th
 
 from __future__ import annotations
 
-from edge.http import chunks
+from edge.http import chunks, trailers
 from edge.http.framing import CHUNKED, UNTIL_CLOSE
 
 
@@ -60,7 +60,7 @@ class ResponseBody:
         self.has_excess = bool(reader.rest)
         if not self._is_chunked_below:
             return framed
-        return framed + (chunks.last_chunk(reader.trailers) if self._takes_trailers else chunks.LAST_CHUNK)
+        return framed + chunks.last_chunk(trailers.for_client(reader.trailers) if self._takes_trailers else b"")
 
     @property
     def has_more(self) -> bool:

@@ -6,8 +6,9 @@ fast as it reads. One phase comes before those of `edge.proxy.exchange`:
     BUFFERING   the body arrives in an `UploadBuffer`   → WAITING once it is whole, or once there is no room for more
 
 The edge itself answers ``Expect: 100-continue``. A chunked body reaches the origin with the Content-Length that is
-known by now. A body without room in the buffer is passed on as it comes: first what is kept, then the rest. A body
-above the application's limit is refused, as nginx refuses what is above ``client_max_body_size``.
+known by now, or in chunks if it has trailers. A body without room in the buffer is passed on as it comes: first what is
+kept, then the rest. A body above the application's limit is refused, as nginx refuses what is above
+``client_max_body_size``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from edge.http.request_body import RequestBody
 from edge.http.response import ResponseHead
 from edge.proxy.exchange import BUFFERING, SENT, WAITING, ClientSide, Ending, Exchange, ExchangeContext
 from edge.proxy.upload_store import MAX_MEMORY_BYTES, UploadBuffer
+from edge.routing.request_rewriting import chunked_fields
 from edge.routing.route import Route
 from edge.upstream.connection import UpstreamConnection
 
@@ -128,17 +130,22 @@ class BufferedExchange(Exchange):
         if not self._is_whole:
             self._kept_body = None  # not to be sent again
             self.client.pause_reading()
-        elif self.head.fields.body == CHUNKED:
+        elif self.head.fields.body == CHUNKED and not self._trailers:
             length = b"\r\nContent-Length: %d" % self._buffer.size
-            self._upstream_head = self._upstream_head.replace(b"\r\nTransfer-Encoding: chunked", length, 1)
+            self._upstream_head = self._upstream_head.replace(chunked_fields(self.head.fields), length, 1)
         super().start()
+
+    @property
+    def _trailers(self) -> bytes:
+        return self._request_body.trailers if self._request_body is not None else b""
 
     def _send(self, upstream: UpstreamConnection) -> None:
         buffer = self._buffer
         assert buffer is not None
         self._has_room.set()
         if self._is_whole and buffer.is_in_memory:
-            self._waiting = buffer.content  # in one write with the head
+            content = buffer.content  # in one write with the head
+            self._waiting = _in_chunks(content, self._trailers) if self._trailers else content
             super()._send(upstream)
             self._is_sent = True
             return
@@ -147,7 +154,7 @@ class BufferedExchange(Exchange):
         self._sending = self._context.uploads.loop.create_task(sending, name="buffered upload")
 
     async def _send_buffer(self, buffer: UploadBuffer, upstream: UpstreamConnection) -> None:
-        is_chunked = self.head.fields.body == CHUNKED and not self._is_whole
+        is_chunked = self.head.fields.body == CHUNKED and (not self._is_whole or bool(self._trailers))
         position = 0
         try:
             while position < buffer.size:
@@ -163,6 +170,8 @@ class BufferedExchange(Exchange):
             else:
                 self._break_off()
             return
+        if self._is_whole and self._trailers:
+            upstream.transport.write(chunks.last_chunk(self._trailers))
         self._sending = None
         self._is_sent = True
         if self._behind:
@@ -221,3 +230,7 @@ class BufferedExchange(Exchange):
         buffer, self._buffer = self._buffer, None
         if buffer is not None:
             buffer.close()
+
+
+def _in_chunks(content: bytes, trailers: bytes) -> bytes:
+    return (chunks.encode(content) if content else b"") + chunks.last_chunk(trailers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from common import signatures
-from edge.http import fields
+from edge.http import fields, trailers
 from edge.http.framing import CHUNKED
 from edge.http.request import FieldFacts, RequestHead
 from edge.routing.decide import PSEUDONYM
@@ -79,7 +79,7 @@ def _framing_fields(route: Route, head: RequestHead) -> bytes:
     facts = head.fields
     parts = []
     if facts.body == CHUNKED:
-        parts.append(b"\r\nTransfer-Encoding: chunked")
+        parts.append(chunked_fields(facts))
     elif facts.body or head.method in _METHODS_WITH_A_BODY:
         parts.append(b"\r\nContent-Length: %d" % facts.body)
     if facts.expects_continue and facts.body and not route.buffer_uploads_bytes:
@@ -92,6 +92,12 @@ def _framing_fields(route: Route, head: RequestHead) -> bytes:
         parts += (b"\r\nUpgrade: ", facts.upgrade)
     parts.append(b"\r\n\r\n")
     return b"".join(parts)
+
+
+def chunked_fields(facts: FieldFacts) -> bytes:
+    """Return the fields that frame a chunked body, as they stand in the head for the origin."""
+    names = trailers.announced(facts.trailer)
+    return b"\r\nTransfer-Encoding: chunked" + (b"\r\nTrailer: " + names if names else b"")
 
 
 def _customer_host(facts: FieldFacts) -> bytes:

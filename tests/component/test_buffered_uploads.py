@@ -134,14 +134,43 @@ async def test_slow_uploads_hold_no_connection_to_the_origin(tmp_path: Path) -> 
             assert (await client.response())[1] == b"ok"
 
 
-async def test_chunks_without_content_and_trailers_make_a_length_of_zero(tmp_path: Path) -> None:
+async def test_chunks_without_content_make_a_length_of_zero(tmp_path: Path) -> None:
+    """Trailers that do not go on make no difference."""
     script = Receiver()
     async with origin(script) as there, buffering(tmp_path, there) as proxy:
         client = await proxy.connect()
-        await client.send(post(b"Transfer-Encoding: chunked", b"Trailer: X-Sum") + b"0\r\nX-Sum: 1\r\n\r\n")
+        await client.send(post(b"Transfer-Encoding: chunked", b"Trailer: X-Sum") + b"0\r\nHost: x\r\n\r\n")
         assert (await client.response())[1] == b"ok"
         [(head, body)] = script.received
         assert (b"\r\nContent-Length: 0\r\n" in head, b"X-Sum" in head, body) == (True, False, b"")
+
+
+@pytest.mark.parametrize("size", [0, 1000, 3 * MB])
+@pytest.mark.parametrize("budget", [16 * MB, 400_000])
+async def test_trailers_reach_the_origin_behind_the_buffered_body(tmp_path: Path, size: int, budget: int) -> None:
+    """From memory, from the file, and without room for all of it."""
+    ended: asyncio.Future[tuple[bytes, bytes]] = asyncio.get_running_loop().create_future()
+
+    async def script(wire: Wire) -> None:
+        head = await wire.head()
+        assert b"\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n" in head
+        assert b"Content-Length" not in head
+        received = b""
+        while (length := int(await wire.reader.readuntil(b"\r\n"), 16)) > 0:
+            received += (await wire.exactly(length + 2))[:-2]
+        ended.set_result((received, await wire.reader.readuntil(b"\r\n\r\n")))
+        await wire.send(OK)
+
+    data = content(size)
+    async with (
+        origin(script) as there,
+        buffering(tmp_path, there, FRONTAGE_EDGE_UPLOAD_BUFFER_BYTES=str(budget)) as proxy,
+    ):
+        client = await proxy.connect()
+        body = chunked(data).removesuffix(b"\r\n") + b"X-Sum: 1\r\nHost: x\r\n\r\n"
+        await client.send(post(b"Transfer-Encoding: chunked", b"Trailer: X-Sum, Host") + body)
+        assert (await client.response())[1] == b"ok"
+        assert await ended == (data, b"X-Sum: 1\r\n\r\n")
 
 
 async def test_continue_is_answered_by_the_edge_and_not_asked_of_the_origin(tmp_path: Path) -> None:

@@ -213,6 +213,35 @@ async def test_continue_is_asked_of_the_origin(tmp_path: Path) -> None:
         assert (await client.head()).startswith(b"HTTP/1.1 201 Created\r\n")
 
 
+async def test_trailers_of_a_request_reach_the_origin_without_those_that_decide(tmp_path: Path) -> None:
+    """However the body is cut into pieces; the connection serves the next request."""
+    end = asyncio.get_running_loop().create_future()
+
+    async def script(wire: Wire) -> None:
+        head = await wire.head()
+        assert b"\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n" in head
+        received = b""
+        while not received.endswith(b"\r\n\r\n"):
+            received += await wire.reader.readuntil(b"\r\n")
+        end.set_result(received)
+        await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await answer_each(wire)
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        client = await proxy.connect()
+        await client.send(
+            b"POST / HTTP/1.1\r\nHost: shop.example.com\r\nTransfer-Encoding: chunked\r\n"
+            b"Trailer: X-Sum, X-Forwarded-For\r\n\r\n3\r\nabc\r\n0\r\nX-S"
+        )
+        await client.send(b"um: 1\r\nX-Forwarded-For: 6.6.6.6\r\nTransfer_Encoding: gzip\r\n\r\n" + GET)
+        assert (await client.response())[1] == b"ok"
+        assert (await end).replace(b"3\r\nabc\r\n", b"") == b"0\r\nX-Sum: 1\r\n\r\n"
+        assert (await client.response())[1] == b"ok"
+        assert len(there.connections) == 1
+
+
 @pytest.mark.parametrize(
     "answer",
     [
