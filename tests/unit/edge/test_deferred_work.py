@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import cast
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from edge.http import chunks
 from edge.proxy import client_connection, exchange
+from edge.proxy.client_connection import ClientConnection
 from edge.transport.deferred_work import DeferredWork
+from edge.upstream.connection import UpstreamConnection
 from tests.unit.edge import messages
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
 from tests.unit.edge.link import Link, StillLoop
@@ -134,3 +137,101 @@ def test_generated_visits_are_read_alike_step_by_step(hasty: Link, rng: Random) 
 def test_generated_responses_are_read_alike_step_by_step(hasty: Link, rng: Random) -> None:
     requests, scripts = messages.conversation(rng)
     judge_responses(hasty, requests, scripts, client_capacity=rng.choice((20, ROOMY)))
+
+
+# What one callback does ----------------------------------------------------------------------------------------
+
+MOST_CALLS = 5_000  # of Python's and C's functions: about a millisecond
+
+
+class CallCounter:
+    """Counts the calls within each callback that the link makes."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.most = 0
+        for owner, name in (
+            (ClientConnection, "data_received"),
+            (ClientConnection, "_go_on_deferred"),
+            (UpstreamConnection, "data_received"),
+            (exchange.Exchange, "_go_on"),
+        ):
+            patch.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, function: Callable[..., None]) -> Callable[..., None]:
+        def counted(*arguments: object) -> None:
+            count = 0
+
+            def note(_frame: object, event: str, _argument: object) -> None:
+                nonlocal count
+                count += event in ("call", "c_call")
+
+            before = sys.getprofile()
+            sys.setprofile(note)
+            try:
+                function(*arguments)
+            finally:
+                sys.setprofile(before)
+                self.most = max(self.most, count)
+
+        return counted
+
+
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+class Answering:
+    """An origin that answers its first request with these bytes, in pieces as large as the loop reads."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+
+    def receive(self, data: bytes) -> list[bytes | type[BaseException] | None]:
+        if not data.startswith((b"GET ", b"POST ")):
+            return []
+        answer, self._answer = self._answer, EMPTY
+        return [*in_reads(answer)]
+
+
+def in_reads(stream: bytes) -> list[bytes]:
+    return [stream[start : start + 256_000] for start in range(0, len(stream), 256_000)]
+
+
+def hostile_requests(rng: Random) -> bytes:
+    chunk = rng.choice((b"1\r\nx\r\n", b"1;a\r\nx\r\n", b"2\r\n\r\n\r\n", b"00001\r\nx\r\n"))
+    post = b"POST /0 HTTP/1.1\r\n" + HOST + CHUNKED
+    return rng.choice(
+        (
+            post + chunk * 45_000 + b"0\r\n\r\n" + GET,
+            post + b"0\r\n" + b"a:\r\n" * 3_000 + b"\r\n" + GET,
+            b"GET / HTTP/1.1\r\nHost: nobody.example\r\n\r\n" * 2_000,
+            (b"GET / HTTP/1.1\r\n" + HOST + b"X: %b\r\n\r\n" % (b"y" * 30_000)) * 8,
+            (b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 90 + b"\r\n") * 200,
+            b"\r\n" * 100_000 + GET,
+        )
+    )
+
+
+def hostile_answer(rng: Random) -> bytes:
+    ok = b"HTTP/1.1 200 OK\r\n"
+    chunk = rng.choice((b"1\r\nx\r\n", b"1  \r\nx\r\n", b"32\r\n" + b"x" * 48 + b"\r\n\r\n", b"1;a=b\r\nx\r\n"))
+    early = b"HTTP/1.1 103 Early Hints\r\n" + b"Link: </a>\r\n" * rng.randint(1, 5_000) + b"\r\n"
+    return rng.choice(
+        (
+            ok + CHUNKED + chunk * 45_000 + b"0\r\n\r\n",
+            early * 32 + ok + b"Content-Length: 0\r\n\r\n",
+            ok + b"Set-Cookie: a=b\r\n" * 3_500 + b"Content-Length: 0\r\n\r\n",
+            ok + b"Content-Length: 0\r\n\r\n" + ok * 3_000,
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_callback_does_more_than_a_little(link: Link, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = Random(seed)
+    counter = CallCounter(monkeypatch)
+    answer = hostile_answer(rng)
+    answers = [answer]
+    link.begin(lambda: Answering(answers.pop() if answers else EMPTY))
+    link.converse([*in_reads(hostile_requests(rng))])
+    link.end()
+    assert 0 < counter.most < MOST_CALLS
