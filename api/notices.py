@@ -70,6 +70,11 @@ def describe_edge(edge: EdgeNode) -> str:
     return f"{edge.label} {_TROUBLE.get(edge.condition.state, 'has not applied it')}"
 
 
+def describe_lapsed(edge: EdgeNode) -> str:
+    at = f"{edge.lease_until:%Y-%m-%d %H:%M} UTC"
+    return f"{edge.label} has not reported since {at}, and may serve what it knew then"
+
+
 def describe_unreached(unreached: UnreachedOrigin) -> str:
     return f"{unreached.edge.label} {_CONNECTING[unreached.fault]}"
 

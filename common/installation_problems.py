@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from common.db.edge_nodes import EdgeNode
     from common.db.monitor_nodes import MonitorNode
     from common.db.status import InstallationStatus
 
@@ -27,6 +28,9 @@ MOST_FAILING_ORDERS: Final = 10
 MOST_FAILING_ENDPOINTS: Final = 5
 UNREVOKED_SECONDS: Final = 600
 """A certificate is replaced and revoked within minutes, unless something is in the way."""
+
+COPY_REMEDY: Final = "stop one of them, remove the directory `replica` in its state directory, and start it again"
+"""For edges with one node id."""
 
 NODES: Final = ("edges", "monitors")
 
@@ -73,12 +77,14 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
         condition, failed = edge.node.condition, edge.node.description.failed_upgrade
         if not edge.is_alive:
             seen = f"Edge {where} has not renewed its lease, which ended at {_time(edge.node.lease_until)}"
-            yield InstallationProblem(
-                "edges", seen, "see its machine and its log; a removed one is forgotten after a day"
-            )
+            remedy = f"it may serve an old copy; see its machine and its log, or {forget_remedy(edge.node)}"
+            yield InstallationProblem("edges", seen, remedy)
         elif condition.state != "serving":
             reason = condition.reason or "no reason given"
             yield InstallationProblem("edges", f"Edge {where} is {condition.state}", reason, is_critical=True)
+        if edge.is_alive and edge.node.shares_id_of is not None:
+            seen = f"Edge {where} and edge {edge.node.shares_id_of[:8]} have one node id, as after a copy of a machine"
+            yield InstallationProblem("edges", seen, COPY_REMEDY)
         unusable = edge.node.unusable
         if edge.is_alive and condition.state != "unusable" and unusable.count:
             some = f"{unusable.count} certificates" if unusable.count > 1 else "a certificate"
@@ -90,6 +96,11 @@ def _edges(status: InstallationStatus) -> Iterator[InstallationProblem]:
                 f"Upgrade of edge {where} failed at {at}, and the version before serves on ({_clause(failed.reason)})"
             )
             yield InstallationProblem("edges", seen, "put that right there, and upgrade again")
+
+
+def forget_remedy(edge: EdgeNode) -> str:
+    """Name the command for an edge that will not come back."""
+    return f"`frontage edge forget {edge.label}` if it was removed"
 
 
 def _monitors(status: InstallationStatus) -> Iterator[InstallationProblem]:

@@ -20,10 +20,13 @@ _ANNOUNCING_LOOK = 4  # 35 ms after the first, when edges have long applied a co
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a change has come: `alive` edges hold a lease, and of these the ones `behind` do not serve it."""
+    """How far a change has come: `alive` edges hold a lease, and of these the ones `behind` do not serve it. Edges that
+    have `lapsed` report no more, and may serve what they last knew; those of them that are `lost` did so lately."""
 
     alive: int
     behind: tuple[EdgeNode, ...]
+    lapsed: tuple[EdgeNode, ...] = ()
+    lost: tuple[EdgeNode, ...] = ()
 
     @property
     def is_served(self) -> bool:
@@ -49,7 +52,13 @@ async def await_edges(database: Database, clock: Clock, *, within_seconds: float
         async with database.connection() as connection:
             behind = await edge_nodes.nodes_behind(connection, identity, version)
             if not any(edge.follows for edge in behind) or clock.monotonic() >= deadline:
-                return Reach(await edge_nodes.count_alive(connection), tuple(behind))
+                lapsed = await edge_nodes.list_lapsed(connection)
+                return Reach(
+                    await edge_nodes.count_alive(connection),
+                    tuple(behind),
+                    tuple(edge for edge, _ in lapsed),
+                    tuple(edge for edge, is_lost in lapsed if is_lost),
+                )
             looks += 1
             if looks == _ANNOUNCING_LOOK:
                 await feed.announce(connection)  # the commit may have left it to another one

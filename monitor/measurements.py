@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from common.builds import Build
 from common.claims import Runner
 from common.db.ca_ledger import Limits
+from common.db.edge_nodes import LOST_SECONDS
 from common.db.pool import Database
-from common.db.status import InstallationStatus, Unrenewed, read_status
+from common.db.status import Edge, InstallationStatus, Unrenewed, read_status
 from common.errors import DatabaseUnavailable
 from common.machine_metrics import measure_machine
 from common.metrics import Family, Samples
@@ -125,11 +127,20 @@ def _of_status(status: InstallationStatus) -> list[Family]:
 
 
 def _of_processes(status: InstallationStatus) -> list[Family]:
-    edges = Counter(each.node.condition.state if each.is_alive else "gone" for each in status.edges)
+    edges: Counter[str] = Counter(each.node.condition.state for each in status.edges if each.is_alive)
+    edges["gone"] = sum(_is_lost(each, status.at) for each in status.edges)
+    sharing = sum(each.is_alive and each.node.shares_id_of is not None for each in status.edges)
     monitors = Counter("running" if each.is_alive else "ended" for each in status.monitors)
     behind = max((each.behind for each in status.edges if each.is_alive), default=0)
     return [
-        Family("frontage_edges", "Edges of the last day.", "gauge", ("state",), samples=_by_state(edges, _EDGE_STATES)),
+        Family(
+            "frontage_edges",
+            "Edges, and those lost in the last hour.",
+            "gauge",
+            ("state",),
+            samples=_by_state(edges, _EDGE_STATES),
+        ),
+        Family.of("frontage_edges_sharing_id", "Edges whose node id another edge has, too.", "gauge", sharing),
         Family.of("frontage_edges_behind_changes", "Changes the slowest edge has to apply.", "gauge", behind),
         Family(
             "frontage_monitors",
@@ -139,6 +150,10 @@ def _of_processes(status: InstallationStatus) -> list[Family]:
             samples=_by_state(monitors, ("running", "ended")),
         ),
     ]
+
+
+def _is_lost(edge: Edge, at: datetime) -> bool:
+    return not edge.is_alive and (at - edge.node.lease_until).total_seconds() < LOST_SECONDS
 
 
 def _of_queues(status: InstallationStatus) -> list[Family]:

@@ -57,6 +57,8 @@ def _leaves(group: TyperGroup, path: tuple[str, ...]) -> Iterator[tuple[tuple[st
         if command.hidden:
             continue
         if isinstance(command, TyperGroup):
+            if command.invoke_without_command:
+                yield (*path, name), command
             yield from _leaves(command, (*path, name))
         else:
             yield (*path, name), command

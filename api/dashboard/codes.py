@@ -29,6 +29,7 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "domain.moved": "Domain moved to another application",
         "domain.recheck": "DNS check requested",
         "domain.released": "Domain released",
+        "edge.forget": "Lost edge forgotten",
         "member.put": "Member added or role set",
         "member.remove": "Member removed",
         "monitor.add": "Monitoring started",

@@ -119,6 +119,8 @@ class EdgeNode(AnswerModel):
     """None for an edge of an earlier version."""
     unusable: UnusableCertificates
     """Certificates that it cannot use, so that handshakes fail."""
+    sharesIdOf: str | None
+    """The node id in its state directory, where another edge reports under that one."""
 
 
 class Edge(AnswerModel):

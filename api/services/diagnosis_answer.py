@@ -7,7 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from api.notices import describe_edge, describe_unreached
+from api.notices import describe_edge, describe_lapsed, describe_unreached
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, SeenRecord
 from api.services.next_step import NextStep
 from common.dns import Outcome
@@ -91,9 +91,10 @@ def _edges(nodes: Nodes | None) -> dict[str, Any]:
     if nodes is None:
         return dict(_UNKNOWN)
     reach = nodes.edges
-    status = "not running" if not reach.alive else "behind" if reach.behind else "ok"
+    status = "not running" if not reach.alive else "behind" if reach.behind else "lost" if reach.lost else "ok"
     behind = [{"edge": edge.label, "reason": describe_edge(edge)} for edge in reach.behind]
-    return {"status": status, "running": reach.alive, "behind": behind}
+    lapsed = [{"edge": edge.label, "reason": describe_lapsed(edge)} for edge in reach.lapsed]
+    return {"status": status, "running": reach.alive, "behind": behind, "lapsed": lapsed}
 
 
 def _products(holding: DomainHolding | None) -> list[dict[str, Any]] | None:

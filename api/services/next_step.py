@@ -12,7 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_unreached, of_edges
+from api.notices import NO_EDGE, NO_MONITOR, describe_edge, describe_lapsed, describe_unreached, of_edges
 from api.services import ownership_hints as hints
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding
 from common.db.orders import OrderState
@@ -181,6 +181,10 @@ def _well(diagnosis: Diagnosis, now: datetime) -> NextStep | None:
         return NextStep("unknown", "Whether the edges reach the origin could not be asked: ask again in a moment.")
     if diagnosis.origin is not None and diagnosis.origin.status == "unknown":
         return NextStep("unknown", f"The origin could not be asked ({diagnosis.origin.words}): ask again in a moment.")
+    if diagnosis.nodes.edges.lost:
+        words = "; ".join(map(describe_lapsed, diagnosis.nodes.edges.lost))
+        operator = "The operator has to look at it: `frontage status` names its machine"
+        return NextStep("unknown", f"Not every edge may serve the domain as it is now: {words}. {operator}.")
     if any(domain.departed_at is not None for domain in holding.domains):
         due_at = holding.order.due_at if holding.order is not None else None
         again = f"it is looked at again {_when(due_at, now)}"

@@ -8,7 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
+import shutil
 import signal
+import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,7 +22,7 @@ from typing import Any
 import aiohttp
 
 from bench.application import make_application
-from bench.certificate_world import ZONE, ApiClient, CertificateWorld
+from bench.certificate_world import ZONE, ApiClient, CertificateWorld, RoleProcess
 from bench.lab.ports import free_ports
 from bench.lab.sink import WebhookSink
 from bench.lab.zone import Behaviour
@@ -28,6 +31,7 @@ from common.db import monitored_domains
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.errors import OperatorError
 from common.records import Record
+from common.secrets import new_master_key, write_key_file
 
 _ADDRESS = "192.0.2.1"
 _WATCHED = [f"watched-{number}.example" for number in range(60)]
@@ -111,7 +115,7 @@ async def _workers_killed(stage: AlertStage) -> AsyncIterator[None]:
 
     async def kill() -> None:
         for _ in range(5):
-            while not (workers := [pid for pid in descendants(first_process) if _is_worker(pid)]):  # noqa: ASYNC110
+            while not (workers := [pid for pid in descendants(first_process) if _runs(pid, b"edge.process.worker")]):  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_SECONDS)
             os.kill(workers[0], signal.SIGKILL)
             await asyncio.sleep(2)
@@ -120,10 +124,86 @@ async def _workers_killed(stage: AlertStage) -> AsyncIterator[None]:
         yield
 
 
-def _is_worker(pid: int) -> bool:
+def _runs(pid: int, module: bytes) -> bool:
     with contextlib.suppress(OSError):
-        return b"edge.process.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return module in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
+
+
+@asynccontextmanager
+async def _another_edge(stage: AlertStage, **variables: str) -> AsyncIterator[RoleProcess]:
+    """The second edge runs with these variables within the block, and without them after it."""
+    edge = stage.world.edges[1]
+    other = edge.with_variables(**variables)
+    await edge.stop()
+    await other.start()
+    try:
+        yield other
+    finally:
+        await other.stop()
+        await edge.start()
+
+
+@asynccontextmanager
+async def _key_replaced(stage: AlertStage) -> AsyncIterator[None]:
+    key = stage.world.directory / "edge.key"
+    shutil.copyfile(stage.world.directory / "master.key", key)
+    async with _another_edge(stage, FRONTAGE_MASTER_KEY_FILE=str(key)) as edge:
+        write_key_file(key, [new_master_key()])
+        os.kill(edge.pid, signal.SIGHUP)
+
+        async def visit() -> None:
+            context = ssl.create_default_context()
+            host, port = edge.settings.edge_https
+            _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=_SECURED[0])
+            writer.close()
+
+        async with _beside(_repeat(visit)):
+            yield
+
+
+@asynccontextmanager
+async def _disk_of_edge_full(stage: AlertStage) -> AsyncIterator[None]:
+    """The first edge's supervisor may write no longer file, as on a full disk, while a domain is added."""
+    supervisor = next(pid for pid in descendants(stage.world.edges[0].pid) if _runs(pid, b"edge.supervisor_main"))
+    no_limit = resource.RLIM_INFINITY
+    resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (16_384, no_limit))
+    await stage.world.partner.power(f"full.{_DOWN}")
+    try:
+        yield
+    finally:
+        resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (no_limit, no_limit))
+
+
+@asynccontextmanager
+async def _state_copied(stage: AlertStage) -> AsyncIterator[None]:
+    edge, copied = stage.world.edges[0], stage.world.directory / "copied"
+    await edge.stop()
+    shutil.copytree(edge.settings.state_dir, copied)
+    names = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN")
+    ports = {f"FRONTAGE_{name}": f"127.0.0.1:{port}" for name, port in zip(names, free_ports(3), strict=True)}
+    other = edge.with_variables(FRONTAGE_STATE_DIR=str(copied), **ports)
+    await asyncio.gather(edge.start(), other.start())
+    try:
+        yield
+    finally:
+        await other.stop()
+        shutil.rmtree(copied)
+
+
+@asynccontextmanager
+async def _connections_refused(stage: AlertStage) -> AsyncIterator[None]:
+    async with _another_edge(stage, FRONTAGE_EDGE_MAX_CONNECTIONS_PER_ADDRESS="1", FRONTAGE_EDGE_WORKERS="1") as edge:
+        host, port = edge.settings.edge_http
+        _, held = await asyncio.open_connection(host, port)
+
+        async def visit() -> None:
+            _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+
+        async with _beside(_repeat(visit)):
+            yield
+        held.close()
 
 
 @asynccontextmanager
@@ -367,10 +447,22 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
 def list_causes() -> list[Cause]:
     """In the order in which they are provoked."""
     return [
-        Cause("edges killed", frozenset({"FrontageNoEdgeServes", "FrontageEdgeLost"}), _edges_killed),
+        Cause(
+            "edges killed",
+            frozenset({"FrontageNoEdgeServes", "FrontageEdgeLost", "FrontageTargetDown"}),
+            _edges_killed,
+        ),
+        Cause(
+            "an edge starts its workers with another master key",
+            frozenset({"FrontageEdgeUnusable", "FrontageCertificatesUnusable"}),
+            _key_replaced,
+        ),
+        Cause("an edge may write no file", frozenset({"FrontageEdgeStuck"}), _disk_of_edge_full),
+        Cause("an edge's state directory is copied", frozenset({"FrontageEdgeIdShared"}), _state_copied),
+        Cause("a client opens too many connections", frozenset({"FrontageConnectionsRefused"}), _connections_refused),
         Cause("workers of an edge killed", frozenset({"FrontageWorkersDie"}), _workers_killed),
         Cause("SIGUSR2 without a master key", frozenset({"FrontageUpgradeFailed"}), _upgrade_failed),
-        Cause("monitors killed", frozenset({"FrontageNoMonitor"}), _monitors_killed),
+        Cause("monitors killed", frozenset({"FrontageNoMonitor", "FrontageTargetDown"}), _monitors_killed),
         Cause("API stopped for 3 s (SIGSTOP)", frozenset({"FrontageLoopLags"}), _api_frozen),
         Cause(
             "Postgres killed",

@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, str] = {
     "backup": "backup /var/backups/frontage.dump",
     "restore": "restore /var/backups/frontage.dump",
     "token": f"token {_ID} --scope connect --domain customer.example",
+    "edge forget": "edge forget 1a2b3c4d",
     "app create": "app create --name Acme --cname-target apps.acme.example --application-url https://app.acme.example",
     "app show": f"app show {_ID}",
     "app id": "app id apps.acme.example",

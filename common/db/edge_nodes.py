@@ -27,7 +27,10 @@ from common.origin_faults import FailingOrigin, OriginFault, OriginIdentity
 
 LEASE_SECONDS = 3.0
 DEPARTED_DAYS = 1
-"""A lapsed lease counts nowhere; for a day, an operator sees which edge has gone."""
+"""A lapsed lease counts nowhere; for a day, or until it is forgotten, an operator sees which edge has gone."""
+LOST_SECONDS = 3600.0
+"""For so long after its lease has lapsed, an edge counts as lost: an alert fires, and what it serves is unknown. After
+that an operator knows, and where edges come and go by themselves, another has taken its place."""
 
 EdgeState: TypeAlias = Literal["serving", "held", "stuck", "unusable"]
 
@@ -97,6 +100,8 @@ class EdgeNode:
     description: EdgeDescription = UNDESCRIBED
     traffic: EdgeTraffic | None = None
     unusable: UnusableCertificates = NONE_UNUSABLE
+    shares_id_of: str | None = None
+    """The node id that it should report under, where another edge reports under that one."""
 
     @property
     def label(self) -> str:
@@ -119,7 +124,8 @@ class UnreachedOrigin:
 
 _COLUMNS = (
     "node_id, host, version, state, reason, lease_until, software_version, held_copy_at, failed_upgrade_at,"
-    " failed_upgrade_reason, requests_last_minute, failed_last_minute, unusable_certificates, unusable_example"
+    " failed_upgrade_reason, requests_last_minute, failed_last_minute, unusable_certificates, unusable_example,"
+    " shares_id_of"
 )
 
 
@@ -171,9 +177,46 @@ async def report_unusable(connection: Connection, node_id: str, unusable: Unusab
     await connection.execute("select report_edge_certificates($1, $2, $3)", node_id, unusable.count, unusable.example)
 
 
-async def end_lease(connection: Connection, node_id: str) -> None:
-    """This node serves no more."""
-    await connection.execute("select end_lease($1)", node_id)
+async def hold(connection: Connection, node_id: str, holder: str, *, takes: bool, shares_id_of: str | None) -> bool:
+    """Return whether the lease is `holder`'s or does not exist yet; with `takes` it becomes so, whoever had it."""
+    held: bool = await connection.fetchval(
+        "select hold_edge_lease($1, $2, $3, $4)", node_id, holder, takes, shares_id_of
+    )
+    return held
+
+
+async def end_lease(connection: Connection, node_id: str, holder: str = "") -> None:
+    """This node serves no more; a lease that another holder has taken stays."""
+    await connection.execute("select end_edge_lease($1, $2)", node_id, holder)
+
+
+async def find(connection: Connection, prefix: str, *, most: int = 10) -> list[tuple[EdgeNode, bool]]:
+    """The edges whose node id begins so, and whether each one's lease lasts."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS}, lease_until > clock_timestamp() as is_alive"  # noqa: S608 - a constant
+        " from edge_nodes where starts_with(node_id, $1) order by node_id limit $2",
+        prefix,
+        most,
+    )
+    return [(_node(row), row["is_alive"]) for row in rows]
+
+
+async def forget(connection: Connection, node_id: str) -> bool:
+    """Erase an edge whose lease has lapsed; False if it has a lease."""
+    lapsed = "delete from edge_nodes where node_id = $1 and lease_until <= clock_timestamp() returning node_id"
+    return bool(await connection.fetch(lapsed, node_id))
+
+
+async def list_lapsed(connection: Connection, *, most: int = 10) -> list[tuple[EdgeNode, bool]]:
+    """The edges whose lease has lapsed, without an end and not forgotten, the latest first; and whether each is lost
+    (`LOST_SECONDS`). One that is only cut off from the database serves on, from its copy of that time."""
+    rows = await connection.fetch(
+        f"select {_COLUMNS}, lease_until > clock_timestamp() - make_interval(secs => $2) as is_lost"  # noqa: S608
+        " from edge_nodes where lease_until <= clock_timestamp() order by lease_until desc limit $1",
+        most,
+        LOST_SECONDS,
+    )
+    return [(_node(row), row["is_lost"]) for row in rows]
 
 
 async def nodes_behind(connection: Connection, identity: str, version: int) -> list[EdgeNode]:
@@ -225,7 +268,15 @@ def _node(row: Record) -> EdgeNode:
     traffic = None if requests is None else EdgeTraffic(requests, failures or 0)
     unusable = UnusableCertificates(row["unusable_certificates"], row["unusable_example"])
     return EdgeNode(
-        row["node_id"], row["host"], row["version"], condition, row["lease_until"], description, traffic, unusable
+        row["node_id"],
+        row["host"],
+        row["version"],
+        condition,
+        row["lease_until"],
+        description,
+        traffic,
+        unusable,
+        row["shares_id_of"],
     )
 
 

@@ -136,6 +136,8 @@ FUNCTIONS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
             "describe_edge",
             "report_edge_traffic",
             "report_edge_certificates",
+            "hold_edge_lease",
+            "end_edge_lease",
             "end_lease",
             "report_traffic",
         ),

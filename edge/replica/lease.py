@@ -1,5 +1,9 @@
 """The node's lease: reports to Postgres that this edge lives, its version, and its condition.
 
+Each lease object makes a name for itself, its holder. A process that follows another one takes the lease, and the one
+before is gone; so a lease that is taken away twice belongs to another edge, whose state directory is a copy of this one
+or its origin. From then on, this one reports under a node id of its own.
+
 Owns what the lease shows beside these, and when Postgres was last reached. It neither reads the feed nor writes
 the replica (`edge.replica.replicator`).
 """
@@ -7,6 +11,7 @@ the replica (`edge.replica.replicator`).
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +29,8 @@ from common.db.edge_nodes import (
 )
 from common.db.session import Connection, Patience, border, open_session
 from common.errors import DatabaseUnavailable, OperatorError
+from common.installation_problems import COPY_REMEDY
+from common.logs import get_logger
 from common.origin_faults import FailingOrigin
 from edge.replica.store import Store
 
@@ -31,6 +38,9 @@ _NAME = "frontage edge lease"
 _RENEWAL_SECONDS = 1.0
 _RETRY_SECONDS = 0.25
 _FAREWELL_SECONDS = 1.0
+_LOSSES_OF_A_COPY = 2  # one may be a database that has lost the latest seconds
+
+_log = get_logger("edge.replica.lease")
 
 
 class EdgeLease:
@@ -61,6 +71,10 @@ class EdgeLease:
         self._software_version = software_version
         self._due = asyncio.Event()
         self._looked_at = -_RENEWAL_SECONDS
+        self._holder = secrets.token_hex(8)
+        self._is_begun = False
+        self._shares_id = False
+        self._losses = 0
 
     def note_reached(self) -> None:
         """Postgres has answered."""
@@ -81,6 +95,28 @@ class EdgeLease:
             if not self.is_kept:
                 await self._end()
 
+    @property
+    def _node_id(self) -> str:
+        node_id = self._store.node_id
+        return self._holder[:8] + node_id[8:] if self._shares_id else node_id
+
+    async def _hold(self, session: Connection) -> bool:
+        """Return whether the lease is ours, and take it at the first call."""
+        if await self._try_to_hold(session, takes=not self._is_begun):
+            self._is_begun = True
+            return True
+        self._losses += 1
+        if self._losses < _LOSSES_OF_A_COPY:
+            _log.warning("another process has reported under this node id: taking the lease back", node=self._node_id)
+            return await self._try_to_hold(session, takes=True)
+        _log.error("another edge has this node id", node=self._node_id, remedy=COPY_REMEDY)
+        self._shares_id, self._losses = True, 0
+        return False
+
+    async def _try_to_hold(self, session: Connection, *, takes: bool) -> bool:
+        shares_id_of = self._store.node_id if self._shares_id else None
+        return await edge_nodes.hold(session, self._node_id, self._holder, takes=takes, shares_id_of=shares_id_of)
+
     async def _report_on_one_session(self) -> None:
         if self._store.state.identity is None:  # there is no version yet
             await self._due.wait()
@@ -89,6 +125,8 @@ class EdgeLease:
         try:
             with border(session):
                 await edge_nodes.flush_lazily(session)
+                if not await self._hold(session):
+                    return
                 # In this session: another database may follow.
                 reported: tuple[FailingOrigin, ...] | None = None
                 described: EdgeDescription | None = None
@@ -100,7 +138,7 @@ class EdgeLease:
                     condition, held_at = self._read_state()
                     await edge_nodes.report(
                         session,
-                        self._store.node_id,
+                        self._node_id,
                         state.identity or "",
                         state.version,
                         condition,
@@ -110,30 +148,33 @@ class EdgeLease:
                     reported = failing
                     description = EdgeDescription(self._software_version, held_at, self.failed_upgrade)
                     if description != described:
-                        await edge_nodes.describe(session, self._store.node_id, description)
+                        await edge_nodes.describe(session, self._node_id, description)
                         described = description
                     if (traffic := self.traffic) is not None and traffic != counted:
-                        await edge_nodes.report_traffic(session, self._store.node_id, traffic)
+                        await edge_nodes.report_traffic(session, self._node_id, traffic)
                         counted = traffic
                     if self.unusable != unusable:
                         unusable = self.unusable
-                        await edge_nodes.report_unusable(session, self._store.node_id, unusable)
+                        await edge_nodes.report_unusable(session, self._node_id, unusable)
                     self.note_reached()
-                    await self._look_for_monitors(session)
+                    if not await self._look_around(session):
+                        return
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_RENEWAL_SECONDS):
                             await self._due.wait()
         finally:
             session.terminate()
 
-    async def _look_for_monitors(self, session: Connection) -> None:
-        """At most once every `_RENEWAL_SECONDS`, however fast versions move."""
+    async def _look_around(self, session: Connection) -> bool:
+        """Look for monitors, and return whether the lease is still ours. At most once every `_RENEWAL_SECONDS`,
+        however fast versions move."""
         now = self._clock.monotonic()
         if now - self._looked_at < _RENEWAL_SECONDS / 2:
-            return
+            return True
         self._looked_at = now
         if await monitor_nodes.is_issuing(session):
             self.attended_at = now
+        return await self._hold(session)
 
     async def _end(self) -> None:
         with suppress(DatabaseUnavailable, OperatorError, TimeoutError):
@@ -141,6 +182,6 @@ class EdgeLease:
                 session = await open_session(self._dsn_provider(), _NAME, self._patience)
                 try:
                     with border(session):
-                        await edge_nodes.end_lease(session, self._store.node_id)
+                        await edge_nodes.end_lease(session, self._node_id, self._holder)
                 finally:
                     session.terminate()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.cli.doctor.asking import get_json
 from common.cli.doctor.findings import Finding, broken, note, ok
-from common.installation_problems import find_different_issuers
+from common.installation_problems import COPY_REMEDY, find_different_issuers, forget_remedy
 
 if TYPE_CHECKING:
     from common.clock import Clock
@@ -77,10 +77,15 @@ def judge_edges(edges: Sequence[tuple[EdgeNode, bool]], behind: Iterable[EdgeNod
     findings = [_judge_behind(edge) for edge in behind]
     findings += [_judge_upgrade(edge, failed) for edge in alive if (failed := edge.description.failed_upgrade)]
     findings += [
+        broken("edges", f"{_named(edge.node_id, edge.host)} and {shared[:8]} have one node id", COPY_REMEDY)
+        for edge in alive
+        if (shared := edge.shares_id_of)
+    ]
+    findings += [
         note(
             "edges",
             f"{_named(edge.node_id, edge.host)} left without ending its lease at {_time(edge.lease_until)}",
-            "see its log; a machine that was removed is forgotten after a day",
+            f"see its log, or {forget_remedy(edge)}",
         )
         for edge in gone
     ]

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from common.cli.__main__ import app
-from common.db import passkeys, users
+from common.db import edge_nodes, passkeys, users
 from common.db.pool import Database
 from tests.integration.cli import frontage
 from tests.integration.cli.test_certificates import go_live
@@ -30,6 +30,8 @@ PASSWORD = "a long and winding road\n"
 def leaves(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
+            if command.invoke_without_command:
+                yield " ".join((*path, name)), command
             yield from leaves(command, (*path, name))
         else:
             yield " ".join((*path, name)), command
@@ -96,6 +98,7 @@ async def test_each_prints_one_document(database: Database, tmp_path: Path) -> N
     await type_about_domains(operator, application)
     await type_about_this_machine(operator, tmp_path)
     await type_about_certificates(operator, database)
+    await type_about_a_lost_edge(operator, database)
     await type_files_of_domains(operator, tmp_path)
     assert not (await operator.type("doctor"))["ok"]
     assert set(commands()) - operator.typed == ROLES | RUN_UNTIL_STOPPED | TYPED_ELSEWHERE
@@ -191,6 +194,13 @@ async def type_about_this_machine(operator: Operator, tmp_path: Path) -> None:
     await run("service print")
     assert "FROM" in (await run("service print", "--container"))["Containerfile"]
     await run("backup", str(tmp_path / "dump"))
+
+
+async def type_about_a_lost_edge(operator: Operator, database: Database) -> None:
+    async with database.transaction() as connection:
+        await edge_nodes.report(connection, "1a2b3c4d", "one", 1)
+        await connection.execute("update edge_nodes set lease_until = now()")
+    await operator.type("edge forget", "1a2b3c4d")
 
 
 async def type_about_certificates(operator: Operator, database: Database) -> None:

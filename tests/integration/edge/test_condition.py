@@ -6,6 +6,7 @@ import asyncio
 import base64
 import re
 import resource
+import shutil
 import signal
 import ssl
 import time
@@ -211,6 +212,65 @@ async def test_an_edge_cut_off_from_the_database_is_not_ready_where_the_age_is_b
     async with asyncio.timeout(PROMPTLY_SECONDS):
         while (await readiness(edge))[0] != 200:
             await asyncio.sleep(0.05)
+
+
+async def leases(database: Database) -> list[EdgeNode]:
+    """Those that last."""
+    async with database.connection() as connection:
+        return [node for node, is_alive in await edge_nodes.list_nodes(connection) if is_alive]
+
+
+async def test_an_edge_that_is_stopped_signs_off(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await edge.start()
+    await lease_when(database, "serving")
+    edge.signal(signal.SIGTERM)
+    assert await edge.ended() == 0
+    async with database.connection() as connection:
+        assert await edge_nodes.list_nodes(connection) == []
+
+
+async def test_edges_with_one_node_id_are_told_apart_and_both_say_so(
+    edge: EdgeProcess, database: Database, tmp_path_factory: pytest.TempPathFactory, dsn: str
+) -> None:
+    await power(database, 1)
+    await edge.start()
+    node_id = (await lease_when(database, "serving")).node_id
+    edge.signal(signal.SIGTERM)
+    await edge.ended()
+    copied = tmp_path_factory.mktemp("copy") / "state"
+    shutil.copytree(edge.state_dir, copied)
+    copy = EdgeProcess(copied, workers=1, module="edge", FRONTAGE_DATABASE_URL=dsn)
+    try:
+        await asyncio.gather(edge.start(), copy.start())
+        async with asyncio.timeout(PROMPTLY_SECONDS):
+            while {each.shares_id_of for each in await leases(database)} != {None, node_id}:
+                await asyncio.sleep(0.05)
+        first, second = await leases(database)
+        assert first.label != second.label
+        logs = edge.log() + copy.log()
+        assert logs.count("another edge has this node id") == 1
+        assert logs.count("another process has reported under this node id") == 2
+        for each in (edge, copy):
+            each.signal(signal.SIGTERM)
+            await each.ended()
+        assert await leases(database) == []
+    finally:
+        copy.end()
+
+
+async def test_an_upgrade_or_a_killed_edge_is_no_second_holder_of_the_id(edge: EdgeProcess, database: Database) -> None:
+    await power(database, 1)
+    await edge.start()
+    before = await edge.serving()
+    edge.signal(signal.SIGUSR2)
+    await edge.upgraded(before)
+    edge.end()
+    await edge.start()
+    await edge.metrics_with("frontage_edge_replica_connected 1")
+    (node,) = await leases(database)
+    assert node.shares_id_of is None
+    assert "node id" not in edge.log()
 
 
 async def test_an_edge_with_a_full_disk_says_so_and_catches_up(edge: EdgeProcess, database: Database) -> None:

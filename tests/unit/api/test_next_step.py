@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Ownership, SeenRecord
+from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
 from api.services.origin_state import OriginState
 from common.caa import Authorization
@@ -91,6 +92,18 @@ def test_an_origin_that_edges_cannot_reach_is_not_ok() -> None:
     assert "did not answer every request in the last minute as it should: edge 01234567" in invalid
     assert "origin_invalid" in invalid
     assert sentence(replace(WELL, unreached=None)).startswith("unknown: ")
+
+
+def test_an_edge_that_reports_no_more_is_named_and_what_it_serves_is_unknown() -> None:
+    lost = EdgeNode("0123456789", "edge-a", 1, SERVING, NOW)
+    assert sentence(replace(WELL, nodes=Nodes(is_issuing=True, edges=Reach(1, (), (lost,), (lost,))))) == (
+        "unknown: Not every edge may serve the domain as it is now: 01234567 has not reported since 2026-11-21 12:00"
+        " UTC, and may serve what it knew then. The operator has to look at it: `frontage status` names its machine."
+    )
+    long_gone = replace(WELL, nodes=Nodes(is_issuing=True, edges=Reach(1, (), (lost,))))
+    assert sentence(long_gone) == sentence(WELL)
+    shown = rendered(long_gone, next_step(long_gone, NOW), NOW)["edges"]
+    assert (shown["status"], [each["edge"] for each in shown["lapsed"]]) == ("ok", ["01234567"])
 
 
 def test_a_name_that_is_not_there_is_to_be_created() -> None:

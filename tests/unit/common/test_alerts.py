@@ -22,12 +22,24 @@ from tests.waiting import SECONDS
 HANDBOOK_URL = "https://api.frontage.example/docs"
 EXPRESSIONS = [each.expression for each in ALERTS] + [line for chart in CHARTS for line, _ in chart.lines]
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
-_OF_PROMETHEUS = {"instance", "le"}
+_OF_PROMETHEUS = {"instance", "job", "le"}
 
 # The series of each rule: values at every minute while something is wrong, and while all is well; None: absent.
 SERIES: dict[str, dict[str, tuple[str | None, str | None]]] = {
     "FrontageNoEdgeServes": {'frontage_edges{state="serving"}': ("0", "1")},
     "FrontageEdgeLost": {'frontage_edges{state="gone"}': ("1", "0")},
+    "FrontageEdgeUnusable": {'frontage_edges{state="unusable"}': ("1", "0")},
+    "FrontageEdgeStuck": {'frontage_edges{state="stuck"}': ("1", "0")},
+    "FrontageEdgeIdShared": {"frontage_edges_sharing_id": ("1", "0")},
+    "FrontageCertificatesUnusable": {
+        'frontage_edge_tls_failures_total{reason="unusable_certificate"}': ("0+1", "40"),
+        'frontage_edge_tls_failures_total{reason="unknown_name"}': ("0+60", "0+60"),
+    },
+    "FrontageConnectionsRefused": {'frontage_edge_turned_away_total{cap="per_client"}': ("0+120", "0+1")},
+    "FrontageTargetDown": {
+        'up{job="frontage"}': ("0", "1"),
+        'up{job="another"}': ("0", "0"),
+    },
     "FrontageReplicaLags": {"frontage_edge_replica_age_seconds": ("61", "3")},
     "FrontageHeldCopy": {"frontage_edge_replica_held_copy": ("1", "0")},
     "FrontageUpgradeFailed": {"frontage_edge_failed_upgrade": ("1", "0")},
@@ -88,7 +100,7 @@ def test_expressions_name_only_metrics_and_labels_that_the_roles_show(expression
     known = shown()
     named = set(re.findall(r"frontage_\w+", expression))
     assert named <= set(known)
-    assert set(labels_of(expression)) <= set().union(*(known[name] for name in named))
+    assert set(labels_of(expression)) <= _OF_PROMETHEUS.union(*(known[name] for name in named))
 
 
 def test_an_expression_with_an_unknown_label_would_be_found() -> None:

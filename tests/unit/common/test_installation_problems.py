@@ -50,6 +50,7 @@ def test_an_installation_that_is_well_has_no_problem() -> None:
         ("edges", {"edges": [Edge(NODE, True, 0), Edge(replace(NODE, node_id="f" * 32), False, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, condition=Condition("stuck", "the disk is full")), True, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, description=UPGRADE), True, 0)]}),
+        ("edges", {"edges": [Edge(replace(NODE, shares_id_of="f" * 32), True, 0)]}),
         ("edges", {"edges": [Edge(replace(NODE, unusable=UnusableCertificates(2, "one.example")), True, 0)]}),
         ("certificates", {"revocations": RevocationBacklog(1, 601.0, "one.example")}),
         ("monitors", {"monitors": []}),
