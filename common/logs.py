@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -33,8 +34,9 @@ class _LogOutput:
 
     def write(self, level: int, entry: dict[str, Any]) -> None:
         line = _render_text(level, entry) if self.is_human else _render_json(entry)
-        sys.stderr.write(line + "\n")  # one write, so that the lines of threads do not mix
-        sys.stderr.flush()
+        with suppress(OSError):  # a file on a full disk: a line is lost, and what the process does goes on
+            sys.stderr.write(line + "\n")  # one write, so that the lines of threads do not mix
+            sys.stderr.flush()
 
 
 _output = _LogOutput()

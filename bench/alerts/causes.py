@@ -13,6 +13,7 @@ import shutil
 import signal
 import ssl
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ async def _another_edge(stage: AlertStage, **variables: str) -> AsyncIterator[Ro
     """The second edge runs with these variables within the block, and without them after it."""
     edge = stage.world.edges[1]
     other = edge.with_variables(**variables)
+    other.log = stage.world.directory / f"another-edge-{time.monotonic_ns()}.log"
     await edge.stop()
     await other.start()
     try:
@@ -164,15 +166,17 @@ async def _key_replaced(stage: AlertStage) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _disk_of_edge_full(stage: AlertStage) -> AsyncIterator[None]:
-    """The first edge's supervisor may write no longer file, as on a full disk, while a domain is added."""
-    supervisor = next(pid for pid in descendants(stage.world.edges[0].pid) if _runs(pid, b"edge.supervisor_main"))
-    no_limit = resource.RLIM_INFINITY
-    resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (16_384, no_limit))
-    await stage.world.partner.power(f"full.{_DOWN}")
-    try:
-        yield
-    finally:
-        resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (no_limit, no_limit))
+    """The second edge's supervisor may write no longer file, as on a full disk, while a domain is added. Its log is
+    short: it is a file, too."""
+    async with _another_edge(stage, FRONTAGE_LOG_LEVEL="error") as edge:
+        supervisor = next(pid for pid in descendants(edge.pid) if _runs(pid, b"edge.supervisor_main"))
+        no_limit = resource.RLIM_INFINITY
+        resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (16_384, no_limit))
+        await stage.world.partner.power(f"full.{_DOWN}")
+        try:
+            yield
+        finally:
+            resource.prlimit(supervisor, resource.RLIMIT_FSIZE, (no_limit, no_limit))
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.2
 
 def hasten(rules: str) -> str:
     """The rules with each wait that is not zero cut to `WAIT_SECONDS`, and each window to `WINDOW_SECONDS`. Pure."""
-    waiting = re.sub(r"(?m)^( *for: )(?!0m$)\d+[smh]$", rf"\g<1>{WAIT_SECONDS}s", rules)
+    waiting = re.sub(r'(?m)^( *for: "?)(?!0m)\d+[smh](?="?$)', rf"\g<1>{WAIT_SECONDS}s", rules)
     return re.sub(r"\[\d+[smh]\]", f"[{WINDOW_SECONDS}s]", waiting)
 
 

@@ -1,5 +1,8 @@
 import re
+import sys
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -93,3 +96,12 @@ def test_a_logger_is_named_after_its_module_or_package() -> None:
         module = ".".join(source.relative_to(ROOT).with_suffix("").parts)
         for name in re.findall(r'get_logger\("([\w.]+)"\)', source.read_text()):
             assert f"{module}.".startswith(f"{name}."), f"{module} logs as {name}"
+
+
+@pytest.mark.usefixtures("output")
+def test_a_log_that_cannot_be_written_stops_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    with suppress(OSError), Path("/dev/full").open("w", buffering=1) as full:  # its close fails, too
+        monkeypatch.setattr(sys, "stderr", full)
+        logs.configure("edge", human=False)
+        written = [logs.get_logger("edge.proxy").error("no answer") for _ in range(1000)]
+    assert len(written) == 1000
