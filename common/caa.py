@@ -23,8 +23,11 @@ _CRITICAL: Final = 128
 _METHOD: Final = "http-01"
 # The registered properties, besides ``issue``, that do not restrict certificates for web servers.
 _OTHER_TAGS: Final = frozenset({"issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
-_VALUE: Final = re.compile(r"[ \t]*([a-z0-9.-]*)[ \t]*(?:;(.*))?", re.IGNORECASE | re.DOTALL)
-_PARAMETER: Final = re.compile(r"[ \t]*([a-z0-9][a-z0-9-]*)[ \t]*=[ \t]*([!-:<-~]*)[ \t]*", re.IGNORECASE)
+_MOST_VALUE_CHARACTERS: Final = 4096  # one that is longer is not read
+_BLANKS: Final = " \t"
+_CA_NAME: Final = re.compile(r"[a-z0-9.-]*", re.IGNORECASE)
+_PARAMETER_TAG: Final = re.compile(r"[a-z0-9][a-z0-9-]*", re.IGNORECASE)
+_PARAMETER_VALUE: Final = re.compile(r"[!-:<-~]*")
 
 
 class CaaResolver(Protocol):
@@ -86,23 +89,31 @@ def may_issue(records: Iterable[str], identities: Iterable[str], account_url: st
 
 def named(records: Iterable[str]) -> list[str]:
     """Return the CAs that may issue for single names, as text for people."""
-    found = (_VALUE.fullmatch(value) for _, tag, value in map(_property, records) if tag == "issue")
-    return [match[1].lower() for match in found if match and match[1]]
+    found = (_parts(value) for _, tag, value in map(_property, records) if tag == "issue")
+    return [parts[0] for parts in found if parts and parts[0]]
 
 
 def _authorizes(value: str, names: set[str], account_url: str | None) -> bool:
-    match = _VALUE.fullmatch(value)
-    if match is None or not match[1] or (names and match[1].lower().removesuffix(".") not in names):
+    parts = _parts(value)
+    if parts is None or not parts[0] or (names and parts[0].removesuffix(".") not in names):
         return False  # §4.2: an unreadable value authorizes no CA
-    return _parameters_hold(match[2] or "", account_url)
+    return _parameters_hold(parts[1], account_url)
+
+
+def _parts(value: str) -> tuple[str, str] | None:
+    """Return the CA's name in lower case and the parameters as written, or None for a value that cannot be read."""
+    name, _, parameters = value[:_MOST_VALUE_CHARACTERS].partition(";")
+    name = name.strip(_BLANKS)
+    is_readable = len(value) <= _MOST_VALUE_CHARACTERS and _CA_NAME.fullmatch(name)
+    return (name.lower(), parameters) if is_readable else None
 
 
 def _parameters_hold(text: str, account_url: str | None) -> bool:
-    parameters = [_PARAMETER.fullmatch(part) for part in text.split(";") if part.strip()]
-    for parameter in parameters:
-        if parameter is None:
+    for part in filter(str.strip, text.split(";")):
+        name, equals, value = (each.strip(_BLANKS) for each in part.partition("="))
+        if not (equals and _PARAMETER_TAG.fullmatch(name) and _PARAMETER_VALUE.fullmatch(value)):
             return False
-        name, value = parameter[1].lower(), parameter[2]
+        name = name.lower()
         if name == "accounturi" and value != account_url:
             return False
         if name == "validationmethods" and _METHOD not in value.lower().split(","):

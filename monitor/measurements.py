@@ -27,7 +27,7 @@ from monitor.retention import Retention
 
 _EDGE_STATES = ("serving", "held", "stuck", "unusable", "gone")
 _LONGEST_REASON = 120
-_PARTICULAR = re.compile(r"(?:[\w*-]+\.)+[\w-]+|https?://\S+|\d+")
+_PARTICULAR = re.compile(r"(?<![\w*-])[\w*-]++(?:\.[\w*-]++)+|https?://\S+|\d+")
 """Names, addresses and numbers: what differs from domain to domain in the words of one failure."""
 
 

@@ -20,7 +20,7 @@ from common.record_rules import check_record
 from common.records import InvalidRecord, Record, as_json, owner_name, parse_record
 
 _ROUTED_TYPES = frozenset({"A", "AAAA", "CNAME"})
-_HOST_IN_URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:?#@\s]+)", re.IGNORECASE)
+_HOST_IN_URL = re.compile(r"\s*+(?:[a-z][a-z0-9+.-]*+://)?(?:[^/@]*+@)?([^/:?#@\s]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def splitter(names: bytes) -> re.Pattern[bytes]:
 
     The result alternates kept slice, name, value, kept slice, …
     """
-    return re.compile(rb"\r\n(" + any_of(names) + rb"):[ \t]*([^\r\n]*)")
+    return re.compile(rb"\r\n(" + any_of(names) + rb"):[ \t]*+([^\r\n]*)")
 
 
 def tokens(values: Iterable[bytes]) -> list[bytes]:

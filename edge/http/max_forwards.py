@@ -11,7 +11,7 @@ from edge.http.error_responses import BAD_REQUEST, Rejected
 from edge.http.request import RequestHead
 
 _NAME: Final = b"max-forwards"
-_FIELD: Final = re.compile(rb"\r\nmax-forwards:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+_FIELD: Final = re.compile(rb"\r\nmax-forwards:([^\r\n]*)", re.IGNORECASE)
 _MAX_DIGITS: Final = 9
 _OUR_MOST: Final = 256  # "the recipient's maximum supported value", and one for this hop
 
@@ -21,7 +21,7 @@ def count_down(head: RequestHead) -> RequestHead | None:
 
     Raises: `Rejected` where the number is none, or said twice.
     """
-    values = _FIELD.findall(head.kept)
+    values = [value.strip(b" \t") for value in _FIELD.findall(head.kept)]
     if not values:
         return head
     if len(values) > 1 or not values[0].isdigit():

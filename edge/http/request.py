@@ -112,7 +112,7 @@ _SPECIAL: Final = rb"\r\n(?:(?i:host):[ \t]*+([!-~]*+)|(?i:connection:[ \t]*+(?:
 _ORDINARY: Final = re.compile(
     rb"%b(%b)%b(%b)(?:%b(%b))?\r\n\r\n" % (_ORDINARY_LINE, _KEPT_LINES, _SPECIAL, _KEPT_LINES, _SPECIAL, _KEPT_LINES)
 )
-_ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*+)(.*)", re.IGNORECASE | re.DOTALL)
 _HOST: Final = re.compile(rb"([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])\.?(?::([0-9]{0,5}))?", re.IGNORECASE)
 # llhttp knows a fixed list of methods; RFC 9110 §9.1 lets there be others.
 _LLHTTP_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})

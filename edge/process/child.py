@@ -63,6 +63,9 @@ class Child:
         elif not self._writer.is_closing():
             self._writer.write(line)
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         self._process.kill()
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice, zip_longest
-from typing import Protocol
+from typing import Any, Protocol
 
 from common.builds import Build
 from common.db.edge_nodes import FailedUpgrade
@@ -240,8 +240,7 @@ class Supervisor:
                 log.debug("command sent to a worker", worker=worker, command=str(command))
                 self._processes[worker].send(command)
             case Kill(worker, reason):
-                log.error("killing a worker", worker=worker, pid=self._processes[worker].pid, reason=reason)
-                self._processes[worker].kill()
+                self._run_apart(self._kill(self._processes[worker], reason), f"kill worker {worker}")
             case CloseListeners():
                 self._listeners.close_pairs()
 
@@ -255,9 +254,21 @@ class Supervisor:
             return
         log.info("worker started", worker=worker, pair=pair, pid=process.pid)
         self._processes[worker] = process
-        life = asyncio.create_task(self._live(process), name=f"worker {worker}")
+        self._run_apart(self._live(process), f"worker {worker}")
+
+    def _run_apart(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        life = asyncio.create_task(work, name=name)
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
+
+    async def _kill(self, process: WorkerProcess, reason: str) -> None:
+        """Kill a worker, and log what its threads were doing."""
+        try:
+            stack = await process.take_stack()
+        except (OSError, ValueError) as error:  # it ended just now
+            stack = str(error)
+        log.error("killing a worker", worker=process.number, pid=process.pid, reason=reason, stack=stack)
+        process.kill()
 
     async def _live(self, process: WorkerProcess) -> None:
         try:

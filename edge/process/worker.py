@@ -1,13 +1,16 @@
 """A worker process: serves, sends heartbeats, and accepts from the listener pairs that the supervisor assigns.
 
-Started as ``python -m edge.process.worker <pair> <control descriptor>`` by `edge.process.worker_process`; everything
-else comes over the control channel. It must not outlive its supervisor: end of file there is its end. What it serves is
-composed by the function that the first message names (`edge.process.worker_service.compose` in production).
+Started as ``python -m edge.process.worker <pair> <stacks descriptor> <control descriptor>`` by
+`edge.process.worker_process`; everything else comes over the control channel. On `STACK_SIGNAL` it writes the stacks of
+its threads to the stacks' descriptor, however it hangs. It must not outlive its supervisor: end of file there is its
+end. What it serves is composed by the function that the first message names (`edge.process.worker_service.compose` in
+production).
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import importlib
 import os
 import signal
@@ -23,6 +26,7 @@ from common.settings import Settings
 from edge.process.acceptor import Acceptor, accept_from
 from edge.process.child import LINE_LIMIT_BYTES
 from edge.process.worker_messages import (
+    STACK_SIGNAL,
     Adopt,
     Beat,
     Command,
@@ -160,7 +164,8 @@ class Worker:
 
 
 def main() -> None:
-    control = socket.socket(fileno=int(sys.argv[2]))
+    faulthandler.register(STACK_SIGNAL, file=int(sys.argv[2]))
+    control = socket.socket(fileno=int(sys.argv[3]))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # sent to the whole group at times; only the supervisor decides
     logs.configure(f"edge worker {sys.argv[1]}")

@@ -7,14 +7,18 @@ End of file means that the other side is gone.
 
 from __future__ import annotations
 
+import signal
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from common.metrics import Family
 from common.origin_faults import FailingOrigin, OriginIdentity
 from common.settings import PREFIX, HostPort, Settings, load, without_secrets
 from edge.process.message_codec import MessageDecoder, encode_message
 from edge.replica.certificate_keys import CertificateUse
+
+STACK_SIGNAL: Final = signal.SIGUSR1
+"""Asks a worker for its stacks, also one that reads no message any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ _MAPPED: Final = fields.splitter(_NAMES + b" " + _ALLOWED_ORIGIN)
 _MAY_BE_MAPPED: Final = re.compile(  # most origins that are allowed are all of them
     rb"\r\n(?:(?:%b):|(?:%b):[ \t]*[^*\s])" % (fields.any_of(_NAMES), fields.any_of(_ALLOWED_ORIGIN))
 )
-_URL: Final = re.compile(rb"(?:(https?):)?//([^/?#\\]*)(.*)", re.IGNORECASE)
-_REFRESH: Final = re.compile(rb"([^;,]*[;,]\s*(?:url\s*=\s*)?)(['\"]?)(.*?)\2\s*", re.IGNORECASE)
+_URL: Final = re.compile(rb"(?:(https?):)?//([^/?#\\]*+)(.*)", re.IGNORECASE | re.DOTALL)
+# The seconds, and what may stand before the address: everything behind them is the address, perhaps in quotes.
+_REFRESH_LEAD: Final = re.compile(rb"[^;,]*+[;,]\s*+(?:url\s*+=\s*+)?", re.IGNORECASE)
 _URL_PATH_END: Final = re.compile(rb"[?#]")
 _LINK_TARGET: Final = re.compile(rb"<([^<>]*)>")  # RFC 8288 §3
 _DEFAULT_PORTS: Final = {b"http": b":80", b"https": b":443"}
@@ -168,7 +169,10 @@ def _path(route: Route, target: bytes) -> bytes | None:
 
 
 def _refresh(route: Route, value: bytes, scheme: bytes, authority: bytes) -> bytes:
-    match = _REFRESH.fullmatch(value)
-    if match is None:
+    lead = _REFRESH_LEAD.match(value)
+    if lead is None:
         return value
-    return match[1] + match[2] + _address(route, match[3], scheme, authority) + match[2]
+    address = value[lead.end() :].rstrip()
+    is_quoted = len(address) > 1 and address[:1] in (b"'", b'"') and address[:1] == address[-1:]
+    quote, address = (address[:1], address[1:-1]) if is_quoted else (b"", address)
+    return lead[0] + quote + _address(route, address, scheme, authority) + quote

@@ -111,6 +111,10 @@ async def test_worker_with_a_blocked_loop_is_replaced(edge: EdgeProcess) -> None
         await asyncio.wait_for(ask(edge.http, "/hang"), 30)
     after = await edge.workers_when(lambda workers: len(workers) == 2 and workers != before)
     assert len(set(after.values()) & set(before.values())) == 1
+    (killing,) = (line for line in map(orjson.loads, edge.log().splitlines()) if line["event"] == "killing a worker")
+    assert killing["pid"] in before.values()
+    assert "Current thread" in killing["stack"]
+    assert "stand_in_edge.py" in killing["stack"].splitlines()[1]  # what it hangs in, however
 
 
 async def test_single_worker_s_queue_waits_for_its_replacement(tmp_path: Path) -> None:

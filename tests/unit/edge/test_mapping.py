@@ -79,6 +79,8 @@ ASKED_AS_CUSTOMER = replace(ROUTE, origin_host=b"")
         (ROUTE, "Refresh: 5; url=http://origin.test:8000/app/x", "Refresh: 5; url=https://shop.example.com:8443/x"),
         (ROUTE, "Refresh: 0;URL='/app/x'", "Refresh: 0;URL='/x'"),
         (ROUTE, "Refresh: 5", "Refresh: 5"),
+        (ROUTE, "Refresh: 5; url='/app/x", "Refresh: 5; url='/app/x"),
+        (ROUTE, "Refresh: 5;x" + 60_000 * " " + "y", "Refresh: 5;x" + 60_000 * " " + "y"),
         (
             ROUTE,
             "Set-Cookie: a=b; Domain=.origin.test; Path=/app; HttpOnly",

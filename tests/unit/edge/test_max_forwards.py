@@ -29,6 +29,11 @@ def test_each_hop_counts_one_down_from_what_we_support_at_most(received: bytes, 
     assert further.kept == b"\r\nA: b\r\nC: d\r\nMax-Forwards: " + left
 
 
+def test_a_long_run_of_blanks_is_no_number() -> None:
+    with pytest.raises(Rejected):
+        count_down(asked(b"Max-Forwards: 1" + b" " * 30_000 + b"x\r\n"))
+
+
 @pytest.mark.parametrize("received", [b"0", b"000"])
 def test_none_left_ends_here(received: bytes) -> None:
     assert count_down(asked(b"Max-Forwards: %b\r\n" % received)) is None

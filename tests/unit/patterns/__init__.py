@@ -1,0 +1,1 @@
+"""Every pattern of the product takes linear time, whatever it is fed."""
