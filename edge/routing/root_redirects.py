@@ -16,7 +16,7 @@ from edge.http.response import ResponseHead
 from edge.routing.mapping import is_same_address
 from edge.routing.route import Route
 
-_LOCATION: Final = re.compile(rb"\r\nlocation:[ \t]*([!-~\x80-\xff]*)[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+_LOCATION: Final = re.compile(rb"\r\nlocation:[ \t]*+([!-~\x80-\xff]*+)[ \t]*+(?=\r\n|\Z)", re.IGNORECASE)
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OF_THE_ADDRESS: Final = frozenset({301, 307, 308})  # RFC 9110 §15.4: 302 and 303 may be the result of a POST
 
