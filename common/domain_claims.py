@@ -91,6 +91,8 @@ class DomainClaims:
             holder = await get_application(connection, standing.holder or "") if is_held else None
         if name.text in self.own_names or standing.is_own_target:
             return Assessment(OwnershipVerdict.RESERVED, OwnershipEvidence(None))
+        if standing.is_blocked:
+            return Assessment(OwnershipVerdict.BLOCKED, OwnershipEvidence(None))
         opened = self.resolver.open_pass(application.id) if within is None else contextlib.nullcontext(within)
         async with opened as questions:
             if holder is not None:

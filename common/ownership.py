@@ -59,6 +59,7 @@ class OwnershipVerdict(StrEnum):
 
     ENROL = "enrol"
     MOVE = "move"  # to the claimant, away from its holder
+    BLOCKED = "domain_blocked"  # by an operator, for any application
     RESERVED = "reserved"  # one of our own names, or a cname target of the claimant
     UNPROVEN = "txt_record_needed"
     HELD = "held"  # by another application, and nothing proves it the claimant's
@@ -72,7 +73,8 @@ class OwnershipRecord:
 
     `held_since`: since when `holder` holds it. `former_holders` are applications that held it within
     `REMEMBERED_DAYS`, the last one first. `is_target`: it is an application's cname target, and `is_own_target`: the
-    claimant's. `is_above_foreign_target`: another application's cname target stands beneath it.
+    claimant's. `is_above_foreign_target`: another application's cname target stands beneath it. `is_blocked`: an
+    operator has blocked it.
     """
 
     holder: str | None = None
@@ -80,6 +82,7 @@ class OwnershipRecord:
     is_target: bool = False
     is_own_target: bool = False
     is_above_foreign_target: bool = False
+    is_blocked: bool = False
     held_since: datetime | None = field(default=None, compare=False)
 
 
@@ -139,6 +142,8 @@ def judge_claim(
     without a claim the verdict on a free name is UNPROVEN."""
     if name.text in own or standing.is_own_target:
         return OwnershipVerdict.RESERVED
+    if standing.is_blocked:
+        return OwnershipVerdict.BLOCKED
     if standing.holder == claimant:
         return OwnershipVerdict.ENROL
     if standing.holder is not None:

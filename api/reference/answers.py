@@ -399,6 +399,9 @@ class Diagnosis(AnswerModel):
     status: Literal["ok", "waiting", "action needed", "unknown"]
     next_step: str
     """The one thing to do, in a sentence."""
+    blocked: dict[str, Any] | None
+    """What an operator has every request answered, instead of forwarding it: `scope` (`domain`, or `application` where
+    the application is suspended), `status`, `reason`, `since`."""
     products: list[dict[str, Any]] | None
     ownership: dict[str, Any]
     dns: dict[str, Any]

@@ -19,13 +19,14 @@ from api.services.origin_state import OriginState, OriginStates, identity_of
 from api.services.secure import cname_target_of
 from common import caa
 from common.caa_identities import find_identities
-from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders, target_sightings
+from common.db import ca_ledger, certificates, edge_nodes, monitor_nodes, orders, policies, target_sightings
 from common.db.applications import Application
 from common.db.ca_ledger import Full, Limits
 from common.db.certificates import InService
 from common.db.domains import Domain
 from common.db.edge_nodes import UnreachedOrigin
 from common.db.orders import OrderState
+from common.db.policies import Policy
 from common.db.target_sightings import TargetSighting
 from common.dns import Outcome, Pass
 from common.edge_probe import HttpEdgeProbe, Reached
@@ -87,12 +88,14 @@ class Caa:
 
 @dataclass(frozen=True, slots=True)
 class DomainHolding:
-    """What the application has of the name. `full`: the CA's limit that leaves no room for an order now."""
+    """What the application has of the name. `full`: the CA's limit that leaves no room for an order now. `policy`: what
+    an operator has every request answered."""
 
     domains: tuple[Domain, ...]
     certificate: InService | None
     order: OrderState | None
     full: Full | None
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,8 @@ class DiagnosisService:
                 full = await ca_ledger.next_slot(
                     connection, issuer, name.text, application.id, Limits.of(self.settings)
                 )
-            return DomainHolding(tuple(held), await certificates.describe(connection, name.text), order, full)
+            policy = await policies.find_in_force(connection, name.text, application.id)
+            return DomainHolding(tuple(held), await certificates.describe(connection, name.text), order, full, policy)
 
     async def _look_at_holding_and_origin(
         self, application: Application, name: DomainName, held: list[Domain]

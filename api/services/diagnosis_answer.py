@@ -22,6 +22,7 @@ _OWNERSHIP: Final = MappingProxyType(
         OwnershipVerdict.MOVE: "moves here",
         OwnershipVerdict.UNPROVEN: "not proven",
         OwnershipVerdict.RESERVED: "reserved",
+        OwnershipVerdict.BLOCKED: "blocked",
         OwnershipVerdict.HELD: "another application's",
         OwnershipVerdict.LEADS_TO_HOLDER: "another application's",
         OwnershipVerdict.UNKNOWN: "another application's",
@@ -34,6 +35,7 @@ def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, A
         "domain": diagnosis.name.text,
         "status": step.state,
         "next_step": step.words,
+        "blocked": _blocked(diagnosis.holding),
         "products": _products(diagnosis.holding),
         "ownership": _ownership(diagnosis),
         "dns": _dns(diagnosis.dns),
@@ -45,6 +47,12 @@ def rendered(diagnosis: Diagnosis, step: NextStep, now: datetime) -> dict[str, A
         "monitor": _monitor(diagnosis.nodes),
         "edges": _edges(diagnosis.nodes),
     }
+
+
+def _blocked(holding: DomainHolding | None) -> dict[str, Any] | None:
+    """What edges answer every request instead of forwarding it; null where they forward."""
+    policy = holding.policy if holding is not None else None
+    return None if policy is None else {"scope": policy.scope, **policy.as_json()}
 
 
 def _ownership(diagnosis: Diagnosis) -> dict[str, Any]:

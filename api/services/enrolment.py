@@ -220,6 +220,8 @@ def refuse_unowned(assessment: Assessment, application: Application, name: Domai
             return
         case OwnershipVerdict.RESERVED:
             raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.RESERVED.value, hint=hints.RESERVED)
+        case OwnershipVerdict.BLOCKED:
+            raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.BLOCKED.value, hint=hints.BLOCKED)
         case _:
             target = None if assessment.evidence.is_outranked else cname_target
             raise _held(assessment.verdict, application, name, target)

@@ -36,6 +36,19 @@ def next_step(diagnosis: Diagnosis, now: datetime) -> NextStep:
     return NextStep("unknown", "Not everything could be looked at: ask again in a moment.")
 
 
+def _blocked(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
+    """Of a name whose visitors an operator has answered with a reason: nothing here would help."""
+    name, ownership = diagnosis.name, diagnosis.ownership
+    policy = diagnosis.holding.policy if diagnosis.holding is not None else None
+    if policy is not None:
+        whose = f"has blocked {name}" if policy.scope == "domain" else "has suspended the application"
+        words = f"The operator of this service {whose}, and every request is answered {policy.status}: {policy.reason}"
+        return NextStep("action needed", f"{words.removesuffix('.')}. Ask the operator.")
+    if ownership is not None and ownership.verdict is OwnershipVerdict.BLOCKED:
+        return NextStep("action needed", f"{hints.BLOCKED[0].upper()}{hints.BLOCKED[1:]}.")
+    return None
+
+
 def _ownership(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
     """Of a name that is another's, or needs a proof.
 
@@ -232,6 +245,7 @@ _EDGE_REMEDIES: Final[Mapping[OriginFault, str]] = MappingProxyType(
 """Of an origin that answers the API. Where the fault is not listed, `_FIREWALL_REMEDY`."""
 
 _ROWS: Final[tuple[Callable[[Diagnosis, datetime], NextStep | None], ...]] = (
+    _blocked,
     _ownership,
     _dns,
     _enrolment,

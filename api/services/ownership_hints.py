@@ -12,6 +12,7 @@ from common.ownership import OwnershipVerdict, txt_record
 
 RESERVED_NAME: Final = "a name of this service, or your application's cname target, and never enrolled"
 RESERVED: Final = f"it is {RESERVED_NAME}"
+BLOCKED: Final = "the operator of this service has blocked this name: ask the operator why, and to unblock it"
 
 STEP_ONE: Final = (
     "step 1 is the CNAME record of your application's cname target: its page in the dashboard shows the record to set,"
@@ -26,6 +27,8 @@ def eligibility(
     """Beside an answer that is no error."""
     if verdict is OwnershipVerdict.RESERVED:
         return RESERVED
+    if verdict is OwnershipVerdict.BLOCKED:
+        return BLOCKED
     return unproven(name, application_id) if verdict is OwnershipVerdict.UNPROVEN and findings.is_eligible else None
 
 

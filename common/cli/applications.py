@@ -15,6 +15,7 @@ import typer
 
 from common.cli import application_options as options
 from common.cli.application_options import SecretSwitch, ServiceAuthOption, Switch, switched
+from common.cli.policies import resume, suspend
 from common.cli.printing import AlwaysJson, AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -286,6 +287,10 @@ def delete(
 
     removed = run_with_database(lambda database: delete_application(database, application_id, confirm))
     print_json({"applicationId": application_id, "removed": removed})
+
+
+for _command in (suspend, resume):
+    app.command()(_command)
 
 
 def token(

@@ -14,6 +14,7 @@ import typer
 
 from common.cli.api_domain import publish_api
 from common.cli.enrolment import monitor, power, remove, secure
+from common.cli.policies import Legal, Reason, answer_status, parse_reason
 from common.cli.printing import AsJson, print_json, print_result
 from common.errors import OperatorError
 
@@ -53,12 +54,18 @@ def list_(
     status: Annotated[StatusOption | None, typer.Option(help="With this status only.")] = None,
     after: Annotated[str, typer.Option(metavar="DOMAIN", help="Begin after this name: the next page.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=_LARGEST_PAGE, help="How many names at most.")] = 100,
+    blocked: Annotated[bool, typer.Option("--blocked", help="The blocked names instead, enrolled or not.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print enrolled domains by name: product, status, application."""
     from common.cli.database import run_in_database
 
     start = _name(after).text if after else ""
+    if blocked:
+        if application or product or status:
+            raise OperatorError("--blocked lists the blocked names of all applications: give it alone")
+        _list_blocked(start, limit, as_json=as_json)
+        return
 
     async def work(connection: Connection, _: Keyring) -> list[Domain]:
         return await _list(connection, application, product, status, start, limit)
@@ -113,6 +120,45 @@ def release(domain: DomainArgument, as_json: AsJson = False) -> None:
         raise OperatorError(f"no application holds {name}, or has held it lately")
     words = f"{name} is free" + (f": application {holder} has lost it, and is being notified" if holder else "")
     print_result({"domain": name.text, "formerHolder": holder}, words, as_json=as_json)
+
+
+@app.command()
+def block(
+    domain: DomainArgument,
+    reason: Reason,
+    legal: Legal = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer every request of a name with a reason page, at every edge at once; its enrolment stays, and no application
+    can enrol it anew."""
+    from common.cli.database import run_in_database
+    from common.db import certificates, policies
+
+    name, text, status = _name(domain), parse_reason(reason), answer_status(legal)
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        await certificates.lock_domain(connection, name.text)
+        await policies.put(connection, "domain", name.text, status, text)
+
+    run_in_database(work)
+    words = f"{name} is blocked: every request is answered {status} with the reason"
+    print_result({"domain": name.text, "status": status, "reason": text}, words, as_json=as_json)
+
+
+@app.command()
+def unblock(domain: DomainArgument, as_json: AsJson = False) -> None:
+    """End the block of a name: if it is enrolled, it is served again at once."""
+    from common.cli.database import run_in_database
+    from common.db import policies
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        return await policies.remove(connection, "domain", name.text)
+
+    if not run_in_database(work):
+        raise OperatorError(f"{name} is not blocked: `frontage domain list --blocked` prints the names that are")
+    print_result({"domain": name.text, "blocked": False}, f"{name} is no longer blocked", as_json=as_json)
 
 
 @app.command()
@@ -203,6 +249,24 @@ def _name(domain: str) -> DomainName:
         raise OperatorError(f"{domain!r} is no domain name: {error}") from error
 
 
+def _list_blocked(after: str, limit: int, *, as_json: bool) -> None:
+    from common.cli.database import run_in_database
+    from common.db import policies
+
+    async def work(connection: Connection, _: Keyring) -> list[policies.Policy]:
+        return await policies.list_policies(connection, "domain", after=after, most=limit)
+
+    found = run_in_database(work)
+    next_page = found[-1].subject if len(found) == limit else None
+    if as_json:
+        print_json({"domains": [{"domain": each.subject, **each.as_json()} for each in found], "next": next_page})
+        return
+    for each in found:
+        typer.echo(f"{each.subject}  {each.status}  {each.reason}")
+    if next_page:
+        typer.echo(f"there may be more: --after {next_page}", err=True)
+
+
 async def _list(
     connection: Connection,
     application_id: str | None,
@@ -252,15 +316,17 @@ async def _recheck_all(database: Database, application_id: str) -> int:
 
 
 async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
-    from common.db import applications, certificates, domains, orders, ownership
+    from common.db import applications, certificates, domains, orders, ownership, policies
 
     held = await domains.find(connection, name.text)
     standing = await ownership.find_standing(connection, name, "")
     application = await applications.get_application(connection, standing.holder) if standing.holder else None
+    blocked = await policies.find_in_force(connection, name.text, standing.holder)
     return {
         "domain": name.text,
         "application": {"applicationId": application.id, "name": application.name} if application else None,
         "isCnameTarget": standing.is_target,
+        "blocked": blocked.as_json() | {"scope": blocked.scope} if blocked else None,
         "products": [_shown(each) for each in sorted(held, key=lambda each: each.product)],
         "certificate": _certificate(await certificates.describe(connection, name.text)),
         "order": _order(await orders.describe(connection, name.text)),
@@ -292,6 +358,9 @@ def _lines(shown: dict[str, Any]) -> Iterable[str]:
     )
     if shown["isCnameTarget"]:
         yield "  it is an application's cname target"
+    if blocked := shown["blocked"]:
+        whose = "its application is suspended" if blocked["scope"] == "application" else "blocked"
+        yield f"  {whose} since {blocked['since']}, requests are answered {blocked['status']}: {blocked['reason']}"
     for each in shown["products"]:
         yield f"  {each['product']}: {each['status']}, claimed by {each['claim'] or 'unknown'}"
     for part in ("certificate", "order"):

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 import asyncpg
 
 from common.actors import caused_by
-from common.db import audit, domains, feed, ownership
+from common.db import audit, domains, feed, ownership, policies
 from common.db.pool import Database
 from common.db.session import Connection
 
@@ -95,6 +95,7 @@ async def finish(connection: Connection, application_id: str) -> bool:
     try:
         async with connection.transaction():
             await connection.execute("delete from applications where id = $1", application_id)
+            await policies.forget_application(connection, application_id)
     except asyncpg.ForeignKeyViolationError:
         return False
     return True

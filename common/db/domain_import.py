@@ -13,11 +13,11 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from common import records as dns
-from common.db import domains, locks, monitored_domains, ownership
+from common.db import domains, locks, monitored_domains, ownership, policies
 from common.db.applications import Application
 from common.db.domains import NewDomain
 from common.db.monitored_domains import Labels, MonitoredKey
@@ -78,6 +78,7 @@ class _Batch:
         self._found: _State = {}
         self._holders: dict[str, str] = {}
         self._targets: set[str] = set()
+        self._blocked: Mapping[str, policies.Policy] = {}
         self._new: list[EnrolmentRow] = []
 
     async def look(self, rows: Sequence[Row]) -> None:
@@ -85,6 +86,7 @@ class _Batch:
         names = [row.domain for row in rows if isinstance(row, EnrolmentRow)]
         if names:
             self._holders, self._targets = await ownership.find_taken(self._connection, names)
+            self._blocked = await policies.find_many(self._connection, "domain", names)
 
     async def apply(self, row: Row) -> Outcome | InvalidRow:
         outcome = _compare(self._found.get(_key(row)), row)
@@ -118,6 +120,8 @@ class _Batch:
         if is_new:
             if row.domain in self._own or row.domain in self._targets:
                 raise InvalidRow("domain: a name of the service or a cname target, which is no customer's domain")
+            if row.domain in self._blocked:
+                raise InvalidRow("domain: blocked by an operator (`frontage domain unblock` ends that)")
             if self._holders.get(row.domain, self._application.id) != self._application.id:
                 raise InvalidRow("domain: another application holds it (`frontage domain transfer` moves it)")
             if row.product == "secure" and row.application_url is None and self._application.application_url is None:

@@ -165,6 +165,7 @@ GROWTH: Mapping[str, str] = MappingProxyType(
         "domain_tallies": "five rows at most for each enrolled name and product",
         "domains": "one row for each enrolled name and product",
         "edge_nodes": f"erased {edge_nodes.DEPARTED_DAYS} day after the lease has lapsed",
+        "edge_policies": "made and ended by operators",
         "enrolments": f"erased after {ENROLMENT_DAYS} days",
         "error_pages": "one row for each application",
         "event_sequences": "one row for each name that is enrolled, monitored or has events; others are erased "

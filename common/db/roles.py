@@ -46,6 +46,7 @@ _BOTH: Mapping[str, str] = {
     "domain_connect_keys": _READ,
     "domain_tallies": _ALL,
     "domains": _ALL,
+    "edge_policies": _READ,
     "edge_nodes": "select, update, delete",
     "enrolments": _ALL,
     "event_sequences": _ALL,
@@ -83,6 +84,7 @@ GRANTS: Mapping[Role, Mapping[str, str]] = MappingProxyType(
             "audit": _ADD,  # what is written there stays
             "ca_ledger": _READ,
             "edge_nodes": _READ,
+            "edge_policies": _ALL,  # operators block names in the dashboard
             "error_pages": _ALL,
             "memberships": _ALL,
             "organisations": "select, insert, update",

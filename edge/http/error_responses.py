@@ -26,6 +26,7 @@ BAD_REQUEST: Final = ErrorResponse(400, "bad_request", "The request is not valid
 BAD_HOST: Final = ErrorResponse(400, "bad_host", "The request needs one valid Host.", close=True)
 CLIMBING_PATH: Final = ErrorResponse(400, "climbing_path", "The path climbs above the root.")
 NOT_ENROLLED: Final = ErrorResponse(404, "domain_not_enrolled", "There is nothing at this address.")
+BLOCKED: Final = ErrorResponse(403, "blocked", "The operator of this service has blocked this address.")
 METHOD_NOT_ALLOWED: Final = ErrorResponse(405, "method_not_allowed", "This method is not available here.", close=True)
 REQUEST_TIMEOUT: Final = ErrorResponse(408, "request_timeout", "The request took too long to arrive.", close=True)
 BODY_TOO_LARGE: Final = ErrorResponse(413, "body_too_large", "The request's body is too large.", close=True)
@@ -33,6 +34,7 @@ TARGET_TOO_LONG: Final = ErrorResponse(414, "target_too_long", "The address is t
 MISDIRECTED: Final = ErrorResponse(421, "misdirected", "This connection was made for another domain.", close=True)
 HEAD_TOO_LARGE: Final = ErrorResponse(431, "head_too_large", "The request's header fields are too large.", close=True)
 EXPECTATION_FAILED: Final = ErrorResponse(417, "expectation", "Only 100-continue can be expected here.", close=True)
+BLOCKED_LEGALLY: Final = ErrorResponse(451, "blocked_legally", "This address is blocked for legal reasons.")
 UPLOAD_LOST: Final = ErrorResponse(500, "upload_lost", "The request's body could not be kept.")
 UNKNOWN_CODING: Final = ErrorResponse(501, "transfer_coding", "This transfer coding is not supported.", close=True)
 ORIGIN_DOWN: Final = ErrorResponse(502, "origin_down", "The application did not answer.")
@@ -50,6 +52,12 @@ BUSY: Final = ErrorResponse(503, "busy", "Too many requests are waiting for this
 ORIGIN_SLOW: Final = ErrorResponse(504, "origin_slow", "The application took too long to answer.")
 BAD_VERSION: Final = ErrorResponse(505, "http_version", "Only HTTP/1.0 and HTTP/1.1 are spoken here.", close=True)
 LOOP: Final = ErrorResponse(508, "loop", "This address leads back to itself.")
+
+
+def blocked(status: int, reason: str) -> ErrorResponse:
+    """Return what every request of a blocked domain is answered, with the operator's reason."""
+    kind = BLOCKED_LEGALLY if status == BLOCKED_LEGALLY.status else BLOCKED
+    return kind._replace(message=f"{kind.message} {reason}")
 
 
 ALLOW: Final = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"

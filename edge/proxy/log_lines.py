@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the supervisor comes here too, only to look at the log's de
 _MAX_PATH: Final = 1024
 _MAX_TEXT: Final = 256
 _USUAL_USER_AGENT: Final = b"\r\nUser-Agent: "
-_USER_AGENT: Final = re.compile(rb"\r\nuser-agent:[ \t]*([^\r\n]*)", re.IGNORECASE)
+_USER_AGENT: Final = re.compile(rb"\r\nuser-agent:[ \t]*+([^\r\n]*)", re.IGNORECASE)
 # What stands as it is in both formats maps to itself; all else to a line feed.
 _PLAIN: Final = bytes(octet if 0x20 <= octet < 0x7F and octet not in b'"\\' else 0x0A for octet in range(256))
 _ESCAPED: Final = re.compile(rb"[^ !#-\[\]-~]")

@@ -75,6 +75,17 @@ class ErrorPageRecord(_Record, frozen=True):
     html: str
 
 
+class AnswerRecord(_Record, frozen=True):
+    status: Literal[403, 451]
+    reason: str
+
+
+class PolicyRecord(_Record, frozen=True):
+    """What is done with the requests of a domain or an application besides forwarding them."""
+
+    answer: AnswerRecord | None = None
+
+
 def read_record(kind: type[_R], content: bytes) -> _R:
     """Raises: `RecordUnusable`."""
     try:

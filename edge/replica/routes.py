@@ -18,9 +18,16 @@ from common.logs import get_logger
 from common.names import parse_host_name
 from common.secrets import Keyring
 from common.urls import InvalidUrl, parse_application_url, parse_redirect_target
-from edge.http.error_responses import MAINTENANCE, MISCONFIGURED
+from edge.http.error_responses import MAINTENANCE, MISCONFIGURED, ErrorResponse, blocked
 from edge.replica.applications import ApplicationTable, ReplicatedApplication
-from edge.replica.records import ErrorPageRecord, RecordReader, RecordUnusable, RouteRecord, read_record
+from edge.replica.records import (
+    ErrorPageRecord,
+    PolicyRecord,
+    RecordReader,
+    RecordUnusable,
+    RouteRecord,
+    read_record,
+)
 from edge.routing.route import Origin, Product, RedirectTo, Route
 
 _MAX_REMEMBERED = 32_768  # some 550 bytes each
@@ -45,6 +52,7 @@ class _RememberedRoute:
     generation: int
     content: bytes
     application: ReplicatedApplication | None  # None: the route's record does not say whose it is
+    policies: tuple[bytes, ...]
     route: Route
 
 
@@ -106,8 +114,15 @@ class RouteTable:
         return None
 
     def _is_current(self, known: _RememberedRoute) -> bool:
-        application = known.application
+        application, route = known.application, known.route
+        if known.policies != self._policies(route.domain, route.application_id):
+            return False
         return application is None or self._applications.find(application.id, self.generation) is application
+
+    def _policies(self, domain: str, application_id: str) -> tuple[bytes, ...]:
+        """The records of the domain's policy and of its application's, as far as there are any."""
+        keys = (f"domain/{domain}", f"application/{application_id}")
+        return tuple(content for key in keys if (content := self._reader.get_raw("policy", key)) is not None)
 
     def _build(self, domain: str, product: Product, content: bytes) -> _RememberedRoute | None:
         """None while the application is not there."""
@@ -125,7 +140,20 @@ class RouteTable:
         except (RecordUnusable, InvalidUrl, InvalidName) as error:
             _log.error("route unusable", domain=domain, product=product, reason=str(error))
             route = Route(domain, product, application_id, _NOWHERE, b"", (), b"", b"", refusal=MISCONFIGURED)
-        return _RememberedRoute(self.generation, content, application, route)
+        policies = self._policies(domain, application_id)
+        if policies:
+            route = replace(route, refusal=_answer(domain, policies) or route.refusal)
+        return _RememberedRoute(self.generation, content, application, policies, route)
+
+
+def _answer(domain: str, policies: tuple[bytes, ...]) -> ErrorResponse | None:
+    """What the first policy that answers has every request answered; one that cannot be read lets none through."""
+    try:
+        answers = [read_record(PolicyRecord, content).answer for content in policies]
+    except RecordUnusable as error:
+        _log.error("policy unusable", domain=domain, reason=str(error))
+        return MISCONFIGURED
+    return next((blocked(answer.status, answer.reason) for answer in answers if answer is not None), None)
 
 
 def _route(domain: str, product: Product, record: RouteRecord, application: ReplicatedApplication) -> Route:

@@ -1,4 +1,4 @@
-"""The decision about one request whose domain is known: forward it, redirect it, or refuse it."""
+"""The decision about one request whose domain is known and takes requests: forward it, redirect it, or refuse it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,10 @@ def decide(
 ) -> bytes | Redirect:
     """The target to ask the origin for, or a redirect.
 
-    Raises: `Rejected` for a route that refuses, a path that climbs, and a request that keeps coming back to us.
+    Raises: `Rejected` for a path that climbs, and a request that keeps coming back to us.
     """
     if head.fields.via and head.fields.via.lower().count(b" " + PSEUDONYM) >= MAX_PASSES:
         raise Rejected(LOOP)
-    if route.refusal is not None:  # on the plain port too: HTTPS would only refuse it again
-        raise Rejected(route.refusal)
     if route.redirect_to is not None:
         if redirects.leads_back(route, find_route):
             raise Rejected(LOOP)

@@ -105,6 +105,8 @@ def _respond(head: RequestHead, lookup: Lookup, listening: Listening, client: Cl
     route = lookup.find_route(head.fields.host)
     if route is None:
         return NOT_ENROLLED
+    if route.refusal is not None:  # before any other rule, and on the plain port too: HTTPS would only refuse it again
+        return route.refusal
     if server_name and server_name != head.fields.host:
         # RFC 9110 §7.4: the certificate shown for one owner's name proves nothing about another owner's.
         shown = lookup.find_route(server_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +209,27 @@ async def test_plain_http_says_when_a_certificate_is_on_its_way(
         else:
             assert head.startswith(b"HTTP/1.1 503 ")
             assert orjson.loads(body)["code"] == "certificate_on_its_way"
+
+
+async def test_a_blocked_domain_answers_with_the_reason_before_any_other_rule_but_the_challenge(tmp_path: Path) -> None:
+    async with edge(tmp_path, secure=False) as proxy:
+        client = await proxy.connect()
+        proxy.replica.records["error_page", "app"] = {"html": "ours"}
+        choose(proxy, UNREACHABLE, maintenance=True)
+        answer = {"status": 403, "reason": "Phishing <b>was</b> reported."}
+        proxy.replica.records["policy", f"domain/{DOMAIN}"] = {"answer": answer}
+        proxy.change()
+        for request in (BROWSE, BROWSE.replace(b" / ", b" /%2e%2e/ "), BROWSE.replace(b"GET", b"DELETE")):
+            await client.send(request)
+            head, body = await client.response()
+            assert head.startswith(b"HTTP/1.1 403 ")
+            assert b"The operator of this service has blocked this address. Phishing &lt;b&gt;was&lt;/b&gt;" in body
+        await client.send(GET)
+        assert orjson.loads((await client.response())[1])["code"] == "blocked"
+        proxy.worker.lookup = replace(proxy.worker.lookup, challenge_answer=lambda _: b"key")
+        await client.send(b"GET /.well-known/acme-challenge/abc HTTP/1.1\r\nHost: shop.example.com\r\n\r\n")
+        assert (await client.response())[1] == b"key"
+        del proxy.replica.records["policy", f"domain/{DOMAIN}"]
+        choose(proxy, UNREACHABLE, maintenance=False)
+        await client.send(GET)
+        assert (await client.response())[0].startswith(b"HTTP/1.1 308 ")

@@ -12,7 +12,7 @@ import pytest
 
 from bench.lab.zone import Behaviour
 from common import domain_transfer
-from common.db import applications, domain_import, domains, order_outcomes, order_queue
+from common.db import applications, domain_import, domains, order_outcomes, order_queue, ownership, policies
 from common.db.certificates import Certificate
 from common.domain_files import parse_row
 from common.errors import FenceLost
@@ -78,6 +78,38 @@ async def holder(service: Service, domain: str = SHOP) -> set[str]:
 
 async def two(service: Service) -> tuple[Partner, Partner]:
     return await service.partner(), await service.partner()
+
+
+# Names that an operator has blocked ------------------------------------------------------------------------------
+
+
+async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_where_it_is(
+    service: Service, origin: str
+) -> None:
+    partner = await service.partner()
+    service.zone.add(SHOP, "A", SERVER)
+    name_by_txt(service, SHOP, partner)
+    assert (await partner.post(SHOP, origin)).status == 200
+    async with service.database.transaction() as connection:
+        await policies.put(connection, "domain", SHOP, policies.FORBIDDEN, "Phishing was reported.")
+    diagnosis = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body
+    assert diagnosis["blocked"]["reason"] == "Phishing was reported."
+    assert diagnosis["next_step"].startswith("The operator of this service has blocked shop.customer.test")
+    assert (await partner.get(domain=SHOP)).body["powerStatus"] == "active"
+
+    async with service.database.transaction() as connection:
+        await ownership.take_away(connection, SHOP, partner.id, "released")
+        await ownership.forget(connection, SHOP)
+    answer = await partner.post(SHOP, origin)
+    assert refusal(answer) == (502, NOT_VALID, "domain_blocked")
+    assert "unblock" in answer.body["hint"]
+    assert await holder(service) == set()
+    diagnosis = (await partner.call("GET", f"/domains/{SHOP}/diagnosis")).body
+    assert (diagnosis["blocked"], diagnosis["ownership"]["status"]) == (None, "blocked")
+    assert "unblock" in diagnosis["next_step"]
+    async with service.database.transaction() as connection:
+        assert await policies.remove(connection, "domain", SHOP)
+    assert (await partner.post(SHOP, origin)).status == 200
 
 
 # Names that nobody may have --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.secrets import Keyring, load_keyring
-from edge.http.error_responses import MAINTENANCE, MISCONFIGURED
+from edge.http.error_responses import BLOCKED, BLOCKED_LEGALLY, MAINTENANCE, MISCONFIGURED
 from edge.replica.routes import RouteTable
 from edge.routing.route import Origin, Route
 from tests.captured_logs import capture_logs
@@ -346,3 +346,36 @@ def test_a_secret_that_did_not_open_is_opened_once_the_key_file_is_another(repli
     table.generation += keys.follow_file()
     assert found(table).service_auth == b"token"
     assert not table.lacks_secrets
+
+
+def test_a_policy_answers_for_its_domain_and_one_of_the_application_for_all_of_them(
+    replica: Replica, table: RouteTable
+) -> None:
+    replica.put("application", "app", maintenance=True)
+    for domain in (DOMAIN, OTHER):
+        replica.enrol(domain, "app")
+    assert found(table).refusal is MAINTENANCE
+    replica.put("policy", f"domain/{DOMAIN}", answer={"status": 451, "reason": "A court said so."})
+    table.generation += 1
+    assert found(table).refusal == BLOCKED_LEGALLY._replace(message=f"{BLOCKED_LEGALLY.message} A court said so.")
+    assert found(table, OTHER).refusal is MAINTENANCE
+    replica.put("policy", "application/app", answer={"status": 403, "reason": "Unpaid."}, later={"field": 1})
+    table.generation += 1
+    assert found(table).refusal is not None
+    assert [each.refusal.status for each in (found(table), found(table, OTHER)) if each.refusal] == [451, 403]
+    replica.put("policy", f"domain/{DOMAIN}", other="what a later version says")
+    table.generation += 1
+    assert found(table).refusal == BLOCKED._replace(message=f"{BLOCKED.message} Unpaid.")
+    replica.records.clear()
+    replica.put("application", "app")
+    replica.enrol(DOMAIN, "app")
+    table.generation += 1
+    assert found(table).refusal is None
+
+
+def test_a_policy_that_cannot_be_read_lets_nothing_through(replica: Replica, table: RouteTable) -> None:
+    replica.put("application", "app")
+    replica.enrol(DOMAIN, "app")
+    replica.put("policy", f"domain/{DOMAIN}", answer={"status": 200, "reason": ""})
+    with capture_logs():
+        assert found(table).refusal is MISCONFIGURED

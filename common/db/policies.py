@@ -1,0 +1,123 @@
+"""Policies as rows: what edges answer for a domain, or for all domains of an application, instead of forwarding.
+
+Owns the SQL of ``edge_policies``; the edges follow it by the change feed. A policy is of a name, enrolled or not: it is
+neither made nor ended with an enrolment. Who may set one is the caller's to decide: operators alone.
+
+Functions that write need a transaction; the caller opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from common.db import audit
+from common.db.session import Connection
+
+Scope: TypeAlias = Literal["domain", "application"]
+LONGEST_REASON = 500
+FORBIDDEN, LEGAL = 403, 451
+
+_ACTIONS = {"domain": ("domain.block", "domain.unblock"), "application": ("application.suspend", "application.resume")}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`subject`: a name in canonical form, or an application's id. Visitors read the reason."""
+
+    scope: Scope
+    subject: str
+    status: int
+    reason: str
+    set_at: datetime
+
+    def as_json(self) -> dict[str, object]:
+        return {"status": self.status, "reason": self.reason, "since": self.set_at.isoformat()}
+
+
+def read_reason(text: str) -> str | None:
+    """Return the reason as it is shown, in one line; None for one that cannot be."""
+    reason = " ".join(text.split())
+    return reason if reason and len(reason) <= LONGEST_REASON and reason.isprintable() else None
+
+
+async def put(connection: Connection, scope: Scope, subject: str, status: int, reason: str) -> None:
+    """Answer every request with this status and reason; `reason` has 1 to `LONGEST_REASON` characters."""
+    before = await find(connection, scope, subject)
+    await connection.execute(
+        "insert into edge_policies (scope, subject, status, reason) values ($1, $2, $3, $4)"
+        " on conflict (scope, subject) do update set status = excluded.status, reason = excluded.reason",
+        scope,
+        subject,
+        status,
+        reason,
+    )
+    after = {"status": status, "reason": reason}
+    was = {"status": before.status, "reason": before.reason} if before else None
+    if was != after:
+        await _record(connection, scope, subject, 0, was, after)
+
+
+async def remove(connection: Connection, scope: Scope, subject: str) -> bool:
+    """Forward requests again; False if there was no policy."""
+    before = await find(connection, scope, subject)
+    if before is None:
+        return False
+    await connection.execute("delete from edge_policies where scope = $1 and subject = $2", scope, subject)
+    await _record(connection, scope, subject, 1, {"status": before.status, "reason": before.reason}, None)
+    return True
+
+
+async def forget_application(connection: Connection, application_id: str) -> None:
+    """Delete what is of an application that is gone."""
+    await connection.execute("delete from edge_policies where scope = 'application' and subject = $1", application_id)
+
+
+async def _record(
+    connection: Connection,
+    scope: Scope,
+    subject: str,
+    action: int,
+    before: dict[str, object] | None,
+    after: dict[str, object] | None,
+) -> None:
+    """In the log of the application that has the domain, too."""
+    holder = subject
+    if scope == "domain":
+        holder = await connection.fetchval("select application_id from domains where domain = $1 limit 1", subject)
+    await audit.record(connection, _ACTIONS[scope][action], subject, application_id=holder, before=before, after=after)
+
+
+async def find(connection: Connection, scope: Scope, subject: str) -> Policy | None:
+    found = await find_many(connection, scope, [subject])
+    return found.get(subject)
+
+
+async def find_many(connection: Connection, scope: Scope, subjects: Collection[str]) -> dict[str, Policy]:
+    rows = await connection.fetch(
+        "select scope, subject, status, reason, set_at from edge_policies where scope = $1 and subject = any($2)",
+        scope,
+        list(subjects),
+    )
+    return {row["subject"]: Policy(**row) for row in rows}
+
+
+async def find_in_force(connection: Connection, domain: str, application_id: str | None) -> Policy | None:
+    """The policy that edges apply to a domain: its own, or its application's."""
+    return await find(connection, "domain", domain) or (
+        await find(connection, "application", application_id) if application_id else None
+    )
+
+
+async def list_policies(connection: Connection, scope: Scope, *, after: str = "", most: int = 100) -> list[Policy]:
+    """By subject, from the one behind `after` on."""
+    rows = await connection.fetch(
+        'select scope, subject, status, reason, set_at from edge_policies where scope = $1 and subject collate "C" > $2'
+        ' order by subject collate "C" limit $3',
+        scope,
+        after,
+        most,
+    )
+    return [Policy(**row) for row in rows]
