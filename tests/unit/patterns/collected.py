@@ -88,12 +88,11 @@ def _sources() -> Iterator[Path]:
 def _calls(uses: dict[str, set[str]]) -> Iterator[Call]:
     for path in _sources():
         tree = ast.parse(path.read_text())
-        names = {
-            id(node.value): _name_of(node) for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.AnnAssign)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _is_of_re(node.func):
-                assert isinstance(node.func, ast.Attribute)
+        nodes = list(ast.walk(tree))
+        names = {id(node.value): _name_of(node) for node in nodes if isinstance(node, ast.Assign | ast.AnnAssign)}
+        bound = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_of_re(node.func):
                 yield Call(
                     str(path.relative_to(_ROOT)),
                     node.lineno,
@@ -101,11 +100,16 @@ def _calls(uses: dict[str, set[str]]) -> Iterator[Call]:
                     node.func.attr,
                     _constant(node.args[0]),
                     _flags(node),
-                    # A pattern that a function builds for its callers (`fields.splitter`) has no name there.
-                    frozenset(uses.get(names.get(id(node)) or "", ()))
-                    if node.func.attr == "compile"
-                    else frozenset({node.func.attr}),
+                    _methods(node.func.attr, bound.get(id(node)), names.get(id(node)), uses),
                 )
+
+
+def _methods(function: str, bound: str | None, name: str | None, uses: dict[str, set[str]]) -> frozenset[str]:
+    """How the pattern of a call is used: at once, by a method that is taken of it, or by its name. A pattern that a
+    function builds for its callers (`edge.http.fields.splitter`) has none of these."""
+    if function != "compile":
+        return frozenset({function})
+    return frozenset({bound} if bound is not None else uses.get(name or "", ()))
 
 
 def _is_of_re(function: ast.expr) -> bool:

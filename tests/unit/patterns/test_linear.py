@@ -11,6 +11,7 @@ from multidict import MultiDict
 
 from api.pages.handbook import Handbook
 from api.schemas.queries import parse_search
+from common.db import schema
 from common.domain_check.providers import provider_table
 from edge.http.head_template import HeadTemplate
 from edge.http.request import HeadLimits, parse_any
@@ -66,6 +67,7 @@ def _built() -> list[Found]:
         Handbook.load().show_hits("((a+)+)+* certificate")
         parse_search(MultiDict(search="a" * 30))
         provider_table()
+        schema._oldest_program("a" * 99, schema.REVISION)
         HeadTemplate.learn(first, second, parse_any(second, HeadLimits()))
     _, calls = _collected()
     by_call: dict[Call, list[re.Pattern[Any]]] = {}
