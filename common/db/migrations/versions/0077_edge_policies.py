@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from common.db.migrations.scripts import run_script_of
 
-revision = "0076"
-down_revision = "0075"
+revision = "0077"
+down_revision = "0076"
 
 
 def upgrade() -> None:
