@@ -405,8 +405,12 @@ class Exchange:
         self._upstream_head = retarget(route, head, self._upstream_head, other + head.target[1:], at)
         self._upstream = None
         upstream.answered_with_body = answer.body != 0
-        reusable = answer.keep_alive and answer.body == len(data)
-        self._release_upstream(upstream, self._context.time(), reusable=reusable)
+        if answer.keep_alive and answer.body == len(data):
+            if self._upstream_is_paused:
+                upstream.transport.resume_reading()
+            self._context.dispatcher.give_back(upstream, self._context.time())
+        else:
+            self._context.dispatcher.drop(upstream)
         self.phase = WAITING
         self.start()
         return True
@@ -695,15 +699,11 @@ class Exchange:
         if upstream is None:
             if self.phase is WAITING:
                 self._context.dispatcher.withdraw(self.route.origin, self)
-        else:
-            self._release_upstream(upstream, self.ended_at, reusable=reusable)
-        self.phase = FINISHED
-        self.client.on_exchange_end(ending)
-
-    def _release_upstream(self, upstream: UpstreamConnection, now: float, *, reusable: bool) -> None:
-        if reusable and not (self.head.fields.body and upstream.transport.get_write_buffer_size()):
+        elif reusable and not (self.head.fields.body and upstream.transport.get_write_buffer_size()):
             if self._upstream_is_paused:
                 upstream.transport.resume_reading()
-            self._context.dispatcher.give_back(upstream, now)
+            self._context.dispatcher.give_back(upstream, self.ended_at)
         else:
             self._context.dispatcher.drop(upstream)
+        self.phase = FINISHED
+        self.client.on_exchange_end(ending)
