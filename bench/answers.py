@@ -18,6 +18,11 @@ def same() -> Sequence[bytes]:
     return [_answer("")]
 
 
+def keeping() -> Sequence[bytes]:
+    """One that states how long the origin keeps the connection: what must not be sent twice goes on such only."""
+    return [_answer("Keep-Alive: timeout=600\r\n")]
+
+
 def varied() -> Sequence[bytes]:
     """`VARIANTS` responses, each with an entity tag, a cookie and a request id of its own."""
     return [_answer(_own_fields(number)) for number in range(VARIANTS)]

@@ -74,7 +74,9 @@ def cases() -> list[InstructionCase]:
             heads.varied(SECURE_ORIGIN_HOST, KB),
             is_origin_secure=True,
         ),
-        InstructionCase("post", "every header block different, a POST of 200 bytes", heads.posts(HOST, KB)),
+        InstructionCase(
+            "post", "every header block different, a POST of 200 bytes", heads.posts(HOST, KB), answers.keeping()
+        ),
         InstructionCase("host-last", "the same request again, Host last", heads.host_last(heads.same(HOST, KB))),
         InstructionCase(
             "host-last-varied", "every block different, Host last", heads.host_last(heads.varied(HOST, KB))
