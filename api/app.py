@@ -85,7 +85,7 @@ def build_app(
 def _open_routes(settings: Settings, database: Database, token: TokenHandler, share: ShareHandler) -> Routes:
     """What is served to anyone, without a token."""
     return (
-        *sdk_routes(SdkHandler()),
+        *sdk_routes(SdkHandler(settings.state_dir / "sdk")),
         *docs_routes(DocsHandlers()),
         ("GET", "/openapi.json", ReferenceHandler(settings.base_url).get),
         *health_routes(HealthHandlers(database)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from aiohttp import web
 
 from api.errors import NOT_FOUND, Refused
@@ -12,8 +14,10 @@ _PINNED_SECONDS = 365 * 24 * 60 * 60
 
 
 class SdkHandler:
-    def __init__(self) -> None:
-        self._assets = load_assets()
+    """Serves the SDK's own files, and the release files of earlier versions in `releases`."""
+
+    def __init__(self, releases: Path) -> None:
+        self._assets = load_assets(releases)
 
     async def get(self, request: web.Request) -> web.Response:
         asset = self._assets.get(request.path.removeprefix("/sdk/"))

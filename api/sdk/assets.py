@@ -6,8 +6,8 @@ in one function, without comments and indentation. Nothing is compiled or rename
 
 Paths below ``/sdk/``
     v1/frontage.js              the newest of version 1: may change, kept by browsers for minutes
-    <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash. Versions that were
-                                released are in ``archive/<VERSION>.js``, written by ``python -m api.sdk.archive``
+    <VERSION>/frontage.js       never changes, kept for a year; the one to pin by its integrity hash. Earlier versions
+                                come from release files ``<VERSION>.js``, see `api.sdk.release`
     v1/shared.js                for the page behind a sharing link
     v1/returned.js              for the page that a Domain Connect provider sends the browser back to
     v1/words/<locale>.json      the modal's words in one language
@@ -28,7 +28,6 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ENTRY = "script.js"
-ARCHIVE = HERE / "archive"
 VERSION: str = json.loads((HERE / "package.json").read_text("utf-8"))["version"]
 MAJOR = f"v{VERSION.partition('.')[0]}"
 
@@ -37,6 +36,7 @@ _COMMENT = re.compile(r"/\*\*.*?\*/ ?", re.DOTALL)
 _INDENTATION = re.compile(r"\n\s+")
 _EXPORT = re.compile(r"^export (?:\{[^}]*\};\n|(?=(?:async )?(?:function|const|class)\b))", re.MULTILINE)
 _TOP_LEVEL_NAME = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
+_RELEASE_FILE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.js")
 _SCRIPT_TYPE = "text/javascript; charset=utf-8"
 _WORDS_TYPE = "application/json"
 
@@ -53,13 +53,17 @@ class SdkAsset:
 
 
 @cache
-def load_assets(archive: Path = ARCHIVE) -> Mapping[str, SdkAsset]:
-    """By path below ``/sdk/``; read and packed once a process. `archive`: the scripts of released versions."""
+def load_assets(releases: Path | None = None) -> Mapping[str, SdkAsset]:
+    """Return the files by their path below ``/sdk/``, read and packed once a process.
+
+    `releases`: a directory with the release files of earlier versions, if there is one.
+    """
     script = join(HERE / ENTRY).encode()
     return {
         **{
             f"{path.stem}/frontage.js": _asset(path.read_bytes(), _SCRIPT_TYPE, is_pinned=True)
-            for path in sorted(archive.glob("*.js"))
+            for path in sorted(releases.glob("*.js") if releases else ())
+            if _RELEASE_FILE.fullmatch(path.name)
         },
         f"{MAJOR}/frontage.js": _asset(script, _SCRIPT_TYPE),
         **{
