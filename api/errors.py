@@ -74,6 +74,7 @@ PRODUCT_INTERNAL: Final = Refusal(502, "Internal Server Error.")
 
 # Applications, and domains by hand
 NOT_ENROLLED: Final = Refusal(404, "Domain not enrolled")
+NOT_BLOCKED: Final = Refusal(409, "The domain is not blocked")
 NOT_RENEWABLE: Final = Refusal(409, "The certificate cannot be renewed")
 NOT_TRANSFERABLE: Final = Refusal(409, "The domain cannot be transferred")
 CNAME_TARGET_TAKEN: Final = Refusal(409, "The cname target cannot be used")

@@ -99,6 +99,8 @@ def _application_routes(application: ApplicationHandlers, actions: DomainActionH
         ("POST", "/domains/{domain}/recheck", actions.recheck),
         ("POST", "/domains/{domain}/transfer", actions.transfer),
         ("POST", "/domains/{domain}/free", actions.free),
+        ("POST", "/domains/{domain}/block", actions.block),
+        ("POST", "/domains/{domain}/unblock", actions.unblock),
     )
 
 

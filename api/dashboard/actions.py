@@ -80,6 +80,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(_DOMAIN, "recheck", "Check the DNS now", "recheckDomain", "domain recheck"),
     Action(_DOMAIN, "transfer", "Transfer a domain", "transferDomain", "domain transfer"),
     Action(_DOMAIN, "free", "Free a name", "freeDomain", "domain release"),
+    Action(_DOMAIN, "block", "Block a name", "blockDomain", "domain block"),
+    Action(_DOMAIN, "unblock", "Unblock a name", "unblockDomain", "domain unblock"),
     Action(
         f"{_APPLICATION}/monitored/{{name}}",
         "remove",

@@ -1,4 +1,4 @@
-"""``POST /domains/:domain/renew``, ``recheck``, ``transfer`` and ``free``: parse, serve, render."""
+"""What is done with one domain by hand (``POST /domains/:domain/renew`` and its like): parse, serve, render."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from aiohttp import web
 from api.requests import application_of, read_body
 from api.rights import rights_of
 from api.schemas import answers, queries
+from api.schemas.block import BlockBody
 from api.schemas.transfer import TransferBody
 from api.services.domain_actions import DomainActions
 
@@ -14,6 +15,8 @@ RENEWING = "Certificate will be renewed."
 CHECKING = "DNS will be checked."
 TRANSFERRED = "Domain successfully transferred."
 FREED = "Domain successfully freed."
+BLOCKED = "Domain successfully blocked."
+UNBLOCKED = "Domain successfully unblocked."
 
 
 class DomainActionHandlers:
@@ -41,3 +44,14 @@ class DomainActionHandlers:
         name = queries.parse_name(request.match_info["domain"])
         await self._service.free(rights_of(request), application_of(request), name)
         return answers.message(FREED)
+
+    async def block(self, request: web.Request) -> web.Response:
+        name = queries.parse_name(request.match_info["domain"])
+        body = await read_body(request, BlockBody)
+        await self._service.block(rights_of(request), application_of(request), name, body.reason, is_legal=body.legal)
+        return answers.message(BLOCKED)
+
+    async def unblock(self, request: web.Request) -> web.Response:
+        name = queries.parse_name(request.match_info["domain"])
+        await self._service.unblock(rights_of(request), application_of(request), name)
+        return answers.message(UNBLOCKED)

@@ -1,12 +1,12 @@
 """What is done by hand with an enrolled domain: renew its certificate, check its DNS now, give it to another
-application, free its name. For the API and the dashboard alike."""
+application, free or block its name. For the API and the dashboard alike."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
 
-from api.errors import NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
+from api.errors import NOT_BLOCKED, NOT_ENROLLED, NOT_RENEWABLE, NOT_TRANSFERABLE, Refused, invalid_parameter
 from api.notices import Notice
 from api.rights import Rights
 from api.services import ownership_hints as hints
@@ -16,9 +16,10 @@ from common.accounts import Permission
 from common.addresses import AddressPolicy
 from common.application_settings import InvalidSetting, read_application_url
 from common.applications import is_id
-from common.db import applications, domains, orders, ownership
+from common.db import applications, certificates, domains, orders, ownership, policies
 from common.db.applications import Application
 from common.db.pool import Database
+from common.db.session import Connection
 from common.domain_claims import DomainClaims
 from common.domain_transfer import NotTransferable, transfer
 from common.errors import DatabaseUnavailable
@@ -58,10 +59,36 @@ class DomainActions:
         """End the application's hold of the name, and forget who held it before. Raises: `Refused`."""
         rights.require_operator(Permission.OWN)
         async with self.database.transaction() as connection:
-            if not any(each.application_id == application.id for each in await domains.find(connection, name.text)):
-                raise Refused(NOT_ENROLLED)
+            await self._require_held(connection, application, name)
             await ownership.take_away(connection, name.text, application.id, "released")
             await ownership.forget(connection, name.text)
+
+    async def block(
+        self, rights: Rights, application: Application, name: DomainName, reason: str, *, is_legal: bool
+    ) -> None:
+        """Have every edge answer all requests of the name with the reason. Raises: `Refused`."""
+        rights.require_operator(Permission.OWN)
+        text = policies.read_reason(reason)
+        if text is None:
+            raise Refused(invalid_parameter("reason"), hint="1 to 500 printable characters, which visitors read")
+        async with self.database.transaction() as connection:
+            await certificates.lock_domain(connection, name.text)
+            await self._require_held(connection, application, name)
+            status = policies.LEGAL if is_legal else policies.FORBIDDEN
+            await policies.put(connection, "domain", name.text, status, text)
+
+    async def unblock(self, rights: Rights, application: Application, name: DomainName) -> None:
+        """Have the edges serve the name again. Raises: `Refused`, also where it is not blocked."""
+        rights.require_operator(Permission.OWN)
+        async with self.database.transaction() as connection:
+            await self._require_held(connection, application, name)
+            if not await policies.remove(connection, "domain", name.text):
+                raise Refused(NOT_BLOCKED)
+
+    async def _require_held(self, connection: Connection, application: Application, name: DomainName) -> None:
+        """Raises: `Refused`."""
+        if not any(each.application_id == application.id for each in await domains.find(connection, name.text)):
+            raise Refused(NOT_ENROLLED)
 
     async def transfer(
         self, application: Application, name: DomainName, to: str, url: str | None, *, to_any: bool = False
@@ -79,8 +106,7 @@ class DomainActions:
                 is_ours = target is not None and target.organisation_id == application.organisation_id
                 if target is None or not (to_any or (is_ours and application.organisation_id is not None)):
                     raise NotTransferable("there is no application with that id in its organisation")
-                if not any(each.application_id == application.id for each in await domains.find(connection, name.text)):
-                    raise Refused(NOT_ENROLLED)
+                await self._require_held(connection, application, name)
                 await transfer(connection, name, target, url, holder=application.id)
         except NotTransferable as error:
             raise Refused(NOT_TRANSFERABLE, hint=str(error)) from error

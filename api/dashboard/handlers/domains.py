@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ from api.schemas.secure import SecureBody, SecureChange, SecureRemoval
 from api.services.diagnosis_answer import rendered
 from api.services.next_step import next_step
 from common.accounts import Permission
-from common.db import applications, audit, certificates, domains, events, orders
+from common.db import applications, audit, certificates, domains, events, orders, policies
 from common.db.applications import Application
 from common.db.certificates import InService
 from common.db.session import Connection
@@ -47,7 +47,12 @@ _FIELDS_OF_NEW = {
     "dnsRecords": "records",
     "powerRootPathAccess": "root_path_access",
 }
-_FIELDS = {"applicationUrl": "url", "redirectTo": "redirect_to", "powerRootPathAccess": "root_path_access"}
+_FIELDS = {
+    "reason": "reason",
+    "applicationUrl": "url",
+    "redirectTo": "redirect_to",
+    "powerRootPathAccess": "root_path_access",
+}
 _NEW_FIELDS = ("domain", "product", "application_url", "redirect_to", "records", "root_path_access")
 
 
@@ -126,6 +131,7 @@ class DomainPages:
     ) -> web.Response:
         async with self._context.database.connection() as connection:
             held = await self._held(connection, application.id, name)
+            policy = await policies.find_in_force(connection, name.text, application.id)
             others = [application.organisation_id] if application.organisation_id else None  # operators: any
             targets = await applications.list_visible(connection, others, most=_LISTED_APPLICATIONS)
             shown = await traffic.show(
@@ -139,6 +145,7 @@ class DomainPages:
             refused=refused,
             name=name,
             held=held,
+            policy=policy,
             traffic=shown,
             targets=[each for each in targets if each.id != application.id and not each.deleting_at],
             activity_html=await self._activity_html(application, name),
@@ -203,6 +210,7 @@ class DomainPages:
     async def _act(self, request: web.Request, application: Application, name: DomainName) -> Flash:
         """Raises: `Refused`."""
         context, done = self._context, "Saved."
+        noted: Sequence[Notice] = ()
         match text_of(request, "action"):
             case "renew":
                 noted = await context.domain_actions.renew(application, name)
@@ -231,6 +239,13 @@ class DomainPages:
                 self._view.require_typed(request, name)
                 await context.domain_actions.free(visitor_of(request), application, name)
                 return Flash(f"{name} is free, and no application is remembered as its holder.")
+            case "block":
+                reason, is_legal = text_of(request, "reason"), text_of(request, "status") == "451"
+                await context.domain_actions.block(visitor_of(request), application, name, reason, is_legal=is_legal)
+                done = f"{name} is blocked: every request is answered with the reason."
+            case "unblock":
+                await context.domain_actions.unblock(visitor_of(request), application, name)
+                done = f"{name} is no longer blocked."
             case _:
                 raise web.HTTPBadRequest
         return Flash(done if not noted else f"{done} {noted[0].hint}", "good" if not noted else "warn")

@@ -6,6 +6,7 @@ from typing import Final
 
 from api.reference import answers
 from api.reference.operations.operation import Operation, Query
+from api.schemas.block import BlockBody
 from api.schemas.traffic import PERIODS
 from api.schemas.transfer import TransferBody
 from common.accounts import Permission
@@ -82,6 +83,32 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Stop serving a name at once and forget its holder, as an operator",
         answers.Message,
         errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+        permission=Permission.OWN,
+        by_key_alone=True,
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/block",
+        "blockDomain",
+        "Domains",
+        "Answer every request of a name with a reason, and have no application enrol it anew, as an operator",
+        answers.Message,
+        body=BlockBody,
+        example={"reason": "Phishing was reported here."},
+        errors=(400, 404),
+        paths={"domain": "A domain of the application."},
+        permission=Permission.OWN,
+        by_key_alone=True,
+    ),
+    Operation(
+        "POST",
+        "/domains/{domain}/unblock",
+        "unblockDomain",
+        "Domains",
+        "Serve a blocked name again, as an operator",
+        answers.Message,
+        errors=(400, 404, 409),
         paths={"domain": "A domain of the application."},
         permission=Permission.OWN,
         by_key_alone=True,

@@ -232,6 +232,13 @@ async def test_operators_see_the_installation_and_set_what_partners_may_not(serv
     assert (await owner.call("POST", "/organisations", json={"name": "Mine"})).status == 404
     service.point(SHOP)
     await partner.post(SHOP)
+    reason = {"reason": "Phishing was reported."}
+    assert (await owner.call("POST", f"/domains/{SHOP}/block", json=reason)).status == 404
+    assert (await operator.call("POST", f"/domains/{SHOP}/block", json={"reason": "\n"})).status == 400
+    assert (await operator.call("POST", f"/domains/{SHOP}/block", json=reason)).status == 200
+    assert (await owner.call("POST", f"/domains/{SHOP}/unblock")).status == 404
+    assert (await operator.call("POST", f"/domains/{SHOP}/unblock")).status == 200
+    assert (await operator.call("POST", f"/domains/{SHOP}/unblock")).status == 409
     assert (await owner.call("POST", f"/domains/{SHOP}/free")).status == 404
     assert (await operator.call("POST", f"/domains/{SHOP}/free")).status == 200
     assert (await operator.call("POST", f"/domains/{SHOP}/free")).status == 404

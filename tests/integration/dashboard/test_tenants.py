@@ -210,6 +210,27 @@ async def test_an_operator_transfers_a_domain_to_any_application(dashboard: Dash
     assert await holder_of_shop(dashboard) == other.id
 
 
+async def test_an_operator_blocks_a_domain_and_its_partner_reads_why(dashboard: Dashboard) -> None:
+    ours = await dashboard.organisation("Ours")
+    one = await dashboard.partner(ours)
+    await power(dashboard, one)
+    owner, operator = (
+        await dashboard.signed_in("ada@ours.example", ours, "owner"),
+        await dashboard.signed_in("ops@x.test"),
+    )
+    path = f"/dashboard/applications/{one.id}/domains/{SHOP}"
+    form = {"action": "block", "reason": "Phishing was reported.", "status": "451"}
+    assert (await owner.post(path, **form)).status in (403, 404)
+    assert 'id="block"' not in (await owner.get(path)).text
+    assert (await operator.post(path, **form | {"reason": " "})).status == 422
+    await operator.post(path, **form)
+    page = (await owner.get(path)).words
+    assert "This domain is blocked by the operator: every request is answered 451. Phishing was reported." in page
+    assert (await owner.post(path, action="unblock")).status in (403, 404)
+    await operator.post(path, action="unblock")
+    assert "blocked by the operator" not in (await owner.get(path)).words
+
+
 async def test_an_owner_adds_a_member_who_gets_a_link(dashboard: Dashboard) -> None:
     organisation = await dashboard.organisation()
     owner = await dashboard.signed_in("ada@acme.example", organisation, "owner")
