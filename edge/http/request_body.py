@@ -24,6 +24,11 @@ class RequestBody:
         self.rest = b""
         self.trailers = b""
 
+    def end(self) -> None:
+        """Take the bytes that are missing as read."""
+        self.missing_bytes = 0
+        self.is_begun = self.is_complete = True
+
     def frame(self, data: bytes) -> bytes:
         """The part of the body in `data`, framed for the origin as its head states: by length, or in chunks of our own.
 

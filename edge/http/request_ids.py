@@ -16,7 +16,7 @@ _NAMES: Final = frozenset({b"x-request-id", b"x_request_id"})
 
 def new_id() -> str:
     """A unique id, but not a secret: the kernel's random numbers cost ten times as much."""
-    return f"{getrandbits(64):016x}"
+    return getrandbits(64).to_bytes(8, "big").hex()
 
 
 def given_id(head: RequestHead) -> str | None:
@@ -34,4 +34,4 @@ def without_id(head: RequestHead) -> RequestHead:
 
 def with_id(upstream_head: bytes, request_id: str) -> bytes:
     """The head composed for the origin, with the id in it."""
-    return b"%bX-Request-Id: %b\r\n\r\n" % (upstream_head[:-2], request_id.encode())
+    return b"".join((upstream_head[:-2], b"X-Request-Id: ", request_id.encode(), b"\r\n\r\n"))

@@ -260,7 +260,17 @@ class Exchange:
 
         Raises: `Rejected` when the coding is broken, before anything was sent.
         """
-        rest = self.on_request_data(data)
+        body = self._request_body
+        if body is not None and body.missing_bytes == len(data):  # by far the most frequent
+            body.end()
+            self.request_is_complete = True
+            self.bytes_up = len(data)
+            is_kept = self.head.method in _IDEMPOTENT and len(data) <= MAX_KEPT_BODY_BYTES
+            self._kept_body = data if is_kept else None
+            self._waiting = data
+            rest = b""
+        else:
+            rest = self.on_request_data(data)
         self.start()
         return rest
 
@@ -284,7 +294,8 @@ class Exchange:
             upstream.transport.pause_reading()
         if self._waiting:
             waiting, self._waiting = self._waiting, b""
-            self.client.resume_reading()  # first: the write below may pause it again
+            if len(waiting) > MAX_WAITING_BODY_BYTES:
+                self.client.resume_reading()  # first: the write below may pause it again
             upstream.transport.write(self._upstream_head + waiting)
         else:
             upstream.transport.write(self._upstream_head)

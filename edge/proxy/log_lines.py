@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -39,11 +39,10 @@ class LoggedConnection:
     client: Final[Client]
     scheme: Final[bytes]
     tls: Final[str]  # the version, "" without TLS
+    tls_member: bytes = field(init=False)  # the same, of a JSON object
 
-    @property
-    def tls_member(self) -> bytes:
-        """Return the version as a member of a JSON object."""
-        return b',"tls":"%b"' % self.tls.encode() if self.tls else b""
+    def __post_init__(self) -> None:
+        self.tls_member = b',"tls":"%b"' % self.tls.encode() if self.tls else b""
 
 
 class LineFormat(Protocol):
@@ -212,13 +211,11 @@ FORMATS: Final[Mapping[str, Callable[..., LineFormat]]] = {"json": JsonLines, "c
 
 def _user_agent(kept: bytes) -> bytes | None:
     """Return the value of User-Agent. Nearly all state it in one spelling, which is found without a pattern."""
-    begin = kept.find(_USUAL_USER_AGENT)
-    if begin < 0:
-        found = _USER_AGENT.search(kept)
-        return None if found is None else found[1][:_MAX_TEXT]
-    begin += len(_USUAL_USER_AGENT)
-    end = kept.find(b"\r\n", begin)
-    return kept[begin : end if end >= 0 else len(kept)][:_MAX_TEXT]
+    _, usual, behind = kept.partition(_USUAL_USER_AGENT)
+    if usual:
+        return behind.partition(b"\r\n")[0][:_MAX_TEXT]
+    found = _USER_AGENT.search(kept)
+    return None if found is None else found[1][:_MAX_TEXT]
 
 
 def _escaped(text: bytes) -> bytes:
