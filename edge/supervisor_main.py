@@ -8,6 +8,7 @@ from collections.abc import Callable
 from common.builds import read_build
 from common.clock import SystemClock
 from common.db.address import resolve_dsn
+from common.db.outages import log_outages
 from common.processes import run_role
 from common.secrets import load_keyring
 from common.settings import Settings
@@ -23,6 +24,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     # A missing key or an unwritable log is for the operator now, not for every worker later.
     keyring = load_keyring(settings.key_file)
     access_log.check(settings.edge_access_log)
+    log_outages()
     build = read_build()  # now: another one may be installed while this one runs
 
     def replica(on_applied: Callable[[int], None]) -> Replicator:

@@ -51,6 +51,7 @@ ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "secure.update": "Secured domain changed",
         "user.create": "User made",
         "user.delete": "User deleted",
+        "user.end_credentials": "Sessions, keys and links ended",
         "user.link": "Sign-in link made",
         "user.operator": "Operator's right changed",
         "user.set_password": "Password set",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from common.errors import FrontageError
 MOST = 20_000
 """Of an application: one for each of its customers, where each has an origin of its own."""
 
+_ID = re.compile(r"cfg_[0-9a-f]{32}")
 _COLUMNS = "id, application_id, config, secret_generation, created_at, expires_at"
 _LIVING = f"(expires_at is null or expires_at > now()) and {is_of_living_secret('connect_configurations')}"
 
@@ -96,6 +98,8 @@ async def _refuse_beyond_bound(connection: Connection, application_id: str, dige
 
 async def find(connection: Connection, configuration_id: str, application_id: str) -> RegisteredConfiguration | None:
     """Return the application's configuration; None where there is none, or no longer."""
+    if not _ID.fullmatch(configuration_id):
+        return None
     row = await connection.fetchrow(
         f"select {_COLUMNS} from connect_configurations where id = $1 and application_id = $2 and {_LIVING}",
         configuration_id,
@@ -106,6 +110,8 @@ async def find(connection: Connection, configuration_id: str, application_id: st
 
 async def lock_living(connection: Connection, application_id: str, configuration_id: str) -> bool:
     """Keep the configuration from being removed until the transaction ends. Returns whether it is there."""
+    if not _ID.fullmatch(configuration_id):
+        return False
     found = await connection.fetchval(
         f"select true from connect_configurations where id = $1 and application_id = $2 and {_LIVING} for key share",
         configuration_id,
@@ -131,6 +137,8 @@ async def list_registered(
 
 async def remove(connection: Connection, application_id: str, configuration_id: str) -> bool:
     """Remove the configuration, and end its links and flows. Returns whether the application had it."""
+    if not _ID.fullmatch(configuration_id):
+        return False
     config = await connection.fetchval(
         "delete from connect_configurations where id = $1 and application_id = $2 returning config",
         configuration_id,

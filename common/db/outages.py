@@ -44,18 +44,26 @@ class OutageLog:
         _log.info("the database answers again", seconds=seconds, failures=self._failures)
 
 
-_outages = OutageLog()  # one a process, as its log is
+_outages: list[OutageLog] = []  # one a process, as its log is, once `log_outages` was called
+
+
+def log_outages() -> None:
+    """Log outages from now on: called by a role that serves. A command, or a start, says itself why it fails."""
+    if not _outages:
+        _outages.append(OutageLog())
 
 
 def note_failure(error: DatabaseUnavailable) -> None:
     """Note that the database was not reached, or gave no answer; called where the driver's errors are translated."""
     if is_outage(error):
-        _outages.note_failure(error, time.monotonic())
+        for log in _outages:
+            log.note_failure(error, time.monotonic())
 
 
 def note_answer() -> None:
     """Note that the database answers."""
-    _outages.note_answer(time.monotonic())
+    for log in _outages:
+        log.note_answer(time.monotonic())
 
 
 def is_outage(error: BaseException) -> bool:

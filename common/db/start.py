@@ -1,7 +1,11 @@
-"""Checks a database before a role uses it: its schema, and whether the master keys open its secrets."""
+"""Checks a database before a role uses it: its schema, and whether the master keys open its secrets.
+
+From then on the role logs outages of the database.
+"""
 
 from __future__ import annotations
 
+from common.db.outages import log_outages
 from common.db.pool import Database
 from common.db.schema import check_schema
 from common.db.secrets_canary import ensure_canary
@@ -21,3 +25,4 @@ async def check_start(database: Database, keyring: Keyring) -> None:
         raise OperatorError(f"{error}: Postgres' log says why") from error
     except DatabaseUnavailable as error:
         raise OperatorError(f"{error}: start it, or check FRONTAGE_DATABASE_URL") from error
+    log_outages()

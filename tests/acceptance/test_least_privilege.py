@@ -218,8 +218,11 @@ async def expect_feed_closed(edge: Connection, installation: Installation) -> No
     owners_rights = "select proname from pg_proc where prosecdef and has_function_privilege(oid, 'execute')"
     assert {row["proname"] for row in await edge.fetch(owners_rights)} == {
         "describe_edge",
+        "end_edge_lease",
         "end_lease",
         "feed_content",
+        "hold_edge_lease",
+        "report_edge_certificates",
         "report_edge_traffic",
         "report_lease",
         "report_traffic",

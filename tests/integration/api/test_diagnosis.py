@@ -35,6 +35,7 @@ PARTS = {
     "monitor",
     "edges",
     "origin",
+    "blocked",
 }
 
 

@@ -155,6 +155,9 @@ async def type_about_an_application(operator: Operator) -> str:
     for command in ("app show", "app set", "app rotate-secret", "app rotate-webhook-secret", "token"):
         assert (await run(command, application))["applicationId"] == application
     assert len(await run("app list")) == 1
+    for command in ("app suspend", "app resume"):
+        reason = ("--reason", "Phishing.") if command == "app suspend" else ()
+        assert (await run(command, application, *reason))["applicationId"] == application
     assert await run("app id", "apps.partner.test") == {"applicationId": application}
     event = (await run("webhook test", application))["event"]
     await run("webhook replay-event", application, event)
@@ -174,6 +177,8 @@ async def type_about_domains(operator: Operator, application: str) -> None:
     moved = await run("domain transfer", other, "api.partner.test", "--application-url", "https://origin.test")
     assert moved["formerHolder"] == application
     assert (await run("domain release", "api.partner.test"))["formerHolder"] == other
+    await run("domain block", "bad.customer.test", "--reason", "Phishing.")
+    await run("domain unblock", "bad.customer.test")
     shop = ("shop.customer.test", "--application", other)
     for product in ("power", "secure"):
         made = await run(f"domain {product}", *shop, "--application-url", "https://origin.test")
@@ -209,7 +214,15 @@ async def type_about_certificates(operator: Operator, database: Database) -> Non
     await go_live(database)
     for command in ("certificate show", "certificate renew", "certificate revoke"):
         assert (await run(command, parts.DOMAIN))["domain"] == parts.DOMAIN
-    for command in ("certificate limits", "alarms show", "alarms release", "audit", "status", "metrics dashboard"):
+    for command in (
+        "certificate limits",
+        "certificate progress",
+        "alarms show",
+        "alarms release",
+        "audit",
+        "status",
+        "metrics dashboard",
+    ):
         await run(command)
     assert (await run("metrics alerts"))["groups"][0]["name"] == "frontage"
 

@@ -103,6 +103,7 @@ async def opened(database: Database, keyring: Keyring) -> dict[str, list[bytes]]
 # Bytes that are no envelopes: digests, a public document, and answers that their application has had
 NOT_SEALED = {
     "answered_challenges.challenge_hash",
+    "connect_configurations.digest",
     "idempotent_requests.body",
     "idempotent_requests.key",
     "idempotent_requests.request",
