@@ -6,11 +6,11 @@ A role reads it once, when it starts: another build may be installed while it ru
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from common.git_commit import read_built_commit, read_commit
 from common.metrics import Family
+from common.version import VERSION
 
 _PACKAGE = Path(__file__).parent
 
@@ -39,4 +39,4 @@ class Build:
 
 def read_build(package: Path = _PACKAGE) -> Build:
     """Return the build that is installed now; `package` is the directory of the package `common`."""
-    return Build(version("frontage"), read_built_commit(package) or read_commit(package.parent))
+    return Build(VERSION, read_built_commit(package) or read_commit(package.parent))

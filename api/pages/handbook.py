@@ -35,6 +35,7 @@ CONTENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "certificates",
             "observing",
             "upgrading",
+            "changelog",
             "backup",
             "security",
             "figures",

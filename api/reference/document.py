@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter
@@ -13,6 +12,7 @@ from pydantic_core.core_schema import WithDefaultSchema
 
 from api.reference.answers import Problem
 from api.reference.operations import OPERATIONS, QUERIES, WEBHOOKS, Operation
+from common.version import VERSION
 
 _REFS: Final = "#/components/schemas/{model}"
 _EVERYWHERE: Final = (405, 429, 500)
@@ -66,7 +66,7 @@ def build(base_url: str) -> dict[str, Any]:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Frontage", "version": version("frontage"), "description": _DESCRIPTION},
+        "info": {"title": "Frontage", "version": VERSION, "description": _DESCRIPTION},
         "servers": [{"url": base_url}],
         "security": _security(has_application=True, by_key_alone=False),
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS)],

@@ -18,7 +18,7 @@ export { CODES, FrontageError };
 /** @typedef {import("./configuration.js").Succeeded} Succeeded */
 /** @typedef {import("./configuration.js").StepChanged} StepChanged */
 
-export const VERSION = "1.1.0";
+export const VERSION = "1.0.0";
 
 /** Set while the script is being run for the first time; a package has none. */
 const SCRIPT = /** @type {HTMLScriptElement | null} */ (globalThis.document?.currentScript ?? null);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -23,6 +22,7 @@ from common.logs import get_logger
 from common.secrets import Keyring
 from common.settings import Settings
 from common.trust import authority_trust
+from common.version import VERSION
 from monitor.certificates.acme.account import AcmeAccount, open_key, thumbprint
 from monitor.certificates.acme.issuer import AcmeIssuer
 from monitor.certificates.acme.transport import Transport, session_timeout
@@ -55,7 +55,7 @@ async def open_acme(settings: Settings, database: Database, keyring: Keyring, cl
         keepalive_timeout=_IDLE_SECONDS,
         resolver=aiohttp.ThreadedResolver(),
     )
-    headers = {"User-Agent": f"frontage/{importlib.metadata.version('frontage')}"}  # RFC 8555 §6.1
+    headers = {"User-Agent": f"frontage/{VERSION}"}  # RFC 8555 §6.1
     async with aiohttp.ClientSession(connector=connector, timeout=session_timeout(), headers=headers) as session:
         issuers = []
         for directory in settings.acme_directory:
