@@ -1,7 +1,8 @@
 """The test command, ``python -m tests``: Debian packages, style, types, import directions, then every test.
 
 Standard library only until the checks themselves run, so that it can say clearly what is missing.
-Arguments go to pytest: ``python -m tests tests/unit -k paths`` runs only the tests named.
+``--install-packages`` first installs the Debian packages that are missing. Other arguments go to pytest:
+``python -m tests tests/unit -k paths`` runs only the tests named.
 """
 
 from __future__ import annotations
@@ -32,9 +33,14 @@ DEBIAN_PACKAGES = {
 }
 
 
+INSTALL = "--install-packages"
+
+
 def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
-    install_debian_packages()
+    may_install = INSTALL in arguments
+    arguments = [each for each in arguments if each != INSTALL]
+    provide_debian_packages(may_install=may_install)
     python = sys.executable
     steps = (
         []
@@ -71,24 +77,43 @@ def run(title: str, command: list[str]) -> int:
     return done.returncode
 
 
-def install_debian_packages() -> None:
-    """Install what is missing, as root or through sudo; without either, say so and let those tests skip."""
+def provide_debian_packages(*, may_install: bool) -> None:
+    """Install the packages that are missing, as root or through sudo, if allowed; name those still missing, whose
+    tests are skipped."""
+    missing = missing_packages()
+    if missing and may_install:
+        install(missing)
+        missing = missing_packages()
+    if missing:
+        hint = "" if may_install else f" ({INSTALL} installs them)"
+        print(f"Without these Debian packages some tests are skipped{hint}: {' '.join(missing)}", flush=True)
+
+
+def missing_packages() -> list[str]:
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-    missing = [package for package, command in DEBIAN_PACKAGES.items() if not shutil.which(command, path=path)]
-    if not missing:
-        return
+    return [package for package, command in DEBIAN_PACKAGES.items() if not shutil.which(command, path=path)]
+
+
+def install(packages: list[str]) -> None:
+    """Install all at once, or else one by one: apt-get installs none of them where it cannot install one."""
     prefix = [] if os.geteuid() == 0 else ["sudo", "-n"] if shutil.which("sudo") else None
     if prefix is None or not shutil.which("apt-get"):
-        print(f"Without these Debian packages some tests are skipped: {' '.join(missing)}", flush=True)
         return
-    print(f"== Debian packages: {' '.join(missing)}", flush=True)
+    print(f"== Debian packages: {' '.join(packages)}", flush=True)
+    apt_get([*prefix, "apt-get", "update", "-qq"])
+    command = [*prefix, "apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    if not apt_get([*command, *packages]):
+        for package in packages:
+            apt_get([*command, package])
+
+
+def apt_get(command: list[str]) -> bool:
+    """Return whether the command succeeded; say so if not."""
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (
-        ["apt-get", "update", "-qq"],
-        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing],
-    ):
-        if subprocess.run([*prefix, *command], check=False, env=quiet, stdout=subprocess.DEVNULL).returncode != 0:
-            print(f"   {' '.join(command)} failed; the tests that need it are skipped", flush=True)
+    succeeded = subprocess.run(command, check=False, env=quiet, stdout=subprocess.DEVNULL).returncode == 0
+    if not succeeded:
+        print(f"   {' '.join(command)} failed", flush=True)
+    return succeeded
 
 
 if __name__ == "__main__":
