@@ -33,6 +33,13 @@ DEBIAN_PACKAGES = {
 }
 
 
+# `.pre-commit-config.yaml` runs the same.
+CHECKS = {
+    "format": "ruff format --check --quiet .",
+    "lint": "ruff check --quiet .",
+    "types": "mypy",
+    "import directions": "lint-imports --no-cache",
+}
 INSTALL = "--install-packages"
 
 
@@ -42,22 +49,19 @@ def main(arguments: list[str]) -> int:
     arguments = [each for each in arguments if each != INSTALL]
     provide_debian_packages(may_install=may_install)
     python = sys.executable
-    steps = (
-        []
-        if arguments
-        else [
-            ("format", [python, "-m", "ruff", "format", "--check", "--quiet", "."]),
-            ("lint", [python, "-m", "ruff", "check", "--quiet", "."]),
-            ("types", [python, "-m", "mypy"]),
-            ("import directions", [str(Path(python).with_name("lint-imports")), "--no-cache"]),
-        ]
-    )
-    failed = [name for name, command in steps if run(name, command) != 0]
+    checks = {} if arguments else CHECKS
+    failed = [name for name, command in checks.items() if run(name, beside_python(command)) != 0]
     pytest = [python, "-m", "pytest", f"--numprocesses={processes()}", "--dist=worksteal", *arguments]
     if run("tests", pytest) != 0:
         failed.append("tests")
     print(f"\n{'failed: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
     return 1 if failed else 0
+
+
+def beside_python(command: str) -> list[str]:
+    """Return the command's words, its program being the one of this environment."""
+    program, *arguments = command.split()
+    return [str(Path(sys.executable).with_name(program)), *arguments]
 
 
 def processes() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests import __main__ as command
@@ -64,3 +66,8 @@ def test_the_flag_does_not_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None
     assert allowed == [True]
     assert "--install-packages" not in ran[0]
     assert len(ran) == 1
+
+
+def test_pre_commit_runs_the_same_checks() -> None:
+    text = (command.ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    assert dict(re.findall(r" name: (.+)\n +entry: (.+)\n", text)) == command.CHECKS
