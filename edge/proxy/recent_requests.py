@@ -6,12 +6,12 @@ site's visitors send fields of the same names, in the same order, with other val
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 from edge.http.head_template import HeadTemplate
-from edge.http.request import HeadLimits, RequestHead
+from edge.http.request import FieldFacts, HeadLimits, RequestHead
 from edge.replica.routes import RouteTable
 from edge.routing.request_rewriting import Surroundings
 from edge.routing.route import Route
@@ -35,6 +35,7 @@ class KnownFields:
     route: Final[Route]
     surroundings: Final[Surroundings]
     generation: int
+    uploads: dict[bytes, FieldFacts] = field(default_factory=dict)  # by the length of the body, as stated
 
     def holds_in(self, routes: RouteTable) -> bool:
         """Return whether `route` is still its domain's route; if so, it is known to be so in the table's generation."""

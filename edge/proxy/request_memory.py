@@ -31,6 +31,7 @@ from edge.routing.route import Route
 _NEVER: Final = -1
 _DOT: Final = ord(".")
 _MAX_LENGTH_DIGITS: Final = 18
+_MAX_LENGTHS: Final = 64  # of uploads with the same fields
 
 
 class RequestMemory:
@@ -161,11 +162,10 @@ class RequestMemory:
         route, facts, length = known.route, known.head.fields, b""
         if template.length_at:
             length = groups[template.length_at].strip(b" \t")
-            if not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS or length[:1] == b"0":
+            read = known.uploads.get(length) or self._read_length(known, length)
+            if read is None:
                 return False
-            facts = _with_body(facts, int(length))
-            if is_too_large(facts.body, self._recent.max_body_bytes, route.buffer_uploads_bytes):
-                return False
+            facts = read
         try:
             upstream_target = paths.rewrite(route, target)
         except Rejected:
@@ -181,6 +181,19 @@ class RequestMemory:
         self.head, self.route = head, route
         self.raw, self.generation = b"", _NEVER  # its bytes are not all of the request
         return True
+
+    def _read_length(self, known: KnownFields, length: bytes) -> FieldFacts | None:
+        """Return the facts of a request like the known one with a body of that length; None where it is for the parser
+        to judge."""
+        if not length.isdigit() or len(length) > _MAX_LENGTH_DIGITS or length[:1] == b"0":
+            return None
+        facts = _with_body(known.head.fields, int(length))
+        if is_too_large(facts.body, self._recent.max_body_bytes, known.route.buffer_uploads_bytes):
+            return None
+        if len(known.uploads) >= _MAX_LENGTHS:
+            known.uploads.clear()
+        known.uploads[length] = facts
+        return facts
 
     def remember(self, raw: bytes, forward: Forward) -> None:
         """`forward` is what became of `raw`, a request that `recall` did not know, or the head of one with a body."""
