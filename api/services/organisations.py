@@ -182,9 +182,7 @@ async def _find_removable(connection: Connection, rights: Rights, organisation: 
 
 async def _refuse_last_owner(connection: Connection, organisation: Organisation, member: Member) -> None:
     """Raises: `Refused`."""
-    if member.role == "owner" and not await users.count_other_owners(connection, organisation.id, member.user.id):
-        raise Refused(
-            MEMBER_REFUSED,
-            code="last_owner",
-            hint=f"{member.user.email} is its only owner: make another member an owner first",
-        )
+    try:
+        await users.refuse_last_owner(connection, organisation.id, member)
+    except users.LastOwner as error:
+        raise Refused(MEMBER_REFUSED, code="last_owner", hint=str(error)) from error

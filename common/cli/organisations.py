@@ -12,7 +12,7 @@ from common.errors import OperatorError
 
 if TYPE_CHECKING:
     from common.db.session import Connection
-    from common.db.users import Organisation, User
+    from common.db.users import Member, Organisation, User
     from common.secrets import Keyring
 
 app = typer.Typer(help="Organisations: whose members see which applications.", no_args_is_help=True)
@@ -77,13 +77,19 @@ def add_member(
     A user that gains rights by it has to sign in by the link that is printed: all else that signed the user in ends.
     """
     from common.cli.database import run_in_database
-    from common.db import audit, grants
+    from common.db import audit, grants, users
 
     async def work(connection: Connection, _: Keyring) -> str | None:
         organisation, user = await _find(connection, name), await _user(connection, email)
+        member = await users.get_member(connection, organisation.id, user.id)
+        if member is not None and role is not RoleOption.OWNER:
+            await _refuse_last_owner(connection, organisation, member)
         has_gained = await grants.give_role(connection, user, organisation.id, role.value)
+        before = None if member is None else {"role": member.role}
         after = {"role": role.value}
-        await audit.record(connection, "member.put", user.email, organisation_id=organisation.id, after=after)
+        await audit.record(
+            connection, "member.put", user.email, organisation_id=organisation.id, before=before, after=after
+        )
         return await mint_link(connection, user) if has_gained else None
 
     link = run_in_database(work)
@@ -93,15 +99,19 @@ def add_member(
 
 @app.command("remove-member")
 def remove_member(name: Name, email: Email, as_json: AsJson = False) -> None:
-    """End a user's membership."""
+    """End a user's membership. An organisation keeps an owner: its only one stays until another is made."""
     from common.cli.database import run_in_database
     from common.db import audit, users
 
     async def work(connection: Connection, _: Keyring) -> None:
         organisation, user = await _find(connection, name), await _user(connection, email)
-        if not await users.remove_membership(connection, user.id, organisation.id):
+        member = await users.get_member(connection, organisation.id, user.id)
+        if member is None:
             raise OperatorError(f"{user.email} is no member of {organisation.name}")
-        await audit.record(connection, "member.remove", user.email, organisation_id=organisation.id)
+        await _refuse_last_owner(connection, organisation, member)
+        await users.remove_membership(connection, user.id, organisation.id)
+        before = {"role": member.role}
+        await audit.record(connection, "member.remove", user.email, organisation_id=organisation.id, before=before)
 
     run_in_database(work)
     shown = {"organisation": name, "email": email, "role": None}
@@ -118,6 +128,16 @@ async def _find(connection: Connection, name: str) -> Organisation:
     if found is None:
         raise OperatorError(f"there is no organisation {name}: `frontage organisation list` prints them")
     return found
+
+
+async def _refuse_last_owner(connection: Connection, organisation: Organisation, member: Member) -> None:
+    """Raises: `OperatorError` where the organisation would be without an owner."""
+    from common.db import users
+
+    try:
+        await users.refuse_last_owner(connection, organisation.id, member)
+    except users.LastOwner as error:
+        raise OperatorError(f"{organisation.name}: {error}") from error
 
 
 async def _user(connection: Connection, email: str) -> User:

@@ -26,6 +26,10 @@ class AlreadyExists(FrontageError):
     """A user with this address, or an organisation with this name, is there already."""
 
 
+class LastOwner(FrontageError):
+    """The organisation would be without an owner."""
+
+
 @dataclass(frozen=True, slots=True)
 class User:
     """`email` is in lower case. `has_password`: else only a link signs in. `credentials_ended_at`: when the user last
@@ -206,15 +210,17 @@ async def remove_membership(connection: Connection, user_id: str, organisation_i
     return status == "DELETE 1"
 
 
-async def count_other_owners(connection: Connection, organisation_id: str, user_id: str) -> int:
-    """Owners beside this user; the organisation is locked, so that two owners do not leave at the same time."""
+async def refuse_last_owner(connection: Connection, organisation_id: str, member: Member) -> None:
+    """Refuse to let the organisation's only owner go, or have a lower role. The organisation is locked until the
+    transaction ends, so that two owners do not leave at the same time. Raises: `LastOwner`.
+    """
     await connection.execute("select from organisations where id = $1 for update", organisation_id)
-    count: int = await connection.fetchval(
-        "select count(*) from memberships where organisation_id = $1 and role = 'owner' and user_id <> $2",
+    owners: list[str] = await connection.fetchval(
+        "select coalesce(array_agg(user_id), '{}') from memberships where organisation_id = $1 and role = 'owner'",
         organisation_id,
-        user_id,
     )
-    return count
+    if owners == [member.user.id]:
+        raise LastOwner(f"{member.user.email} is its only owner: make another member an owner first")
 
 
 def _member(row: Record) -> Member:

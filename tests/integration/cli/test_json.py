@@ -56,11 +56,11 @@ class Operator:
     def __init__(self) -> None:
         self.typed: set[str] = set()
 
-    async def type(self, command: str, *arguments: str, typing: str | None = None) -> Any:
+    async def type(self, command: str, *arguments: str, typing: str | None = None, fails: bool = False) -> Any:
         self.typed.add(command)
         argv = [*command.split(), *arguments, "--json"]
         done = await asyncio.to_thread(CliRunner().invoke, app, argv, typing)
-        assert done.exit_code == 0 or command == "doctor", (argv, done.output, done.exception)
+        assert done.exit_code == int(fails) or command == "doctor", (argv, done.output, done.exception)
         shown = json.loads(done.stdout)
         if command not in KEYS_OF_OTHERS:
             assert not {key for key in keys_of(shown) if "_" in key}, command
@@ -112,9 +112,9 @@ async def type_about_people(operator: Operator, database: Database) -> None:
     await run("user set-password", ada, "--password-stdin", typing=PASSWORD)
     for command in ("user link", "user operator", "user sign-out"):
         assert (await run(command, ada))["email"] == ada
-    await run("organisation add-member", organisation, ada, "--role", "viewer")
+    await run("organisation add-member", organisation, ada, "--role", "owner")
     assert [each["email"] for each in await run("user list")] == [ada]
-    assert [each["members"] for each in await run("organisation list")] == [{ada: "viewer"}]
+    assert [each["members"] for each in await run("organisation list")] == [{ada: "owner"}]
     async with database.transaction() as connection:
         user = await users.find_user(connection, ada)
         assert user is not None
@@ -124,9 +124,25 @@ async def type_about_people(operator: Operator, database: Database) -> None:
     key = (await run("user create-key", ada, "--name", "deployment"))["id"]
     assert [each["id"] for each in await run("user keys", ada)] == [key]
     await run("user revoke-key", ada, key)
-    await run("organisation remove-member", "Acme", ada)
+    await type_about_owners(operator)
     await run("user delete", ada)
     await type_about_gains(operator)
+
+
+async def type_about_owners(operator: Operator) -> None:
+    """The only owner of an organisation keeps the role until there is another."""
+    run, ada, eve = operator.type, "ada@acme.test", "eve@acme.test"
+    for command in (("organisation remove-member",), ("organisation add-member", "--role", "viewer")):
+        refused = await run(command[0], "Acme", ada, *command[1:], fails=True)
+        assert refused == {"message": f"Acme: {ada} is its only owner: make another member an owner first"}
+    assert [each["members"] for each in await run("organisation list")] == [{ada: "owner"}]
+    await run("user create", eve, "--organisation", "Acme")
+    await run("organisation add-member", "Acme", ada, "--role", "viewer")
+    await run("organisation remove-member", "Acme", ada)
+    last, before_last = (await run("audit"))["entries"][:2]
+    assert (last["action"], last["before"]) == ("member.remove", {"role": "viewer"})
+    assert (before_last["action"], before_last["before"]) == ("member.put", {"role": "owner"})
+    await run("user delete", eve)
 
 
 async def type_about_gains(operator: Operator) -> None:
