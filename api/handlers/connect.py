@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from aiohttp import web
 
@@ -155,11 +155,12 @@ def _moment(text: str | None) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        in_utc = moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:  # no time, or one that is outside the years 1 to 9999 in UTC
         raise Refused(invalid_parameter("before"), hint="a date-time as created_at has it") from error
     if moment.tzinfo is None:
         raise Refused(invalid_parameter("before"), hint="a date-time with its offset, as created_at has it")
-    return moment
+    return in_utc
 
 
 def _limit(text: str | None) -> int:

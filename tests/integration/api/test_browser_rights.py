@@ -209,6 +209,13 @@ async def test_a_registered_configuration_is_named_by_its_id_or_by_the_token(par
     assert (hidden.status, hidden.body["code"]) == (404, "flow_not_found")
 
 
+@pytest.mark.parametrize("path", ["/connect/configurations", "/sharing/connect"])
+@pytest.mark.parametrize("before", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01", "x"])
+async def test_a_list_before_no_time_that_can_be_is_refused(partner: Partner, path: str, before: str) -> None:
+    refused = await partner.call("GET", path, params={"before": before})
+    assert (refused.status, refused.body["message"]) == (400, "Invalid 'before' parameter")
+
+
 async def test_configurations_are_a_servers_alone_and_an_applications_own(world: World, partner: Partner) -> None:
     other = await world.service.partner()
     configuration_id = await register(partner, power(OWN), expiresInDays=7)
