@@ -6,7 +6,7 @@ a later turn of the loop. Meanwhile the loop serves all others. The bounds, each
     edge.http.chunks.STEPS_AT_ONCE     chunks and trailers of a body, request or response
     HEADS_AT_ONCE                      pipelined requests that the edge answers itself
     INTERIM_BYTES_AT_ONCE              interim responses
-    RECORDS_AT_ONCE                    TLS records of a client
+    RECORDS_AT_ONCE                    TLS records of a client or an origin (`edge.transport.tls_stream` has more)
     BYTES_AT_ONCE                      bytes of a body or a tunnel: the loop else reads 32 times as much in a row
 
 Flights of TLS handshakes, the most expensive steps there are, always wait here: requests that are ready come first.
