@@ -94,6 +94,46 @@ def _fields_down(rng: Random) -> bytes:
     return b"HTTP/1.1 200 OK\r\n" + b"Te:%c\r\n" % rng.randrange(97, 123) * 9_300 + b"Content-Length: 0\r\n\r\n"
 
 
+def _last_get() -> bytes:
+    """A request that ends the connection, so that the offender comes round."""
+    return _GET % (b"", OFFENDER_HOST.encode(), b"Connection: close\r\n")
+
+
+def _head_of(field: bytes, part: bytes, separator: bytes) -> Callable[[Random], bytes]:
+    """Heads of 31 KB with one field of many parts, each head another."""
+
+    def make(rng: Random) -> bytes:
+        value = separator.join([part] * ((31_000 - len(field)) // len(part + separator)))
+        host = OFFENDER_HOST.encode()
+        line = b"%b: %b\r\n" % (field, value)
+        return b"".join(_GET % (b"%x" % rng.getrandbits(32), host, line) for _ in range(40)) + _last_get()
+
+    return make
+
+
+def _many_shapes(rng: Random) -> bytes:
+    """Heads below 4 KB of ever other names, four alike and then one that differs: each is worth learning from."""
+    out = []
+    for _ in range(800):
+        names = [b"X-%x" % rng.getrandbits(32) for _ in range(11)]
+        out += [_with_values(names, b"%d" % turn * rng.randint(1, 300)) for turn in range(6)]
+    return b"".join(out) + _last_get()
+
+
+def _with_values(names: list[bytes], value: bytes) -> bytes:
+    return _GET % (b"", OFFENDER_HOST.encode(), b"".join(b"%b: %b\r\n" % (name, value) for name in names))
+
+
+def _full_head(*lines: bytes) -> Callable[[Random], bytes]:
+    """An answer of 64 KB of these fields."""
+
+    def make(_: Random) -> bytes:
+        block = b"".join(lines)
+        return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + block * (64_000 // len(block)) + b"\r\n"
+
+    return make
+
+
 def _dribble(rng: Random) -> bytes:
     return _GET % (b"", OFFENDER_HOST.encode(), b"X: %b\r\n" % (b"y" * rng.randint(500, 3_000)))
 
@@ -109,6 +149,16 @@ OFFENCES: Final = (
     Offence("unanswerable", "5,000 pipelined requests for unknown names", _unanswerable),
     Offence("heads", "pipelined heads of 30 KB", _heads),
     Offence("frames-up", "WebSocket frames of one byte up", _frames),
+    Offence("connection", "heads with 10,000 names in Connection", _head_of(b"Connection", b"a", b", ")),
+    Offence("commas", "heads with 31,000 commas in Connection", _head_of(b"Connection", b",", b"")),
+    Offence("codings", "heads with 4,000 elements in TE", _head_of(b"TE", b"a;q=0.1", b",")),
+    Offence(
+        "addresses", "heads with 3,000 addresses in X-Forwarded-For", _head_of(b"X-Forwarded-For", b"10.0.0.1", b",")
+    ),
+    Offence("vias", "heads with 6,000 elements in Via", _head_of(b"Via", b"1.1 a", b",")),
+    Offence("cookies", "heads with 8,000 cookies", _head_of(b"Cookie", b"a=b", b";")),
+    Offence("blanks", "heads with 31,000 blanks before a value", _head_of(b"Content-Length", b" ", b"")),
+    Offence("many-shapes", "heads that are worth learning from, each anew", _many_shapes),
     Offence("dribbles", "64 connections that send byte by byte", _dribble, connections=64),
     Offence("csv-down", "200,000 lines of 50 bytes down, a chunk each", _down(_chunk(_LINE), 200_000), by_origin=True),
     Offence("chunks-down", "300,000 chunks of one byte down", _down(_chunk(b"x"), 300_000), by_origin=True),
@@ -118,6 +168,21 @@ OFFENCES: Final = (
     Offence("mixed-down", "small chunks of every kind down", lambda rng: _CHUNKED + _mixed_chunks(rng) + _LAST, True),
     Offence("interim-down", "32 interim responses of up to 8 KB", _interim, by_origin=True),
     Offence("fields-down", "a response with 9,300 fields", _fields_down, by_origin=True),
+    Offence("cookies-down", "a response with 5,300 cookies", _full_head(b"Set-Cookie:a\r\n"), by_origin=True),
+    Offence(
+        "links-down",
+        "a response with 3,900 links",
+        _full_head(b"Link: " + b", ".join([b"</a>;rel=b"] * 5) + b"\r\n"),
+        by_origin=True,
+    ),
+    Offence("refresh-down", "a response of Refresh", _full_head(b"Refresh: 5;url=/a\r\n"), by_origin=True),
+    Offence("location-down", "a response of Location", _full_head(b"Location: //127.0.0.1/a\r\n"), by_origin=True),
+    Offence(
+        "named-down",
+        "a response whose Connection names 9,000 fields",
+        _full_head(b"Connection: " + b",".join([b"abc"] * 15_500) + b"\r\n"),
+        by_origin=True,
+    ),
     Offence("handshakes", "64 connections of whole TLS handshakes", _many(b"", 0), connections=64, is_handshake=True),
 )
 BY_KEY: Final = {offence.key: offence for offence in OFFENCES}
