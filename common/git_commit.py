@@ -1,4 +1,7 @@
-"""Reads which commit a Git checkout is at, from its files. Needs the standard library only: `setup.py` runs it, too."""
+"""Read which commit a Git checkout is at, from its files.
+
+Needs the standard library only: `build_command.py` runs it by its path in an isolated build.
+"""
 
 from __future__ import annotations
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from common.builds import Build, read_build
-from common.git_commit import COMMIT_FILE, read_commit
+from common.git_commit import read_built_commit, read_commit
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -65,20 +67,24 @@ def test_what_is_no_checkout_has_only_a_version(tmp_path: Path, checkout: Path) 
 
 
 def test_what_is_built_from_a_checkout_records_its_commit(checkout: Path, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "setup.py", checkout)
     (checkout / "common").mkdir()
-    for name in ("__init__.py", "git_commit.py"):
+    for name in ("__init__.py", "git_commit.py", "build_command.py"):
         shutil.copy(ROOT / "common" / name, checkout / "common")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     (checkout / "pyproject.toml").write_text(
         '[project]\nname = "frontage"\nversion = "1"\n[tool.setuptools]\npackages = ["common"]\n'
+        f"[tool.setuptools.cmdclass]\nbuild_py = {json.dumps(settings['cmdclass']['build_py'])}\n"
     )
-    command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(tmp_path / "built")]
-    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
-    assert read_build(tmp_path / "built" / "common").commit == commit_of(checkout)
+    assert _recorded_commit(checkout, tmp_path / "first") == commit_of(checkout)
     shutil.rmtree(checkout / ".git")
-    shutil.rmtree(tmp_path / "built")
-    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
-    assert not (tmp_path / "built" / "common" / COMMIT_FILE).exists()
+    assert _recorded_commit(checkout, tmp_path / "second") is None
+
+
+def _recorded_commit(checkout: Path, built: Path) -> str | None:
+    """Build as an isolated build does, without the checkout on Python's path; return the commit of what was built."""
+    build = [sys.executable, "-P", "-c", "import setuptools; setuptools.setup()", "-q", "build_py"]
+    subprocess.run([*build, "--build-lib", str(built)], cwd=checkout, check=True, capture_output=True)
+    return read_built_commit(built / "common")
 
 
 def test_a_build_is_one_word_and_one_metric() -> None:

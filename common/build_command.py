@@ -1,0 +1,26 @@
+"""Record in a wheel which commit it is built from; pyproject.toml names the command, and setuptools loads this file.
+
+An isolated build has neither the checkout nor the package `common` on its path: setuptools loads this file by its
+path alone, so that it imports nothing of ours and runs `git_commit.py` by path.
+"""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from setuptools.command.build_py import build_py
+
+_PACKAGE = Path(__file__).resolve().parent
+_GIT = runpy.run_path(str(_PACKAGE / "git_commit.py"))
+
+
+class BuildWithCommit(build_py):
+    """Build the packages, and write the commit beside `common`'s modules where the source is a checkout."""
+
+    def run(self) -> None:
+        """Build; an editable installation runs from the checkout, which names its commit at any time."""
+        super().run()
+        commit = _GIT["read_commit"](_PACKAGE.parent)
+        if commit is not None and not self.editable_mode:
+            (Path(self.build_lib) / "common" / _GIT["COMMIT_FILE"]).write_text(f"{commit}\n", "ascii")
