@@ -28,6 +28,7 @@ from rich.table import Table
 
 from bench import output
 from bench.bulk import bulk_load
+from common.db.migrate import migrate
 from common.db.retention import STEPS, RetentionStep
 from common.db.session import Connection, Patience, open_session, transaction
 from common.errors import FrontageError
@@ -212,8 +213,6 @@ async def _server(directory: Path) -> AsyncIterator[str]:
         server = EmbeddedPostgres(Path(state_dir))
         dsn = await asyncio.to_thread(server.start)
         try:
-            from common.db.migrate import migrate  # noqa: PLC0415 - brings SQLAlchemy: half a second
-
             await migrate(dsn)
             async with _session(dsn) as connection:
                 await connection.execute(

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from hypothesis import HealthCheck, settings
 
+from common.db.migrate import migrate
 from common.db.pool import Database, open_pool
 from common.db.session import open_session
 from common.postgres import EmbeddedPostgres
@@ -96,8 +97,6 @@ def _available_memory_bytes() -> int:
 
 
 async def _make_template(dsn: str) -> None:
-    from common.db.migrate import migrate  # brings SQLAlchemy: half a second that tests without a database do not need
-
     await execute_at(
         dsn,
         "alter system set fsync = off",  # what is lost with the machine is thrown away anyhow

@@ -19,7 +19,7 @@ OLDEST_PROGRAM = "0070"
 drops, renames or narrows what they use, raises this to its own number (a test finds such steps)."""
 
 _STATED = "works with programs from schema "
-"""How the database states it: as the comment of Alembic's table, which a backup holds, too."""
+"""How the database states it: as the comment of the table of the steps, which a backup holds, too."""
 
 
 def compatibility_statement() -> str:

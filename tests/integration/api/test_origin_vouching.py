@@ -1,8 +1,6 @@
-"""Origins that flows set before browsers were bounded: the migration distrusts them, a PUT vouches for them."""
+"""Origins that no server has set: a PUT vouches for them."""
 
 from __future__ import annotations
-
-import importlib
 
 import pytest
 
@@ -14,8 +12,7 @@ __all__ = ["partner", "world"]
 
 
 @pytest.mark.usefixtures("world")
-async def test_the_migration_distrusts_origins_of_flows_until_a_put(world: World, partner: Partner) -> None:
-    statement = importlib.import_module("common.db.migrations.versions.0075_what_ends_flows")._BY_FLOWS
+async def test_a_put_vouches_for_an_origin(world: World, partner: Partner) -> None:
     await Browser(partner, partner.token()).finish(domain=FRESH, **power("https://other.example/x"))
 
     async def vouched() -> dict[str, bool]:
@@ -25,7 +22,7 @@ async def test_the_migration_distrusts_origins_of_flows_until_a_put(world: World
 
     assert await vouched() == {FRESH: True, LIVE: True}
     async with world.service.database.transaction() as connection:
-        assert [await connection.execute(statement) for _ in range(2)] == ["UPDATE 1", "UPDATE 0"]
+        await connection.execute("update domains set origin_vouched = false where domain = $1", FRESH)
     assert await vouched() == {FRESH: False, LIVE: True}
     assert (await partner.put(FRESH, applicationUrl="https://other.example/x")).status == 200
     assert await vouched() == {FRESH: True, LIVE: True}

@@ -2,63 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import orjson
-import pytest
 
-from common.db import migrate as migration
 from common.db.applications import create_application, get_application, set_signature_key, update_application
 from common.db.error_pages import error_page_sizes, put_error_page, remove_error_page
-from common.db.feed import FeedEntry, digest, open_snapshot
+from common.db.feed import FeedEntry, open_snapshot
 from common.db.pool import Database
-from common.db.session import open_session
-from tests.conftest import execute_at, in_database
 from tests.integration.common.test_application_rows import create, new
-
-
-@pytest.fixture
-async def empty_dsn(server_dsn: str) -> AsyncIterator[str]:
-    """A database without a schema."""
-    name = f"test_{secrets.token_hex(6)}"
-    await execute_at(server_dsn, f"create database {name} template template0")
-    yield in_database(server_dsn, name)
-    await execute_at(server_dsn, f"drop database {name} with (force)")
-
-
-async def test_the_feed_still_equals_its_tables_after_an_upgrade(
-    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(migration, "REVISION", "0001")
-        await migration.migrate(empty_dsn)
-    await execute_at(
-        empty_dsn,
-        "insert into applications (id, name, cname_target, client_secret, webhook_secret)"
-        " values ('a', '', 'a', '', '')",
-        "insert into domains (domain, product, application_id) values ('shop.test', 'power', 'a')",
-    )
-    await migration.migrate(empty_dsn)
-
-    connection = await open_session(empty_dsn, "frontage tests")
-    try:
-        async with open_snapshot(connection) as snapshot:
-            entries = [entry async for batch in snapshot.everything() for entry in batch]
-            changes = [entry async for batch in snapshot.changes((2,)) for entry in batch]
-            assert checksum(entries) == snapshot.head.checksum
-            assert [(entry.kind, entry.key) for entry in changes] == [("application", "a")]
-    finally:
-        connection.terminate()
-
-
-def checksum(entries: list[FeedEntry]) -> int:
-    total = 0
-    for kind, key, content, _ in entries:
-        assert content is not None
-        total ^= digest(kind, key, content)
-    return total
 
 
 async def test_options_are_read_as_they_were_set_and_reach_the_feed(database: Database) -> None:

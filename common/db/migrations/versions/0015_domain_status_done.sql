@@ -1,1 +1,0 @@
-drop index domains_uncounted;
