@@ -20,7 +20,7 @@ from common.connect.domain_connect.offer import hosts
 from common.connect.domain_connect.templates import SERVICES, fill_templates
 from common.connect.requested import Requested
 from common.connect.resolution import PlaceholderValues
-from common.connect.ways.provider_apis import PROVIDER_APIS
+from common.connect.ways.provider_apis import find_api
 from common.connect.zone_inspection import Discover
 from common.db.applications import Application
 from common.db.pool import Database
@@ -155,7 +155,7 @@ class DomainCheckService:
 
 
 def _assess(provider: Provider, name_servers: Sequence[str], discovered: Discovered | Closed | None) -> Assessed:
-    is_automatic = provider.api in PROVIDER_APIS
+    is_automatic = find_api(provider.api) is not None
     if isinstance(discovered, Discovered) and discovered.services:
         is_automatic |= hosts(discovered.settings, name_servers)
     return Assessed(provider, "automatic" if is_automatic else "manual")

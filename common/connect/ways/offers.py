@@ -14,7 +14,7 @@ from typing import Any, Literal
 from common.connect.domain_connect.discovery import Closed
 from common.connect.domain_connect.offer import Offer
 from common.connect.requested import Requested
-from common.connect.ways.provider_apis import PROVIDER_APIS, ProviderApi
+from common.connect.ways.provider_apis import ProviderApi, find_api
 from common.domain_check.providers import Provider
 from common.domain_check.zone_view import ZoneView, relative_host
 from common.records import APEX
@@ -78,13 +78,15 @@ def find_offers(
     ways: list[Mapping[str, Any]] = []
     if isinstance(domain_connect, Offer):
         ways.append(_domain_connect(domain_connect))
-    api = PROVIDER_APIS.get(provider.api or "")
+    api = find_api(provider.api)
     if api is not None:
         ways.append(_api(api))
     ways.append(manual(provider, view, requested))
     if api is None:
         ways.append({"way": "dynamic_update", "isExpert": True, "fields": list(_SERVER_FIELDS)})
-        ways.append(_api(PROVIDER_APIS["powerdns"]) | {"isExpert": True})
+        own_server = find_api("powerdns")
+        if own_server is not None:
+            ways.append(_api(own_server) | {"isExpert": True})
     return Offers(tuple(ways), domain_connect)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final
 
@@ -152,3 +154,13 @@ _APIS: Final = (
 )
 
 PROVIDER_APIS: Mapping[str, ProviderApi] = MappingProxyType({api.id: api for api in _APIS})
+
+
+def find_api(name: str | None) -> ProviderApi | None:
+    """Return the provider API of that name; None where there is none, or dns-lexicon is not installed to speak it."""
+    return PROVIDER_APIS.get(name) if name is not None and _is_lexicon_installed() else None
+
+
+@cache
+def _is_lexicon_installed() -> bool:
+    return find_spec("lexicon") is not None

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from common.connect.requested import Requested
+from common.connect.ways import provider_apis
 from common.connect.ways.offers import WORDS, find_offers, manual
 from common.connect.ways.provider_apis import PROVIDER_APIS
 from common.dns import Answer, Outcome
@@ -63,3 +64,10 @@ def test_no_page_makes_the_key_of_a_persons_own_server() -> None:
     assert {way["api"]: way["isOwnServer"] for way in ways if way["way"] == "provider_api"} == {"powerdns": True}
     ways = find_offers(PROVIDERS["cloudflare"], VIEW, [], None).ways
     assert {way["api"]: way["isOwnServer"] for way in ways if way["way"] == "provider_api"} == {"cloudflare": False}
+
+
+def test_without_dns_lexicon_no_way_asks_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_apis, "_is_lexicon_installed", lambda: False)
+    for provider in (PROVIDERS["cloudflare"], Provider("", "unknown.test")):
+        ways = [way["way"] for way in find_offers(provider, VIEW, [], None).ways]
+        assert ways == ["manual", "dynamic_update"]
