@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 OFFENDER_HOST: Final = "offender.customer.localhost"
+END_BYTES: Final = 8
 
 _GET: Final = b"GET /%b HTTP/1.1\r\nHost: %b\r\n%b\r\n"
 _CHUNKED: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -17,7 +18,8 @@ _LAST: Final = b"0\r\n\r\n"
 @dataclass(frozen=True, slots=True)
 class Offence:
     """`make` gives the bytes: of a client's connection, or of an origin's answer to `GET /<key>`. `connections` are
-    open at once; `record_bytes`: over TLS, in records of so many bytes."""
+    open at once; `record_bytes`: over TLS, in records of so many bytes; `ends_together`: each connection waits with its
+    last `END_BYTES` for the others."""
 
     key: str
     title: str
@@ -26,6 +28,7 @@ class Offence:
     connections: int = 1
     record_bytes: int = 0
     is_handshake: bool = False
+    ends_together: bool = False
 
 
 def asking(key: str) -> bytes:
@@ -160,6 +163,9 @@ OFFENCES: Final = (
     Offence("blanks", "heads with 31,000 blanks before a value", _head_of(b"Content-Length", b" ", b"")),
     Offence("many-shapes", "heads that are worth learning from, each anew", _many_shapes),
     Offence("dribbles", "64 connections that send byte by byte", _dribble, connections=64),
+    Offence(
+        "uploads-together", "64 requests with bodies that end together", _up(b"", 0), connections=64, ends_together=True
+    ),
     Offence("csv-down", "200,000 lines of 50 bytes down, a chunk each", _down(_chunk(_LINE), 200_000), by_origin=True),
     Offence("chunks-down", "300,000 chunks of one byte down", _down(_chunk(b"x"), 300_000), by_origin=True),
     Offence(

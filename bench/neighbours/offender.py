@@ -7,6 +7,7 @@ Its last line is how often it did.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import socket
 import ssl
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from bench.neighbours.offences import BY_KEY, OFFENDER_HOST, Offence, asking
+from bench.neighbours.offences import BY_KEY, END_BYTES, OFFENDER_HOST, Offence, asking
 
 _NICENESS: Final = 10  # the client that is measured goes first
 _QUIET_SECONDS: Final = 0.5
@@ -34,6 +35,7 @@ class Offender:
         self._context = ssl.create_default_context()
         self._context.check_hostname = False
         self._context.verify_mode = ssl.CERT_NONE
+        self._together = threading.Barrier(offence.connections)
         self.count = 0
 
     def run(self) -> None:
@@ -61,6 +63,8 @@ class Offender:
             return self._shake_hands
         if self._offence.record_bytes:
             return self._send_records
+        if self._offence.ends_together:
+            return self._end_together
         return self._dribble if self._offence.connections > 1 else self._send
 
     def _shake_hands(self, sock: socket.socket) -> None:
@@ -83,6 +87,13 @@ class Offender:
             if self._is_over:
                 break
             sock.sendall(self._data[position : position + 1])
+        sock.recv(_READ_BYTES)
+
+    def _end_together(self, sock: socket.socket) -> None:
+        sock.sendall(self._data[:-END_BYTES])
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._together.wait(_QUIET_SECONDS)
+        sock.sendall(self._data[-END_BYTES:])
         sock.recv(_READ_BYTES)
 
     def _send_records(self, sock: socket.socket) -> None:

@@ -39,7 +39,7 @@ from edge.routing.challenge import key_authorization
 from edge.routing.decide import Ports
 from edge.routing.respond import Listening, Lookup
 from edge.transport.connection_limits import ConnectionLimits
-from edge.transport.deferred_work import DeferredWork
+from edge.transport.deferred_work import DeferredWork, LoopTurns
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.breaker import Breaker
 from edge.upstream.connection import UpstreamConnection
@@ -266,6 +266,7 @@ def _dispatcher(
         own_policy(settings),
         AddressOrder(random),
         OriginTls(deferred),
+        LoopTurns(loop),
         timeout_seconds=bounds.connect_seconds,
         api=dialled_api(settings),
     )

@@ -10,6 +10,7 @@ a later turn of the loop. Meanwhile the loop serves all others. The bounds, each
     BYTES_AT_ONCE                      bytes of a body or a tunnel: the loop else reads 32 times as much in a row
 
 Flights of TLS handshakes, the most expensive steps there are, always wait here: requests that are ready come first.
+Steps of tasks that many may take at once, as dialling, wait in `LoopTurns`.
 """
 
 from __future__ import annotations
@@ -62,3 +63,31 @@ class DeferredWork:
         finally:
             if queue:
                 self._loop.call_soon(self._run)
+
+
+class LoopTurns:
+    """One a worker: lets tasks run an expensive step one in each turn of the loop, in the order in which they ask."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_taken = False
+
+    async def take(self) -> None:
+        """Wait for a turn in which no other task runs its step; return at once if there is none."""
+        if self._is_taken:
+            turn: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._is_taken = True
+            self._loop.call_soon(self._give_next)
+
+    def _give_next(self) -> None:
+        self._is_taken = False
+        while self._waiting and not self._is_taken:
+            turn = self._waiting.popleft()
+            if not turn.done():  # cancelled
+                turn.set_result(None)
+                self._is_taken = True
+                self._loop.call_soon(self._give_next)

@@ -20,6 +20,7 @@ from common.errors import AddressRefused, FrontageError
 from common.origin_faults import OriginFault
 from common.settings import HostPort
 from edge.routing.route import Origin
+from edge.transport.deferred_work import LoopTurns
 from edge.upstream.address_order import AddressOrder
 from edge.upstream.connection import UpstreamConnection
 from edge.upstream.origin_tls import OriginTls
@@ -54,6 +55,7 @@ class Connector:
         policy: AddressPolicy,
         order: AddressOrder,
         tls: OriginTls,
+        turns: LoopTurns,
         *,
         timeout_seconds: float,
         api: HostPort | None = None,
@@ -62,6 +64,7 @@ class Connector:
         self._resolver = resolver
         self._policy = policy
         self._order = order
+        self._turns = turns
         self._api = api
         self._timeout_seconds = timeout_seconds
         self.tls = tls
@@ -111,6 +114,7 @@ class Connector:
 
     async def _dial(self, origin: Origin, addresses: Sequence[str]) -> tuple[socket.socket, str]:
         """Connect to one of these; earlier ones have a head start."""
+        await self._turns.take()
         infos = [_address_info(address, origin.port) for address in addresses]
         sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_RACE_DELAY_SECONDS, interleave=0)
         address = addresses[0]
@@ -143,6 +147,7 @@ class Connector:
         handshake = self.tls.handshake(origin, connection) if origin.scheme == "https" else None
         raw: asyncio.Transport | None = None
         try:
+            await self._turns.take()
             raw, _ = await loop.create_connection(lambda: handshake or connection, sock=sock)
             if handshake is not None:
                 await self.tls.complete(origin, handshake)

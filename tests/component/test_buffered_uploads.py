@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohappyeyeballs
 import orjson
 import pytest
 
@@ -132,6 +133,34 @@ async def test_slow_uploads_hold_no_connection_to_the_origin(tmp_path: Path) -> 
         for client in uploads:
             await client.send(bytes(100_000))
             assert (await client.response())[1] == b"ok"
+
+
+async def test_uploads_that_end_together_are_dialled_one_in_a_turn_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, dial = asyncio.get_running_loop(), aiohappyeyeballs.start_connection
+    turn, dialled_in = 0, []
+
+    def count_turns() -> None:
+        nonlocal turn
+        turn += 1
+        loop.call_soon(count_turns)
+
+    async def noted(*arguments: Any, **options: Any) -> socket.socket:
+        dialled_in.append(turn)
+        return await dial(*arguments, **options)
+
+    async with origin(Receiver()) as there, buffering(tmp_path, there) as proxy:
+        uploads = [await proxy.connect() for _ in range(16)]
+        for client in uploads:
+            await client.send(post(sized(10)) + bytes(9))
+        await arrived(proxy, 16 * 9)
+        monkeypatch.setattr(aiohappyeyeballs, "start_connection", noted)
+        count_turns()
+        await asyncio.gather(*(client.send(b"x") for client in uploads))
+        for client in uploads:
+            assert (await client.response())[1] == b"ok"
+    assert len(set(dialled_in)) == len(dialled_in) == 16
 
 
 async def test_chunks_without_content_make_a_length_of_zero(tmp_path: Path) -> None:

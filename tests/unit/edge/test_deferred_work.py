@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from edge.http import chunks
 from edge.proxy import client_connection, exchange
 from edge.proxy.client_connection import ClientConnection
-from edge.transport.deferred_work import DeferredWork
+from edge.transport.deferred_work import DeferredWork, LoopTurns
 from edge.upstream.connection import UpstreamConnection
 from tests.unit.edge import messages
 from tests.unit.edge.corpus import REQUESTS, RESPONSES
@@ -86,6 +86,32 @@ def test_work_that_breaks_stops_no_other() -> None:
     turns.queue.add(turns.work("b"))
     turns.loop.run()
     assert turns.done == ["a", "b"]
+
+
+async def test_tasks_take_turns_in_order_and_a_cancelled_one_takes_none() -> None:
+    loop = asyncio.get_running_loop()
+    turns = LoopTurns(loop)
+    turn, taken = 0, []
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        loop.call_soon(count)
+
+    async def take(name: str) -> None:
+        await turns.take()
+        taken.append((name, turn))
+
+    count()
+    tasks = [asyncio.create_task(take(name)) for name in "abcd"]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.gather(tasks[0], *tasks[2:])
+    assert [name for name, _ in taken] == ["a", "c", "d"]
+    assert len({number for _, number in taken}) == 3
+    await asyncio.wait_for(turns.take(), timeout=60)
+    await asyncio.sleep(0)
+    await asyncio.wait_for(turns.take(), timeout=60)
 
 
 # Everything deferred that can be ------------------------------------------------------------------------------
