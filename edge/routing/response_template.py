@@ -21,6 +21,7 @@ from edge.routing.route import Route
 
 _MAX_VALUES: Final = 16
 _MAX_ATTRIBUTES: Final = 16  # of a route's cookies, as mapped; more are mapped anew
+_MAX_ATTRIBUTE_BYTES: Final = 512  # longer ones are mapped each time
 _MAX_LENGTH_DIGITS: Final = 18
 _LENGTH: Final = b"content-length"
 _UNFRAMED_STATUSES: Final = frozenset({b"204", b"304"})  # a length of theirs frames nothing
@@ -134,12 +135,13 @@ class ResponseTemplate(HeadPattern):
         pair, semicolon, attributes = value.partition(b";")
         if not semicolon:
             return pair
-        if route is not self._route or authority != self._authority or len(self._attributes) > _MAX_ATTRIBUTES:
+        if route is not self._route or authority != self._authority or len(self._attributes) >= _MAX_ATTRIBUTES:
             self._route, self._authority, self._attributes = route, authority, {}
         mapped = self._attributes.get(attributes)
         if mapped is None:
             mapped = mapping.map_value(route, b"set-cookie", b";" + attributes, b"", authority)
-            self._attributes[attributes] = mapped
+            if len(attributes) <= _MAX_ATTRIBUTE_BYTES:
+                self._attributes[attributes] = mapped
         return pair + mapped
 
 

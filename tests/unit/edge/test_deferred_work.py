@@ -240,12 +240,13 @@ def hostile_requests(rng: Random) -> bytes:
 def hostile_answer(rng: Random) -> bytes:
     ok = b"HTTP/1.1 200 OK\r\n"
     chunk = rng.choice((b"1\r\nx\r\n", b"1  \r\nx\r\n", b"32\r\n" + b"x" * 48 + b"\r\n\r\n", b"1;a=b\r\nx\r\n"))
-    early = b"HTTP/1.1 103 Early Hints\r\n" + b"Link: </a>\r\n" * rng.randint(1, 5_000) + b"\r\n"
+    early = b"HTTP/1.1 103 Early Hints\r\n" + b"Link: </a>\r\n" * rng.randint(1, 999) + b"\r\n"
     return rng.choice(
         (
             ok + CHUNKED + chunk * 45_000 + b"0\r\n\r\n",
             early * 32 + ok + b"Content-Length: 0\r\n\r\n",
-            ok + b"Set-Cookie: a=b\r\n" * 3_500 + b"Content-Length: 0\r\n\r\n",
+            ok + b"Set-Cookie: a=b\r\n" * 999 + b"Content-Length: 0\r\n\r\n",
+            ok + b"Te:a\r\n" * 9_300 + b"Content-Length: 0\r\n\r\n",
             ok + b"Content-Length: 0\r\n\r\n" + ok * 3_000,
         )
     )

@@ -106,6 +106,17 @@ def test_head_with_other_values_becomes_what_the_parser_makes_of_it(
     assert check(template, first, asked, route)
 
 
+def test_a_template_keeps_few_bytes_of_cookies_whatever_their_attributes_are() -> None:
+    asked = request()
+    template = learnt(head("Set-Cookie: a=1; Path=/a"), head("Set-Cookie: a=2; Path=/b"), asked)
+    assert template is not None
+    for number in range(100):
+        for length in (3, 400, 3_000):
+            path = f"{number}" + "x" * length
+            assert check(template, head(f"Set-Cookie: a=3; Path=/app/{path}"), asked)
+    assert sum(map(len, (*template._attributes, *template._attributes.values()))) < 20_000
+
+
 @pytest.mark.parametrize(
     "raw",
     [
