@@ -59,8 +59,9 @@ from common.db.applications import Application
 from common.db.connect_flows import Changes, Flow, FlowChanged, TooManyOpen
 from common.db.domains import CertificateState
 from common.db.pool import Connection, Database
-from common.errors import FenceLost
+from common.errors import FenceLost, InvalidName
 from common.flow_states import Move, NotPossible, State, after
+from common.names import parse_domain
 from common.secrets import Keyring
 from common.settings import Settings
 
@@ -420,9 +421,16 @@ class ConnectService:
 
 def _refuse_other_than_shared(configuration: Configuration, chosen: ChosenDomain) -> None:
     """Raises: `Refused` for another domain than that of the sharing link that the flow was opened by."""
-    shared = configuration.prefilled_domain
-    if shared is not None and choose_domain(configuration, shared, None).domain != chosen.domain:
+    shared = configuration.prefilled_domains
+    if shared and not any(_is_in(each, chosen.domain) for each in shared):
         raise Refused(FORBIDDEN, code="domain", hint="the sharing link is for another domain")
+
+
+def _is_in(name: str, apex: str) -> bool:
+    try:
+        return parse_domain(name).registrable == apex
+    except InvalidName:
+        return False
 
 
 def _tried(journal: Sequence[JournalEntry]) -> list[JournalEntry]:

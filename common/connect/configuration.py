@@ -3,6 +3,7 @@
 Rules
     unknown keys are ignored, each with a warning; a key with a wrong value is refused, and what was expected is stated
     null is the same as absent; ``token`` and functions are for the browser only and never stored
+    what is stored as it was sent has no NUL, which Postgres keeps nowhere, and a bounded depth
     placeholders are case-sensitive and stand in `host` and `value` only
     ``{SERVICE_SERVERS}`` stands alone, in an A or AAAA record
     ``dnsRecords`` as an object: ``subDomain`` applies where there is a subdomain, ``domain`` where there is none
@@ -28,6 +29,7 @@ MOST_RECORDS = 50
 """Of one configuration: each is asked about at every look."""
 MOST_TEXT_CHARACTERS = 1024
 MOST_PATHS = 100
+_MOST_LEVELS = 16
 
 SERVICE_SERVERS: Final = "{SERVICE_SERVERS}"
 PLACEHOLDER = re.compile(r"\{(SERVICE_SERVERS|CNAME_TARGET|SUBDOMAIN|SLD|TLD)\}")
@@ -62,7 +64,8 @@ class RecordTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """`stored` is what is kept and shared of what was sent. `of_domain` and `of_subdomain` are the same where
+    """`stored` is what is kept and shared of what was sent. `prefilled_domain`: None where the person chooses one of
+    several `prefilled_domains`. `of_domain` and `of_subdomain` are the same where
     ``dnsRecords`` is an array."""
 
     of_domain: tuple[RecordTemplate, ...]
@@ -78,6 +81,7 @@ class Configuration:
     www_redirect: bool = False
     default_subdomain: str | None = None
     prefilled_domain: str | None = None
+    prefilled_domains: tuple[str, ...] = ()
     user_id: str | None = None
     stored: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     warnings: tuple[str, ...] = ()
@@ -90,6 +94,10 @@ def parse_configuration(given: Mapping[str, Any]) -> Configuration:
     """Raises: `InvalidConfiguration`."""
     known = {key: value for key, value in given.items() if key in _KEYS and value is not None}
     values = {key: _KEYS[key](key, value) for key, value in known.items()}
+    stored = {key: value for key, value in known.items() if key not in _NOT_STORED}
+    for key, value in stored.items():
+        if not _is_storable(value):
+            raise InvalidConfiguration(key, f"no NUL, and at most {_MOST_LEVELS} levels of objects and arrays")
     of_domain, of_subdomain, warnings = _templates(values.get("dnsRecords"))
     power = values.get("power", False)
     if power and not any(template.application_url for template in (*of_domain, *of_subdomain)):
@@ -108,10 +116,19 @@ def parse_configuration(given: Mapping[str, Any]) -> Configuration:
         www_redirect=values.get("wwwRedirect", False),
         default_subdomain=values.get("defaultSubdomain"),
         prefilled_domain=_first(values.get("prefilledDomain")),
+        prefilled_domains=_all(values.get("prefilledDomain")),
         user_id=values.get("userId"),
-        stored=MappingProxyType({key: value for key, value in known.items() if key not in _NOT_STORED}),
+        stored=MappingProxyType(stored),
         warnings=(*_unknown_keys(given, _KEYS, ""), *warnings),
     )
+
+
+def _is_storable(value: Any, levels: int = _MOST_LEVELS) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    return not isinstance(value, list) or (levels > 0 and all(_is_storable(each, levels - 1) for each in value))
 
 
 def _unknown_keys(given: Mapping[str, Any], known: Mapping[str, Any], where: str) -> list[str]:
@@ -331,3 +348,7 @@ _RECORD_KEYS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
 def _first(prefilled: Any) -> str | None:
     """With several, the person chooses one."""
     return prefilled if isinstance(prefilled, str) else None
+
+
+def _all(prefilled: Any) -> tuple[str, ...]:
+    return (prefilled,) if isinstance(prefilled, str) else tuple(prefilled or ())
