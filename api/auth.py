@@ -96,6 +96,11 @@ class Access:
     secret_generation: int | None = None
 
     @property
+    def bounds(self) -> tuple[str | None, ...]:
+        """What the token is restricted to: two tokens of other bounds share nothing."""
+        return (self.scope, self.domain, self.user_id, self.configuration_id, self.share_id)
+
+    @property
     def is_browsers(self) -> bool:
         """Whether a browser may hold it, so that what it sends is the browser's word."""
         return self.scope is not None
@@ -250,9 +255,11 @@ def _unauthorized(fault: TokenFault) -> Refused:
 
 
 def _access(application: Application, claims: Mapping[str, Any], *, by_current_secret: bool) -> Access:
-    """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is. A user's
-    id that cannot be kept is none."""
-    scope, user_id = claims.get("scope"), claims.get("userId")
+    """A claim of a wrong type restricts all the same: as text, it names no scope and no domain that there is.
+
+    Raises: `Refused`.
+    """
+    scope = claims.get("scope")
 
     def restriction(name: str) -> str | None:
         claim = claims.get(name)
@@ -262,12 +269,26 @@ def _access(application: Application, claims: Mapping[str, Any], *, by_current_s
         application,
         None if scope is None else str(scope),
         restriction("domain"),
-        user_id if isinstance(user_id, str) and _is_storable(user_id) else None,
+        _user_id(claims.get("userId"), is_bound=scope is not None),
         by_current_secret,
         restriction("configurationId"),
         restriction("share"),
         application.secret_generation - (0 if by_current_secret else 1),
     )
+
+
+def _user_id(claim: object, *, is_bound: bool) -> str | None:
+    """Return the user that a token is for; a number counts as its digits. One that cannot be kept is none to a full
+    token, and would free a token with a scope from its bound.
+
+    Raises: `Refused`.
+    """
+    text = str(claim) if isinstance(claim, int) and not isinstance(claim, bool) else claim
+    if isinstance(text, str) and text and _is_storable(text):
+        return text
+    if is_bound and claim is not None:
+        raise Refused(FORBIDDEN, code="user", hint=f"userId is text of 1 to {_MOST_USER_CHARACTERS} characters")
+    return None
 
 
 async def _refuse_ended_link(connection: Connection, access: Access) -> None:
@@ -312,7 +333,9 @@ def _claimed_application_id(token: str) -> str | None:
 
 
 def _is_storable(text: str) -> bool:
-    return "\0" not in text and len(text) <= _MOST_USER_CHARACTERS
+    """Postgres keeps no NUL, and no half of a surrogate pair."""
+    has_surrogate = any("\ud800" <= character <= "\udfff" for character in text[:_MOST_USER_CHARACTERS])
+    return "\0" not in text and not has_surrogate and len(text) <= _MOST_USER_CHARACTERS
 
 
 def _is_time(value: object) -> TypeGuard[float]:

@@ -67,7 +67,7 @@ def _key_of(request: web.Request) -> bytes:
         status = 502 if is_product_write(request.method, request.path) else 400
         raise Refused(invalid_parameter(FIELD, status=status), hint="one key of 1 to 255 visible ASCII characters")
     access, holder = request.get(ACCESS), request.get(KEY_HOLDER)
-    claims = (access.scope, access.domain, access.user_id) if access is not None else ()
+    claims = access.bounds if access is not None else ()
     by = (holder.user.id, holder.key.permission.value) if holder is not None else ()
     holds_for = (keys[0], request.path, *request.query.items(), *claims, *by)
     return hashlib.sha256(repr(holds_for).encode()).digest()

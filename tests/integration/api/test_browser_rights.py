@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -329,6 +330,68 @@ async def test_the_token_of_a_link_opens_the_links_flows_alone(browser: Browser,
     assert (elsewhere.status, elsewhere.body["code"]) == (403, "domain")
     elsewhere = await browser.begin(domain="other.test", share=second, prefilledDomain="other.test")
     assert elsewhere.body["code"] == "outside_configuration"
+
+
+async def test_a_link_of_several_domains_opens_no_other(browser: Browser, partner: Partner) -> None:
+    several = power("https://other.example/x") | {"prefilledDomain": [f"shop.{APEX}", "second.test"]}
+    link = await through_link(partner, await share(partner, several))
+    refused = await link.begin(domain="other.test")
+    assert (refused.status, refused.body["code"]) == (403, "domain")
+    chosen = await link.begin(domain=FRESH)
+    assert chosen.status == 201, chosen.body
+    path = f"/connect/flows/{(await link.begin()).body['id']}/domain"
+    refused = await link.call("POST", path, domain="other.test")
+    assert (refused.status, refused.body["code"]) == (403, "domain")
+    assert (await link.call("POST", path, domain="second.test")).status == 200
+
+
+@pytest.mark.parametrize("user_id", ["", "\0", "\ud800", "x" * 1025, ["user-7"], {"id": 7}, True, 7.5])
+async def test_a_token_for_a_user_that_cannot_be_kept_opens_nothing(partner: Partner, user_id: Any) -> None:
+    """It would open the flows of all users, and the page could name any."""
+    refused = await Browser(partner, partner.token(scope="connect", userId=user_id)).begin(**power(OWN))
+    assert (refused.status, refused.body["code"]) == (403, "user")
+    full = partner.headers | {"Authorization": f"Bearer {partner.token(userId=user_id)}"}
+    assert (await partner.call("POST", "/connect/flows", json=power(OWN), headers=full)).status == 201
+
+
+async def test_a_token_for_a_user_that_is_a_number_is_that_users(partner: Partner) -> None:
+    seventh = Browser(partner, partner.token(scope="connect", userId=7))
+    begun = await seventh.begin(**power(OWN), userId="user-8")
+    assert begun.body["user_id"] == "7"
+    path = f"/connect/flows/{begun.body['id']}"
+    assert (await Browser(partner, partner.token(scope="connect", userId="7")).call("GET", path)).status == 200
+    assert (await Browser(partner, partner.token(scope="connect", userId=8)).call("GET", path)).status == 404
+
+
+async def test_a_key_that_makes_requests_idempotent_is_a_links_and_a_configurations_own(partner: Partner) -> None:
+    config = (await partner.call("POST", "/connect/configurations", json={"config": power(OWN)})).body["id"]
+    first, second = [await through_link(partner, await share(partner, power(OWN))) for _ in range(2)]
+    by_config = Browser(partner, partner.token(scope="connect", configurationId=config))
+    ids = set()
+    for each in (first, second, by_config):
+        headers = each.headers | {"Idempotency-Key": "one"}
+        answer = await partner.call("POST", "/connect/flows", json={}, headers=headers)
+        assert (answer.status, "Idempotent-Replayed" in answer.headers) == (201, False)
+        ids.add(answer.body["id"])
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("whiteLabel", {"copy": {"title": "\0"}}),
+        ("whiteLabel", {"\0": 1}),
+        ("whiteLabel", {"logo": json.loads("[" * 900 + "]" * 900)}),
+        ("dnsRecords", [RECORD | {"note": ["\0"]}]),
+        ("dnsRecords", [RECORD | {"applicationUrl": OWN, "powerRootPathAccess": ["/\0"]}]),
+    ],
+)
+async def test_what_no_database_keeps_is_refused(browser: Browser, partner: Partner, key: str, value: Any) -> None:
+    given = power(OWN) | {key: value}
+    refused = await browser.begin(**given)
+    assert (refused.status, refused.message) == (400, f"Invalid '{key}' parameter")
+    for path in ("/sharing/connect", "/connect/configurations"):
+        assert (await partner.call("POST", path, json={"config": given})).status == 400
 
 
 async def derived(browser: Browser, days: int, **body: Any) -> str:

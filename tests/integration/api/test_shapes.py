@@ -86,7 +86,7 @@ async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Se
             headers = by_key if operation.by_key_alone else partner.headers
             async with service.session.request(operation.method, target, headers=headers, **body) as answer:
                 assert answer.status in (400, 404, 409), (operation.id, answer.status)
-    token = partner.token(scope="connect", userId="\0")
+    token = partner.token(userId="\0")
     headers = {"applicationId": partner.id, "Authorization": f"Bearer {token}"}
     record = {"type": "TXT", "host": "@", "value": "x", "ttl": 300}
     flow = await partner.call("POST", "/connect/flows", json={"dnsRecords": [record]}, headers=headers)
