@@ -19,6 +19,8 @@ from typing import Any
 
 import aiohttp
 
+from api.cli.database import prepare
+from api.cli.walk_clients import VisitorClient
 from bench.application import make_application
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.lab import Lab
@@ -27,8 +29,6 @@ from bench.lab.ports import free_ports
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
 from common import applications as minting
-from common.cli.database import prepare
-from common.cli.walk_clients import VisitorClient
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres

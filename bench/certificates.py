@@ -30,6 +30,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from api.cli.database import prepare
+from api.cli.walk_clients import NoAnswer
 from bench import output
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.enrolment import EnrolledDomain, enrol
@@ -40,8 +42,6 @@ from bench.peers.certificates import make_certificate
 from bench.pinned import module, server
 from bench.private_stage import private_environment
 from bench.visitors import Visitors, VisitTimes
-from common.cli.database import prepare
-from common.cli.walk_clients import NoAnswer
 from common.db.pool import open_pool
 from common.errors import FrontageError, OperatorError
 from common.postgres import EmbeddedPostgres

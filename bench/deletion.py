@@ -21,12 +21,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from api.cli.database import prepare
 from bench import output
 from bench.application import make_application
 from bench.enrolment import EnrolledDomain, enrol
 from bench.figures import Figure
 from bench.private_stage import private_environment
-from common.cli.database import prepare
 from common.db import application_removal, certificates, domains
 from common.db.application_removal import RemovalStage
 from common.db.pool import Database, open_pool

@@ -27,13 +27,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from api.cli.stage import CUSTOMER, Stage, set_up
+from api.cli.walk_clients import PartnerClient, UnexpectedStatus, VisitorClient, WalkFailed
 from bench import output
 from bench.application import make_application
 from bench.figures import Figure
 from bench.memory import peak_resident_bytes
 from bench.private_stage import private_environment
-from common.cli.stage import CUSTOMER, Stage, set_up
-from common.cli.walk_clients import PartnerClient, UnexpectedStatus, VisitorClient, WalkFailed
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError
@@ -162,7 +162,7 @@ class _OperatorCommands:
         """Until it ends, or until so many domains are there: then it is killed with -9."""
         run, begun_at = CommandRun(name), time.perf_counter()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "common.cli", *arguments),
+            *(sys.executable, "-m", "api.cli", *arguments),
             env=self._environ,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -34,12 +34,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from api.cli.database import prepare
 from bench import output, rows
 from bench.blocks import count_blocks
 from bench.private_stage import private_environment
 from bench.process_tree import pin_all
 from common import logs
-from common.cli.database import prepare
 from common.db import applications, audit, deliveries, domain_list, domain_pages, domains, events, monitored_domains
 from common.db.domain_list import SORTS, STATUSES, ListKey, Product, Wanted
 from common.db.pool import Connection, Database, open_pool

@@ -32,6 +32,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from api.cli.database import prepare
 from bench import output, rows
 from bench.application import make_application
 from bench.blocks import count_blocks
@@ -40,7 +41,6 @@ from bench.private_stage import private_environment
 from bench.process_tree import pin_all
 from common import logs
 from common.claims import Runner
-from common.cli.database import prepare
 from common.clock import SystemClock
 from common.db import batches, certificates, checks, deliveries, domains, events, order_queue, revocations
 from common.db.ca_ledger import Limits

@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from api.cli.stage import CUSTOMER, Stage
+from api.cli.walk_clients import PartnerClient, VisitorClient
 from bench import output
 from bench.private_stage import private_environment, private_stage
 from bench.process_tree import find_child
 from bench.worker_connections import WorkerConnection, one_to_each_worker
-from common.cli.stage import CUSTOMER, Stage
-from common.cli.walk_clients import PartnerClient, VisitorClient
 from common.db import domains
 from common.db.address import resolve_dsn
 from common.db.pool import Database, open_pool
@@ -152,7 +152,7 @@ async def _time_to_demo() -> float:
     with tempfile.TemporaryDirectory(prefix="frontage-bench-", ignore_cleanup_errors=True) as directory:
         start = time.perf_counter()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "common.cli", "demo"),
+            *(sys.executable, "-m", "api.cli", "demo"),
             env=private_environment(Path(directory) / "state"),
             stdout=asyncio.subprocess.PIPE,
         )

@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from api.cli.database import prepare
 from bench import monitored_rows, output
 from bench.application import make_application
 from bench.figures import Figure
@@ -36,7 +37,6 @@ from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
 from common import applications as minting
-from common.cli.database import prepare
 from common.db import checks
 from common.db.pool import Database, open_pool
 from common.errors import FrontageError, OperatorError

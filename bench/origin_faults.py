@@ -27,6 +27,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from pathlib import Path
 from typing import Any
 
+from api.cli.stage import Stage
 from bench import output
 from bench.enrolment import EnrolledDomain, enrol, until_applied
 from bench.lab.ports import free_ports
@@ -38,7 +39,6 @@ from bench.peers.certificates import make_certificate, write_certificates
 from bench.peers.frontage_edge import Frontage
 from bench.peers.nginx_proxy import Nginx
 from bench.private_stage import private_stage
-from common.cli.stage import Stage
 from common.db.address import resolve_dsn
 from common.db.applications import update_application
 from common.db.session import open_session

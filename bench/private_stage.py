@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from api.cli.stage import Stage, set_up
 from bench.lab.ports import free_ports
-from common.cli.stage import Stage, set_up
 from common.settings import PREFIX
 
 _LISTENERS = ("EDGE_HTTP", "EDGE_HTTPS", "EDGE_ADMIN", "API_LISTEN", "API_ADMIN", "MONITOR_ADMIN")

@@ -16,8 +16,8 @@ from typing import Any
 
 import aiohttp
 
+from api.cli.stage import Stage
 from bench.process_tree import descendants
-from common.cli.stage import Stage
 from common.errors import FrontageError
 
 _MOST_CONNECTIONS = 512

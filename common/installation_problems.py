@@ -1,7 +1,7 @@
 """What needs an operator's hand, decided from the state of the installation. Pure.
 
 `frontage status`, the operators' page and `frontage doctor` show these problems, and the alerts of
-`common.cli.metrics.alerts` fire at the same bounds.
+`api.cli.metrics.alerts` fire at the same bounds.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ holds what edges present or send (certificates' keys, X-Service-Auth tokens, sig
 secrets, webhook secrets and CA accounts' keys, is in the other. Envelopes of version 1 were sealed under the master key
 itself; they open with the whole key only.
 The key file holds one key a line, ``<key id in hex> <key in base64>``; the first seals, all open. The file of an edge
-may hold the keys of the edges' room only: ``<key id in hex> edge <key in base64>`` (`common.cli.master_key`, export).
+may hold the keys of the edges' room only: ``<key id in hex> edge <key in base64>`` (`api.cli.master_key`, export).
 A file that is replaced while a role runs (rotation) is read again: before anything is sealed, and when an envelope
 does not open.
 This module must not log, cache or print what it opens.

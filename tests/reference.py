@@ -13,12 +13,12 @@ from typing import Any
 import typer.main
 from typer.core import TyperArgument, TyperGroup
 
+from api.cli.__main__ import app
+from api.cli.metrics.alerts import ALERTS
 from api.dashboard.actions import ACTIONS, HERE
 from api.pages.handbook import Handbook
 from api.reference.operations import OPERATIONS
 from api.sdk.assets import VERSION, integrity, load_assets
-from common.cli.__main__ import app
-from common.cli.metrics.alerts import ALERTS
 from edge.http import error_responses
 from edge.http.error_responses import ErrorResponse
 from tests.api_page import api_page

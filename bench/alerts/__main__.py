@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.table import Table
 
 import bench.alerts
+from api.cli.metrics.alerts import ALERTS, in_yaml, rules
 from bench import output
 from bench.alerts.causes import AlertStage, Cause, list_causes, prepare
 from bench.alerts.prometheus import Prometheus, is_installed, running_prometheus
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.lab.sink import WebhookSink
-from common.cli.metrics.alerts import ALERTS, in_yaml, rules
 from common.errors import FrontageError, OperatorError
 from common.processes import loop_factory
 

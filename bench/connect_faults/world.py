@@ -17,6 +17,7 @@ import aiohttp
 import dns.name
 import dns.tsig
 
+from api.cli.database import prepare
 from bench.application import make_application
 from bench.certificate_world import ApiClient, RoleProcess
 from bench.connect_faults import zones
@@ -26,7 +27,6 @@ from bench.connect_faults.proxies import Forward, OnWrite, api_proxy, update_pro
 from bench.lab.knot import Knot
 from bench.lab.ports import free_ports
 from bench.lab.powerdns import PowerDns
-from common.cli.database import prepare
 from common.db.pool import Database, open_pool
 from common.errors import OperatorError
 from common.postgres import EmbeddedPostgres

@@ -18,6 +18,7 @@ from random import Random
 
 import aiohttp
 
+from api.cli.database import prepare
 from bench.application import make_application
 from bench.certificate_world import ApiClient, RoleProcess
 from bench.lab.faulty_dns import Faults, FaultyServer
@@ -28,7 +29,6 @@ from bench.lab.zone import Zone
 from bench.monitor_faults.counts import MonitorCounts
 from bench.monitor_faults.monitoring_process import SENDER_SECONDS, MonitoringSetup
 from bench.private_stage import private_environment
-from common.cli.database import prepare
 from common.db import monitored_domains
 from common.db.monitored_domains import Labels, MonitoredKey
 from common.db.pool import Database, open_pool

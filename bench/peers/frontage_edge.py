@@ -7,11 +7,11 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import ClassVar
 
+from api.cli.stage import Stage
 from bench.enrolment import EnrolledDomain, enrol, until_applied
 from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.private_stage import private_stage
 from bench.process_tree import find_child, pin
-from common.cli.stage import Stage
 from common.db.address import resolve_dsn
 from common.db.applications import update_application
 from common.db.session import open_session

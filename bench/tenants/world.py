@@ -11,13 +11,13 @@ from pathlib import Path
 import dns.message
 import dns.name
 
+from api.cli.database import prepare
 from bench.application import make_application
 from bench.certificate_world import RoleProcess
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_environment
 from bench.tenants.client import Tenant
-from common.cli.database import prepare
 from common.db.pool import open_pool
 from common.postgres import EmbeddedPostgres
 from common.settings import HostPort, load

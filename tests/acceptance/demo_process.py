@@ -41,7 +41,7 @@ class Demo:
     def started(
         cls, *options: str, env: dict[str, str], cwd: Path, ends_after_seconds: float = _LINE_SECONDS
     ) -> Iterator[Self]:
-        argv = [sys.executable, "-m", "common.cli", "demo", *options]
+        argv = [sys.executable, "-m", "api.cli", "demo", *options]
         with subprocess.Popen(
             argv, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process:

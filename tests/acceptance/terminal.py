@@ -15,7 +15,7 @@ from tests.children import ROOT
 _SECONDS = 100
 _DONE = "-- the block is done --"
 _COMMANDS = f"""
-frontage() {{ '{sys.executable}' -m common.cli "$@"; }}
+frontage() {{ '{sys.executable}' -m api.cli "$@"; }}
 python3() {{ '{sys.executable}' "$@"; }}
 python() {{ '{sys.executable}' "$@"; }}
 """

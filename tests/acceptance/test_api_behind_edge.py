@@ -15,10 +15,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from api.cli.database import prepare
+from api.cli.stage import CUSTOMER, Stage, set_up
+from api.cli.walk_clients import OneAddressResolver
 from bench.private_stage import private_environment
-from common.cli.database import prepare
-from common.cli.stage import CUSTOMER, Stage, set_up
-from common.cli.walk_clients import OneAddressResolver
 from common.db import certificates, domains
 from common.db.pool import Database
 from common.settings import load

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from api.cli.walk_clients import NoAnswer
 from bench.certificate_world import CertificateWorld
 from bench.certificates import pebble_orders
 from bench.lab.pebble import is_installed
-from common.cli.walk_clients import NoAnswer
 from common.clock import SystemClock
 from common.db import orders
 from common.liveness import await_edges
@@ -134,7 +134,7 @@ async def test_master_key_is_rotated_under_everything_that_runs(world: Certifica
     await world.partner.secure(before)
     await until(lambda: are_live(world, [before]))
     rotation = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "common.cli", "master-key", "rotate", "--grace", "0"),
+        *(sys.executable, "-m", "api.cli", "master-key", "rotate", "--grace", "0"),
         env=clean_environment(
             FRONTAGE_DATABASE_URL=world.dsn,
             FRONTAGE_MASTER_KEY_FILE=str(key_file),

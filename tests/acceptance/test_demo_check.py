@@ -95,7 +95,7 @@ def test_printed_token_command_opens_the_api(demo: Demo) -> None:
     printed = shlex.split(demo.line_after("A token for it"))
     assert (Path(printed[1]).name, printed[2]) == ("frontage", "token")
     name, _, state_dir = printed[0].partition("=")
-    argv = [sys.executable, "-m", "common.cli", *printed[2:]]
+    argv = [sys.executable, "-m", "api.cli", *printed[2:]]
     token = subprocess.run(
         argv, env=demo.env | {name: state_dir}, capture_output=True, text=True, timeout=120, check=True
     )

@@ -16,10 +16,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from api.cli.stage import CNAME_TARGET, Stage
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_stage
-from common.cli.stage import CNAME_TARGET, Stage
 from common.db.address import resolve_dsn
 from common.db.pool import open_pool
 from common.secrets import load_keyring

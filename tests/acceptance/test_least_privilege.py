@@ -19,11 +19,11 @@ import aiohttp
 import asyncpg
 import pytest
 
+from api.cli.database import prepare
+from api.cli.stage import CUSTOMER, LOG_NAME, Stage, set_up
+from api.cli.walk_clients import PartnerClient, VisitorClient
 from bench.private_stage import private_environment
 from common import processes
-from common.cli.database import prepare
-from common.cli.stage import CUSTOMER, LOG_NAME, Stage, set_up
-from common.cli.walk_clients import PartnerClient, VisitorClient
 from common.db import applications, certificates, envelopes, roles
 from common.db.session import Connection, open_session
 from common.errors import SecretUnreadable

@@ -15,10 +15,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from api.cli.stage import CNAME_TARGET, Stage
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_stage
-from common.cli.stage import CNAME_TARGET, Stage
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from api.cli.ports import bind, free_instead_of_taken
 from bench.lab.ports import free_ports
-from common.cli.ports import bind, free_instead_of_taken
 from common.settings import HostPort
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from api.cli.doctor.authorities import check_authorities
+from api.cli.doctor.findings import Finding, FindingState
 from bench.lab.faulty_ca import FaultyCa
 from bench.lab.pebble import Pebble
-from common.cli.doctor.authorities import check_authorities
-from common.cli.doctor.findings import Finding, FindingState
 from common.settings import load
 
 

@@ -18,8 +18,9 @@ import socket
 import sys
 from typing import TypedDict
 
+import api.cli
 import common
-from common.cli import __main__ as command_line
+from api.cli import __main__ as command_line
 
 _MOST_BYTES = 1 << 16
 
@@ -30,9 +31,10 @@ class Command(TypedDict):
 
 
 def serve(listener: socket.socket) -> None:
-    for module in pkgutil.walk_packages(common.__path__, "common."):
-        if ".migrations" not in module.name and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    for package in (common, api.cli):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if ".migrations" not in module.name and not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the processes that run commands

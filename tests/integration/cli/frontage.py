@@ -58,7 +58,7 @@ def environment(state_dir: Path, *, roles: Path | None = None, **settings: str) 
 
 
 def argv(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "common.cli", *arguments]
+    return [sys.executable, "-m", "api.cli", *arguments]
 
 
 def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -26,7 +26,7 @@ complete_words frontage domain list --product ''
 
 def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     program = tmp_path / "frontage"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m common.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m api.cli "$@"\n')
     program.chmod(0o755)
     env = clean_environment(TERM="dumb")
     done = subprocess.run(

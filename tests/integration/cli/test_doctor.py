@@ -15,11 +15,11 @@ import dns.message
 import pytest
 from aiohttp import web
 
+from api.cli.doctor import clock, machine, names, nodes
+from api.cli.doctor.database import check_keys, check_space, check_work
+from api.cli.doctor.findings import Finding, FindingState
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
-from common.cli.doctor import clock, machine, names, nodes
-from common.cli.doctor.database import check_keys, check_space, check_work
-from common.cli.doctor.findings import Finding, FindingState
 from common.clock import SystemClock
 from common.db import edge_nodes, feed, monitor_nodes
 from common.db.edge_nodes import Condition, EdgeDescription, FailedUpgrade

@@ -13,7 +13,7 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from common.cli.__main__ import app
+from api.cli.__main__ import app
 from common.db import edge_nodes, passkeys, users
 from common.db.pool import Database
 from tests.integration.cli import frontage

@@ -256,7 +256,7 @@ async def test_file_sealed_elsewhere_is_named_and_keeps_the_old_key(
 async def test_edge_that_has_not_applied_it_keeps_the_old_key(
     database: Database, keyring: Keyring, env: dict[str, str], key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from common.cli import master_key
+    from api.cli import master_key
 
     await fill(database, keyring)
     monkeypatch.setattr(master_key, "_EDGES_SECONDS", 0.1)

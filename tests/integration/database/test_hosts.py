@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from common.cli.backup import _address
+from api.cli.backup import _address
 from common.db.hosts import split_hosts
 from common.db.listener import Listener
 from common.db.pool import Database, Patience, open_pool

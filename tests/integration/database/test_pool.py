@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from common.cli.service import units
+from api.cli.service import units
 from common.db.pool import Database, Patience, open_pool
 from common.errors import DatabaseBusy, DatabaseUnavailable, OperatorError
 from tests.conftest import in_database

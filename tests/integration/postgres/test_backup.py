@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from api.cli.backup import without_newer_settings
 from bench.private_stage import private_environment
-from common.cli.backup import without_newer_settings
 from tests.acceptance.terminal import Terminal
 from tests.children import ROOT
 
@@ -25,7 +25,7 @@ def environment(state_dir: Path) -> dict[str, str]:
 
 def frontage(*arguments: str, env: dict[str, str], status: int = 0) -> str:
     """What it prints on standard output, or its error."""
-    argv = [sys.executable, "-m", "common.cli", *arguments]
+    argv = [sys.executable, "-m", "api.cli", *arguments]
     done = subprocess.run(argv, env=env, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == status, done.stderr
     return done.stderr if status else done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.cli.doctor.database import check_webhooks
+from api.cli.doctor.database import check_webhooks
 from common.db import deliveries, events, shares, webhook_endpoints
 from common.db.pool import Database
 from common.db.retention import EVENT_DAYS

@@ -9,6 +9,7 @@ from unittest.mock import MagicMock
 import typer.main
 from typer.core import TyperGroup
 
+from api.cli.__main__ import app
 from api.dashboard import actions
 from api.dashboard.actions import ACTIONS
 from api.dashboard.app import build_dashboard
@@ -17,7 +18,6 @@ from api.dashboard.handlers.application_settings import SettingsPages
 from api.dashboard.handlers.domains import DomainPages
 from api.dashboard.handlers.webhooks import WebhookPages
 from api.reference.operations import OPERATIONS
-from common.cli.__main__ import app
 from common.settings import load
 
 REASONS = {actions.HERE, actions.SESSIONS, actions.CONFIRMED}

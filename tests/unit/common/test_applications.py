@@ -9,13 +9,13 @@ import jwt
 import pytest
 import typer
 
+from api.cli.application_options import application_url, webhook_url
 from common.applications import (
     mint_api_token,
     mint_client_secret,
     mint_service_auth,
     mint_webhook_secret,
 )
-from common.cli.application_options import application_url, webhook_url
 
 
 def test_secrets_differ_each_time_and_carry_256_bits() -> None:

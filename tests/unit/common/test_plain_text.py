@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from api.cli.doctor import machine
+from api.cli.doctor.findings import FindingState
 from common.api_domain import api_domain, dialled_api
-from common.cli.doctor import machine
-from common.cli.doctor.findings import FindingState
 from common.plain_text import find_exposure, find_open_listener
 from common.settings import Settings, load
 

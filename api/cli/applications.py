@@ -1,0 +1,406 @@
+"""`frontage app …` and `frontage token`: applications, their secrets, and tokens to try the API with.
+
+Everything is printed as JSON, for people and scripts alike. A secret is printed by the command that mints it and
+by no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
+
+import typer
+
+from api.cli import application_options as options
+from api.cli.application_options import SecretSwitch, ServiceAuthOption, Switch, switched
+from api.cli.policies import resume, suspend
+from api.cli.printing import AlwaysJson, AsJson, print_json, print_result
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.application_secrets import SecretChange
+    from common.db.applications import Application, ApplicationChanges
+    from common.db.session import Connection
+    from common.db.webhook_endpoints import Endpoint
+    from common.secrets import Keyring
+
+T = TypeVar("T")
+
+app = typer.Typer(help="Applications: a partner's account units.", no_args_is_help=True)
+
+
+@app.command()
+def create(
+    name: options.Name,
+    cname_target: options.CnameTarget,
+    secure_cname_target: options.SecureCnameTarget = None,
+    application_url: options.ApplicationUrl = None,
+    webhook_url: options.WebhookUrl = None,
+    organisation: options.Organisation = None,
+    _: AlwaysJson = False,
+) -> None:
+    """Make an application and print its id and secrets, this once."""
+    from common.application_secrets import MadeApplication, make_application
+
+    async def work(connection: Connection, keyring: Keyring) -> MadeApplication:
+        return await make_application(
+            connection,
+            keyring,
+            name=name,
+            cname_target=cname_target,
+            secure_cname_target=secure_cname_target,
+            application_url=application_url,
+            webhook_url=webhook_url,
+            organisation_id=await _organisation_id(connection, organisation),
+        )
+
+    made = _in_database(work)
+    print_json({"applicationId": made.id, "clientSecret": made.client_secret, "webhookSecret": made.webhook_secret})
+
+
+@app.command("list")
+def list_(_: AlwaysJson = False) -> None:
+    """Print all applications, oldest first; no secrets."""
+    from common.db import applications as db
+    from common.db.error_pages import error_page_sizes
+    from common.db.webhook_endpoints import Endpoint, list_endpoints
+
+    async def work(connection: Connection, _: Keyring) -> list[dict[str, Any]]:
+        sizes, endpoints = await error_page_sizes(connection), await list_endpoints(connection)
+        return [
+            _shown(each, sizes.get(each.id), endpoints.get(each.id, Endpoint()))
+            for each in await db.list_applications(connection)
+        ]
+
+    print_json(_in_database(work))
+
+
+@app.command()
+def show(application_id: options.Id, _: AlwaysJson = False) -> None:
+    """Print an application; no secrets."""
+
+    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
+        return await _show(connection, application_id)
+
+    print_json(_in_database(work))
+
+
+@app.command("id")
+def id_(target: options.TargetOfApplication, as_json: AsJson = False) -> None:
+    """Print the id of the application that a cname target belongs to."""
+    from common.db.applications import list_applications
+
+    async def work(connection: Connection, _: Keyring) -> str:
+        for each in await list_applications(connection):
+            if target in (each.cname_target, each.secure_cname_target):
+                return each.id
+        raise OperatorError(f"no application has the cname target {target}: `frontage app list` prints them")
+
+    application_id = _in_database(work)
+    print_result({"applicationId": application_id}, application_id, as_json=as_json)
+
+
+@app.command("set")
+def set_(
+    application_id: options.Id,
+    name: options.NewName = None,
+    cname_target: options.NewCnameTarget = None,
+    secure_cname_target: options.NewSecureCnameTarget = None,
+    application_url: options.NewApplicationUrl = None,
+    webhook_url: options.NewWebhookUrl = None,
+    root_path_access: options.RootPaths = None,
+    service_auth: options.ServiceAuth = None,
+    service_auth_stdin: options.ServiceAuthStdin = False,
+    signature: options.Signature = None,
+    send_host: options.SendHost = None,
+    origin_server_name: options.OriginServerName = None,
+    origin_verify: options.OriginVerify = None,
+    maintenance: options.Maintenance = None,
+    error_page: options.ErrorPage = None,
+    connect: options.Connect = None,
+    buffer_uploads: options.BufferUploads = None,
+    tier: options.NewTier = None,
+    organisation: options.NewOrganisation = None,
+    _: AlwaysJson = False,
+) -> None:
+    """Change what is given, leave the rest, and print the result."""
+    changes = _given(
+        name=name,
+        cname_target=cname_target,
+        secure_cname_target=secure_cname_target,
+        application_url=application_url,
+        webhook_url=webhook_url,
+        root_path_access=tuple(filter(None, root_path_access)) if root_path_access else None,
+        send_host=send_host and send_host.value,
+        origin_server_name=origin_server_name,
+        origin_verify=origin_verify and origin_verify is Switch.ON,
+        maintenance=maintenance and maintenance is Switch.ON,
+        connect=connect and connect is Switch.ON,
+        buffer_uploads_bytes=buffer_uploads and int(buffer_uploads),
+        tier=tier and tier.value,
+    )
+    secrets = SecretChanges(service_auth, _own_service_auth(service_auth, is_given=service_auth_stdin), signature)
+    print_json(_in_database(partial(_change, application_id, SetChanges(changes, organisation, error_page, secrets))))
+
+
+class SetChanges(NamedTuple):
+    """What `set` is to change; None leaves a thing as it is."""
+
+    settings: ApplicationChanges
+    organisation: str | None
+    error_page: str | None
+    secrets: SecretChanges
+
+
+class SecretChanges(NamedTuple):
+    service_auth: ServiceAuthOption | None
+    own_service_auth: str | None
+    signature: SecretSwitch | None
+
+
+async def _change(application_id: str, wanted: SetChanges, connection: Connection, keyring: Keyring) -> dict[str, Any]:
+    """Return the application afterwards, with the secrets that were made."""
+    from common import application_secrets as secrets
+    from common.db.applications import update_application
+
+    before = await _get(connection, application_id)
+    changes = wanted.settings
+    if wanted.organisation is not None:
+        changes["organisation_id"] = await _organisation_id(connection, wanted.organisation)
+    await update_application(connection, application_id, **changes)
+    await _set_error_page(connection, application_id, wanted.error_page)
+    service_auth, own, signature = wanted.secrets
+    switch = cast("secrets.ServiceAuthChange | None", service_auth and service_auth.value)
+    try:
+        token = await secrets.switch_service_auth(connection, keyring, application_id, switch, own)
+    except secrets.ServiceAuthRefused as error:
+        raise OperatorError(str(error)) from error
+    minted = {
+        "serviceAuthToken": None if own else token,
+        "signatureKey": await secrets.switch_signature(connection, keyring, before, _value(signature)),
+    }
+    shown = await _show(connection, application_id)
+    return shown | {name: secret for name, secret in minted.items() if secret is not None}
+
+
+def _own_service_auth(wanted: ServiceAuthOption | None, *, is_given: bool) -> str | None:
+    """The application's own value, from standard input. Raises: `OperatorError`."""
+    import sys
+
+    from common import application_settings as rules
+
+    if not is_given:
+        return None
+    if wanted not in (ServiceAuthOption.ON, ServiceAuthOption.ROTATE):
+        raise OperatorError("--service-auth-stdin goes with --service-auth on or rotate")
+    try:
+        return rules.read_service_auth(sys.stdin.readline().rstrip("\r\n"))
+    except rules.InvalidSetting as error:
+        raise OperatorError(f"the value on standard input: {error}") from error
+
+
+def _value(switch: SecretSwitch | None) -> SecretChange | None:
+    return cast("SecretChange | None", switch and switch.value)
+
+
+def _given(**values: object) -> ApplicationChanges:
+    """Only what was given; an empty text takes a setting away."""
+    given = {name: None if value == "" else value for name, value in values.items() if value is not None}
+    return cast("ApplicationChanges", given)
+
+
+async def _organisation_id(connection: Connection, text: str | None) -> str | None:
+    """Raises: `OperatorError`."""
+    from common.db.users import find_organisation
+
+    if not text:
+        return None
+    organisation = await find_organisation(connection, text)
+    if organisation is None:
+        raise OperatorError(f"there is no organisation {text}: `frontage organisation list` prints them")
+    return organisation.id
+
+
+async def _set_error_page(connection: Connection, application_id: str, html: str | None) -> None:
+    from common.db.error_pages import put_error_page, remove_error_page
+
+    if html:
+        await put_error_page(connection, application_id, html)
+    elif html is not None:
+        await remove_error_page(connection, application_id)
+
+
+@app.command("rotate-secret")
+def rotate_secret(application_id: options.Id, keep_links: options.KeepLinks = False, _: AlwaysJson = False) -> None:
+    """Print a new client secret. The old one works for another 24 hours; rotate twice to end it at once.
+
+    With the old one end the sharing links, registered configurations and unfinished flows that its tokens made.
+    """
+    from common import application_secrets as secrets
+    from common import applications as minting
+
+    client_secret = _rotated(application_id, partial(secrets.rotate_client_secret, keeps_links=keep_links))
+    until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
+    print_json(
+        {
+            "applicationId": application_id,
+            "clientSecret": client_secret,
+            "previousSecretWorksUntil": until.isoformat(timespec="seconds"),
+        }
+    )
+
+
+@app.command("rotate-webhook-secret")
+def rotate_webhook_secret(application_id: options.Id, _: AlwaysJson = False) -> None:
+    """Print a new webhook secret. The old one signs beside it for another 24 hours; rotate twice to end it at once."""
+    from common import application_secrets as secrets
+    from common import applications as minting
+
+    webhook_secret = _rotated(application_id, secrets.rotate_webhook_secret)
+    until = datetime.now(UTC) + minting.PREVIOUS_SECRET_LIFETIME
+    print_json(
+        {
+            "applicationId": application_id,
+            "webhookSecret": webhook_secret,
+            "previousSecretSignsUntil": until.isoformat(timespec="seconds"),
+        }
+    )
+
+
+@app.command()
+def delete(
+    application_id: options.Id,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    _: AlwaysJson = False,
+) -> None:
+    """Delete an application with everything that it has. Its domains are served no more. An interrupted deletion is
+    continued by the same command, or by any API process within half a minute."""
+    from api.cli.application_deletion import delete_application
+    from api.cli.database import run_with_database
+
+    def confirm(words: str) -> None:
+        typer.echo(words, err=True)
+        if not yes and typer.prompt("Type the application's id to delete it", err=True) != application_id:
+            raise OperatorError("that is not the application's id: nothing was deleted")
+
+    removed = run_with_database(lambda database: delete_application(database, application_id, confirm))
+    print_json({"applicationId": application_id, "removed": removed})
+
+
+for _command in (suspend, resume):
+    app.command()(_command)
+
+
+def token(
+    application_id: options.Id,
+    scope: options.Scope = None,
+    domain: options.TokenDomain = None,
+    configuration: options.TokenConfiguration = None,
+    user: options.TokenUser = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a JWT that opens the API for 60 minutes, as the application would sign it.
+
+    With --scope connect it is for a browser: it opens the connect modal, for one domain or with one configuration.
+    """
+    from common import applications as minting
+    from common.db import applications as db
+
+    given = {"scope": scope, "domain": domain, "configurationId": configuration, "userId": user}
+    claims = {name: str(value) for name, value in given.items() if value is not None}
+    if claims and scope is None:
+        raise OperatorError(
+            "--domain, --configuration and --user bound a token of --scope connect: a full one has no bounds"
+        )
+
+    async def work(connection: Connection, keyring: Keyring) -> str:
+        application = await _get(connection, application_id)
+        return keyring.open(application.client_secret, db.client_secret_identity(application_id)).decode()
+
+    minted = minting.mint_api_token(application_id, _in_database(work), datetime.now(UTC), claims=claims)
+    print_result({"applicationId": application_id, "token": minted}, minted, as_json=as_json)
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+def _in_database(work: Callable[[Connection, Keyring], Awaitable[T]]) -> T:
+    from api.cli.database import run_in_database
+
+    return run_in_database(work)
+
+
+def _rotated(application_id: str, rotate: Callable[[Connection, Keyring, str], Awaitable[str | None]]) -> str:
+    """The new secret. Raises: `OperatorError`."""
+
+    async def work(connection: Connection, keyring: Keyring) -> str:
+        secret = await rotate(connection, keyring, application_id)
+        if secret is None:
+            raise _unknown(application_id)
+        return secret
+
+    return _in_database(work)
+
+
+async def _get(connection: Connection, application_id: str) -> Application:
+    from common.db.applications import get_application
+
+    application = await get_application(connection, application_id)
+    if application is None:
+        raise _unknown(application_id)
+    return application
+
+
+async def _show(connection: Connection, application_id: str) -> dict[str, Any]:
+    from common.db.error_pages import error_page_sizes
+    from common.db.webhook_endpoints import get_endpoint
+
+    application = await _get(connection, application_id)
+    endpoint = await get_endpoint(connection, application_id)
+    return _shown(application, (await error_page_sizes(connection)).get(application_id), endpoint)
+
+
+def _unknown(application_id: str) -> OperatorError:
+    return OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+
+
+def _shown(application: Application, error_page_bytes: int | None, endpoint: Endpoint) -> dict[str, Any]:
+    """All of an application but its secrets."""
+    from common.endpoint_health import disables_at
+
+    return {
+        "applicationId": application.id,
+        "name": application.name,
+        "cnameTarget": application.cname_target,
+        "secureCnameTarget": application.secure_cname_target,
+        "applicationUrl": application.application_url,
+        "webhookUrl": application.webhook_url,
+        "webhookFailingSince": _time(endpoint.failing_since),
+        "webhookDisablesAt": _time(disables_at(endpoint)),
+        "webhookDisabledAt": _time(endpoint.disabled_at),
+        "webhookLastError": endpoint.last_error,
+        "previousWebhookSecretSignsUntil": _time(application.previous_webhook_until),
+        "rootPathAccess": list(application.root_path_access),
+        "serviceAuth": switched(application.service_auth is not None),
+        "serviceAuthRotating": application.next_service_auth is not None,
+        "signature": switched(application.signature_key is not None),
+        "previousSignatureKeySignsUntil": _time(application.previous_signature_until),
+        "sendHost": application.send_host,
+        "originServerName": application.origin_server_name,
+        "originVerify": switched(application.origin_verify),
+        "maintenance": switched(application.maintenance),
+        "connect": switched(application.connect),
+        "bufferUploadsBytes": application.buffer_uploads_bytes,
+        "errorPageBytes": error_page_bytes,
+        "tier": application.tier,
+        "organisationId": application.organisation_id,
+        "previousSecretWorks": application.previous_client_secret is not None,
+        "createdAt": _time(application.created_at),
+        "deletingSince": _time(application.deleting_at),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at is not None else None

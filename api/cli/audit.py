@@ -1,0 +1,100 @@
+"""`frontage audit`: every change that the API, the dashboard and commands made, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli.printing import AsJson, print_json
+from common.audit_values import changes_in_words
+
+if TYPE_CHECKING:
+    from common.db.audit import AuditEntry
+    from common.db.request_effects import Effect
+    from common.db.session import Connection
+    from common.secrets import Keyring
+
+_MOST = 1000
+
+
+def audit(
+    application: Annotated[str | None, typer.Option(metavar="ID", help="Of this application only.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Of this subject only: a domain, an id, a user's address, in full.")
+    ] = None,
+    request: Annotated[
+        str | None, typer.Option(metavar="ID", help="What this request changed: its X-Request-Id.")
+    ] = None,
+    before: Annotated[str | None, typer.Option(metavar="ENTRY", help="Older than this entry: the next page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many at most.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Print who changed what, when and by which way; with --request also what became of it: changes of the edges, the
+    order, events and deliveries."""
+    from api.cli.database import run_in_database
+    from common.db.audit import list_entries
+    from common.db.request_effects import find_effects
+
+    async def work(connection: Connection, _: Keyring) -> tuple[list[AuditEntry], list[Effect]]:
+        found = await list_entries(
+            connection,
+            before=before,
+            limit=limit,
+            application_id=application,
+            subject=subject,
+            request_id=request,
+        )
+        return found, [] if request is None else await find_effects(connection, request, found)
+
+    found, effects = run_in_database(work)
+    next_page = found[-1].id if len(found) == limit else None
+    if as_json:
+        shown = {"entries": [_shown(each) for each in found], "next": next_page}
+        print_json(shown if request is None else shown | {"caused": [asdict(each) for each in effects]})
+    else:
+        _print_lines(found, effects, next_page)
+
+
+def _print_lines(found: list[AuditEntry], effects: list[Effect], next_page: str | None) -> None:
+    for each in found:
+        typer.echo(_entry_line(each))
+    for effect in effects:
+        typer.echo(_effect_line(effect))
+    if next_page is not None:
+        typer.echo(f"there may be more: --before {next_page}", err=True)
+
+
+def _entry_line(entry: AuditEntry) -> str:
+    at = f"{entry.at:%Y-%m-%d %H:%M:%S}"
+    return f"{at}  {entry.way}  {entry.actor}  {entry.action}  {entry.subject}{_change(entry)}"
+
+
+def _effect_line(effect: Effect) -> str:
+    at = f"{effect.at:%Y-%m-%d %H:%M:%S}" if effect.at else "pending".ljust(19)
+    error = f"  ({effect.error})" if effect.error else ""
+    return f"{at}  {effect.kind}  {effect.subject}  {effect.state}{error}"
+
+
+def _change(entry: AuditEntry) -> str:
+    parts = [
+        f"{each.name}: {each.before or 'none'} → {each.after or 'none'}"
+        for each in changes_in_words(entry.before, entry.after)
+    ]
+    return f"  ({', '.join(parts)})" if parts else ""
+
+
+def _shown(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "at": entry.at.isoformat(),
+        "way": entry.way,
+        "actor": entry.actor,
+        "requestId": entry.request_id,
+        "applicationId": entry.application_id,
+        "action": entry.action,
+        "subject": entry.subject,
+        "before": entry.before,
+        "after": entry.after,
+    }

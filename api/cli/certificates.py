@@ -1,0 +1,325 @@
+"""`frontage certificate …`: shows a domain's certificate and the CA's limits, renews and revokes by hand.
+
+A monitor does the work; these commands only store the request.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli.printing import AlwaysJson, AsJson, make_console, print_json, print_result
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from common.db.ca_ledger import LedgerCount, Limits
+    from common.db.certificates import InService
+    from common.db.issuance_progress import IssuanceProgress
+    from common.db.orders import OrderState
+    from common.db.revocations import RevocationState
+    from common.db.session import Connection
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Certificates: how they stand, renewed and revoked by hand.", no_args_is_help=True)
+
+Domain = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name, as it is enrolled.")]
+
+_FOLLOW_SECONDS = 5.0
+
+
+class Reason(StrEnum):
+    """As RFC 5280 §5.3.1 names them."""
+
+    UNSPECIFIED = "unspecified"
+    KEY_COMPROMISE = "keyCompromise"
+    AFFILIATION_CHANGED = "affiliationChanged"
+    SUPERSEDED = "superseded"
+    CESSATION_OF_OPERATION = "cessationOfOperation"
+
+
+@app.command()
+def show(domain: Domain, _: AlwaysJson = False) -> None:
+    """Print the certificate that a domain is served with, where its order stands, and what became of those that were
+    revoked."""
+    from api.cli.database import run_in_database
+    from common.db import certificates, orders, revocations
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
+        state, revoked = await orders.describe(connection, name), await revocations.describe(connection, name)
+        if state is None and not revoked:
+            raise _unknown(name)
+        in_service = await certificates.describe(connection, name)
+        chain = await certificates.chain_in_service(connection, name)
+        certificate = in_service and _certificate(in_service, chain or "")
+        return (
+            {"domain": name, "certificate": certificate}
+            | (_shown(state) if state else {})
+            | {"revocations": [_revocation(each) for each in revoked]}
+        )
+
+    print_json(run_in_database(work))
+
+
+@app.command()
+def renew(domain: Domain, as_json: AsJson = False) -> None:
+    """Have the certificate renewed now; the old one serves until the new one is live. Says how long a limit of the CA
+    delays it."""
+    import os
+
+    from api.cli.database import run_in_database, warn_without_issuer
+    from common.db import orders
+    from common.db.ca_ledger import Limits
+    from common.db.issuance_progress import read_progress
+    from common.settings import load
+
+    name = _name(domain)
+
+    allowed = Limits.of(load(os.environ))
+
+    async def work(connection: Connection, _: Keyring) -> IssuanceProgress:
+        await orders.request_renewal(connection, name, await _owner(connection, name))
+        await warn_without_issuer(connection)
+        return await read_progress(connection, allowed)
+
+    found = run_in_database(work)
+    words = f"{name} is being renewed: `frontage certificate show {name}` prints its state"
+    if found.ends_at is not None:
+        words += f"\n{found.notice} `frontage certificate progress --follow` shows how they go on"
+    expected = {} if found.ends_at is None else {"waiting": found.waiting, "expectedBy": _moment(found.ends_at)}
+    print_result({"domain": name, "renewing": True} | expected, words, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    domain: Domain,
+    reason: Annotated[Reason, typer.Option(help="The reason that is sent to the authority.")] = Reason.UNSPECIFIED,
+    at_once: Annotated[
+        bool, typer.Option("--at-once", help="Revoke now, although it is served until another is issued.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke the certificate, served or kept; in place of one that serves another is issued first, with a new key."""
+    from api.cli.database import run_in_database
+    from common.db import orders, revocations
+    from common.db.revocations import REASONS
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        owner = await _owner(connection, name, released=True)
+        number = REASONS[reason.value]
+        requested = await orders.request_replacement(connection, name, owner, number, at_once=at_once)
+        return requested or (at_once and await revocations.hasten(connection, name))
+
+    if not run_in_database(work):
+        raise OperatorError(f"{name} has no valid certificate that is not being revoked already")
+    if at_once:
+        words = f"{name}'s certificate is being revoked now; where it is served, another is issued as soon as it can be"
+    else:
+        words = f"{name}'s certificate is being revoked; where it is served, another takes its place first"
+    print_result({"domain": name, "revoking": True, "reason": reason.value}, words, as_json=as_json)
+
+
+@app.command()
+def limits(as_json: AsJson = False) -> None:
+    """Print how much of the certificate authorities' limits is used, and when there is room again."""
+    import os
+
+    from api.cli.database import run_in_database
+    from common.db import ca_ledger
+    from common.settings import load
+
+    settings = load(os.environ)
+    allowed = ca_ledger.Limits.of(settings)
+
+    async def work(connection: Connection, _: Keyring) -> list[LedgerCount]:
+        return await ca_ledger.standings(connection)
+
+    standings = run_in_database(work)
+    if as_json:
+        print_json([_standing(each, allowed) for each in standings])
+    elif not standings:
+        typer.echo("nothing counts now: no order was sent to an authority with limits")
+    else:
+        console = make_console()
+        for issuer in dict.fromkeys(each.issuer for each in standings):
+            typer.echo(f"\n{issuer}")
+            console.print(_table([each for each in standings if each.issuer == issuer], allowed))
+        typer.echo(
+            f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; windows slide: a slot is free when what took it leaves"
+        )
+
+
+@app.command()
+def progress(
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on, a line for each change, until nothing waits.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print how many orders wait for the certificate authorities' limits, and about when all of them are placed."""
+    import os
+
+    from api.cli.database import run_in_database
+    from common.db.ca_ledger import Limits
+    from common.db.issuance_progress import read_progress
+    from common.settings import load
+
+    allowed = Limits.of(load(os.environ))
+
+    async def work(connection: Connection, _: Keyring) -> IssuanceProgress:
+        return await read_progress(connection, allowed)
+
+    shown = None
+    while True:
+        found = run_in_database(work)
+        if (line := _progress(found)) != shown:
+            print_result(_progress_document(found), line, as_json=as_json)
+            shown = line
+        if not follow or not (found.waiting or found.due):
+            return
+        time.sleep(_FOLLOW_SECONDS)
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+def _name(domain: str) -> str:
+    from common.errors import InvalidName
+    from common.names import parse_domain
+
+    try:
+        return parse_domain(domain).text
+    except InvalidName as error:
+        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
+
+
+async def _owner(connection: Connection, domain: str, *, released: bool = False) -> str:
+    """The application that has the domain, or whose certificate for it is kept."""
+    from common.db import certificates, domains
+
+    held = await domains.find(connection, domain)
+    if held:
+        return held[0].application_id
+    kept = await certificates.last_released(connection, domain) if released else None
+    if kept is None:
+        raise _unknown(domain)
+    return kept
+
+
+def _unknown(domain: str) -> OperatorError:
+    return OperatorError(f"{domain} is not enrolled here")
+
+
+def _certificate(in_service: InService, chain: str) -> dict[str, Any]:
+    """`source` is ours or a CA; `issuer`, the authority's own name, and the serial number are read from the chain."""
+    from cryptography import x509
+
+    try:
+        leaf = x509.load_pem_x509_certificate(chain.encode("ascii"))
+    except ValueError:
+        serial, issuer = None, None
+    else:
+        serial, issuer = f"{leaf.serial_number:x}", leaf.issuer.rfc4514_string()
+    return {
+        "serial": serial,
+        "issuer": issuer,
+        "source": in_service.issuer,
+        "notBefore": _moment(in_service.not_before),
+        "notAfter": _moment(in_service.not_after),
+        "issuedAt": _moment(in_service.issued_at),
+        "liveAt": _moment(in_service.live_at),
+    }
+
+
+def _shown(state: OrderState) -> dict[str, Any]:
+    return {
+        "state": state.state,
+        "kind": state.kind,
+        "attempts": state.attempts,
+        "lastError": state.last_error,
+        "dueAt": _moment(state.due_at),
+        "renewAt": _moment(state.renew_at),
+        "requestedAt": _moment(state.requested_at),
+        "finishedAt": _moment(state.finished_at),
+        "failingSince": _moment(state.failing_since),
+        "departedAt": _moment(state.departed_at),
+        "seconds": dict(state.phases),
+    }
+
+
+def _progress(found: IssuanceProgress) -> str:
+    return (
+        f"{found.ordered_last_hour:,} ordered in the last hour, {found.ordered_last_day:,} in the last day;"
+        f" {found.due:,} due now; {found.notice or 'none waits for a limit'}"
+    )
+
+
+def _progress_document(found: IssuanceProgress) -> dict[str, Any]:
+    return {
+        "waiting": found.waiting,
+        "due": found.due,
+        "orderedLastHour": found.ordered_last_hour,
+        "orderedLastDay": found.ordered_last_day,
+        "anHour": found.an_hour,
+        "endsAt": _moment(found.ends_at),
+    }
+
+
+def _revocation(each: RevocationState) -> dict[str, Any]:
+    from common.db.revocations import REASONS
+
+    names = {number: name for name, number in REASONS.items()}
+    return {
+        "reason": names.get(each.reason, str(each.reason)),
+        "requestedAt": _moment(each.requested_at),
+        "revokedAt": _moment(each.revoked_at),
+        "lastError": each.last_error,
+    }
+
+
+def _standing(each: LedgerCount, allowed: Limits) -> dict[str, Any]:
+    most = getattr(allowed, each.limit)
+    return {
+        "issuer": each.issuer,
+        "limit": each.limit,
+        "subject": each.subject,
+        "used": each.used,
+        "most": most,
+        "nextSlotAt": _moment(each.frees_at if each.used >= most else None),
+    }
+
+
+def _table(standings: list[LedgerCount], allowed: Limits) -> Table:
+    """Of one authority."""
+    from rich import box
+    from rich.table import Table
+
+    from common.db.ca_ledger import WORDS
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("limit", "of", "used", "next slot"):
+        table.add_column(heading, justify="right" if heading == "used" else "left", overflow="fold")
+    for each in standings:
+        most = getattr(allowed, each.limit)
+        is_full = each.used >= most
+        table.add_row(
+            WORDS[each.limit],
+            each.subject or "the account",
+            f"{each.used} / {most}",
+            f"{each.frees_at:%Y-%m-%d %H:%M} UTC" if is_full else "now",
+            style="red" if is_full else "",
+        )
+    return table
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None

@@ -1,0 +1,424 @@
+"""`frontage domain …`: which application holds a name, freeing it, moving it by hand, checking its DNS again.
+
+Enrolling is `api.cli.enrolment`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli.api_domain import publish_api
+from api.cli.enrolment import monitor, power, remove, secure
+from api.cli.policies import Legal, Reason, answer_status, parse_reason
+from api.cli.printing import AsJson, print_json, print_result
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.db.certificates import InService
+    from common.db.domains import Domain
+    from common.db.orders import OrderState
+    from common.db.ownership import FormerHolder
+    from common.db.pool import Database
+    from common.db.session import Connection
+    from common.names import DomainName
+    from common.secrets import Keyring
+
+app = typer.Typer(help="Domains: enrolled, changed, shown, released and moved by hand.", no_args_is_help=True)
+
+_RECHECKED_AT_ONCE = 50
+_READ_AT_ONCE = 1000
+_LARGEST_PAGE = 10_000
+
+DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
+
+
+class ProductOption(StrEnum):
+    POWER = "power"
+    SECURE = "secure"
+
+
+class StatusOption(StrEnum):
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+
+
+@app.command("list")
+def list_(
+    application: Annotated[str | None, typer.Option(metavar="ID", help="Of this application only.")] = None,
+    product: Annotated[ProductOption | None, typer.Option(help="In this product only.")] = None,
+    status: Annotated[StatusOption | None, typer.Option(help="With this status only.")] = None,
+    after: Annotated[str, typer.Option(metavar="DOMAIN", help="Begin after this name: the next page.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=_LARGEST_PAGE, help="How many names at most.")] = 100,
+    blocked: Annotated[bool, typer.Option("--blocked", help="The blocked names instead, enrolled or not.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print enrolled domains by name: product, status, application."""
+    from api.cli.database import run_in_database
+
+    start = _name(after).text if after else ""
+    if blocked:
+        if application or product or status:
+            raise OperatorError("--blocked lists the blocked names of all applications: give it alone")
+        _list_blocked(start, limit, as_json=as_json)
+        return
+
+    async def work(connection: Connection, _: Keyring) -> list[Domain]:
+        return await _list(connection, application, product, status, start, limit)
+
+    found = run_in_database(work)
+    names = list(dict.fromkeys(each.domain for each in found))
+    next_page = names[-1] if len(names) == limit else None
+    if as_json:
+        print_json({"domains": [_shown(each) for each in found], "next": next_page})
+        return
+    for each in found:
+        typer.echo(f"{each.domain}  {each.product}  {each.status}  {each.application_id}")
+    if next_page:
+        typer.echo(f"there may be more: --after {next_page}", err=True)
+
+
+@app.command()
+def show(domain: DomainArgument, as_json: AsJson = False) -> None:
+    """Print all that is known of a name: its holder, claims, certificate and order, and who held it before."""
+    from api.cli.database import run_in_database
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> dict[str, Any]:
+        return await _describe(connection, name)
+
+    shown = run_in_database(work)
+    if as_json:
+        print_json(shown)
+    else:
+        for line in _lines(shown):
+            typer.echo(line)
+
+
+@app.command()
+def release(domain: DomainArgument, as_json: AsJson = False) -> None:
+    """Free a name at once: it is served no more, and no application is remembered as its holder."""
+    from api.cli.database import run_in_database
+    from common.db import certificates, ownership
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> tuple[str | None, int]:
+        await certificates.lock_domain(connection, name.text)
+        holder = (await ownership.find_standing(connection, name, "")).holder
+        if holder is not None:
+            await ownership.take_away(connection, name.text, holder, "released")
+        return holder, await ownership.forget(connection, name.text)
+
+    holder, forgotten = run_in_database(work)
+    if holder is None and not forgotten:
+        raise OperatorError(f"no application holds {name}, or has held it lately")
+    words = f"{name} is free" + (f": application {holder} has lost it, and is being notified" if holder else "")
+    print_result({"domain": name.text, "formerHolder": holder}, words, as_json=as_json)
+
+
+@app.command()
+def block(
+    domain: DomainArgument,
+    reason: Reason,
+    legal: Legal = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer every request of a name with a reason page, at every edge at once; its enrolment stays, and no application
+    can enrol it anew."""
+    from api.cli.database import run_in_database
+    from common.db import certificates, policies
+
+    name, text, status = _name(domain), parse_reason(reason), answer_status(legal)
+
+    async def work(connection: Connection, _: Keyring) -> None:
+        await certificates.lock_domain(connection, name.text)
+        await policies.put(connection, "domain", name.text, status, text)
+
+    run_in_database(work)
+    words = f"{name} is blocked: every request is answered {status} with the reason"
+    print_result({"domain": name.text, "status": status, "reason": text}, words, as_json=as_json)
+
+
+@app.command()
+def unblock(domain: DomainArgument, as_json: AsJson = False) -> None:
+    """End the block of a name: if it is enrolled, it is served again at once."""
+    from api.cli.database import run_in_database
+    from common.db import policies
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        return await policies.remove(connection, "domain", name.text)
+
+    if not run_in_database(work):
+        raise OperatorError(f"{name} is not blocked: `frontage domain list --blocked` prints the names that are")
+    print_result({"domain": name.text, "blocked": False}, f"{name} is no longer blocked", as_json=as_json)
+
+
+@app.command()
+def transfer(
+    application_id: Annotated[str, typer.Argument(metavar="ID", help="The application that gets the name.")],
+    domain: DomainArgument,
+    application_url: Annotated[
+        str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a name to another application, whatever the DNS proves. It keeps its products and nothing else: settings and
+    certificate are new."""
+    from api.cli.application_options import application_url as parse_url
+    from api.cli.database import run_in_database
+
+    name, url = _name(domain), parse_url(application_url)
+
+    async def work(connection: Connection, _: Keyring) -> tuple[str, str]:
+        return await _transfer(connection, name, application_id, url)
+
+    holder, cname_target = run_in_database(work)
+    lead = "the edges" if name.is_root else cname_target
+    words = (
+        f"{name} has moved from application {holder} to {application_id}; its certificate comes once its DNS leads to"
+        f" {lead}, and `frontage domain show {name}` prints how it stands"
+    )
+    shown = {
+        "domain": name.text,
+        "formerHolder": holder,
+        "applicationId": application_id,
+        "cnameTarget": None if name.is_root else cname_target,
+    }
+    print_result(shown, words, as_json=as_json)
+
+
+@app.command()
+def recheck(
+    domain: Annotated[
+        str | None, typer.Argument(metavar="DOMAIN", help="The host name; without one, give --application.")
+    ] = None,
+    application: Annotated[
+        str | None, typer.Option("--application", metavar="ID", help="All its names whose DNS led elsewhere.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have a monitor check a name's DNS again at once: a domain whose DNS is back becomes active."""
+    from api.cli.database import run_in_database, run_with_database, warn_without_issuer
+    from common.db import orders
+
+    if (domain is None) == (application is None):
+        raise OperatorError("give a domain, or --application ID for all names of one whose DNS led elsewhere")
+    if application is not None:
+        count = run_with_database(lambda database: _recheck_all(database, application))
+        words = f"monitors check the DNS of {count:,} names now: those that lead here by now get their certificates"
+        print_result({"applicationId": application, "rechecking": count}, words, as_json=as_json)
+        return
+    assert domain is not None, "one of both is given"
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        is_held = await orders.request_recheck(connection, name.text)
+        if is_held:
+            await warn_without_issuer(connection)
+        return is_held
+
+    if not run_in_database(work):
+        raise OperatorError(f"{name} is not enrolled: there is nothing to check")
+    words = f"a monitor checks the DNS of {name} now; `frontage domain show {name}` prints how it stands"
+    print_result({"domain": name.text, "rechecking": True}, words, as_json=as_json)
+
+
+for _command in (power, secure, monitor, remove):
+    app.command()(_command)
+app.command("publish-api")(publish_api)
+
+
+# Parts ---------------------------------------------------------------------------------------------------
+
+
+def _name(domain: str) -> DomainName:
+    from common.errors import InvalidName
+    from common.names import parse_domain
+
+    try:
+        return parse_domain(domain)
+    except InvalidName as error:
+        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
+
+
+def _list_blocked(after: str, limit: int, *, as_json: bool) -> None:
+    from api.cli.database import run_in_database
+    from common.db import policies
+
+    async def work(connection: Connection, _: Keyring) -> list[policies.Policy]:
+        return await policies.list_policies(connection, "domain", after=after, most=limit)
+
+    found = run_in_database(work)
+    next_page = found[-1].subject if len(found) == limit else None
+    if as_json:
+        print_json({"domains": [{"domain": each.subject, **each.as_json()} for each in found], "next": next_page})
+        return
+    for each in found:
+        typer.echo(f"{each.subject}  {each.status}  {each.reason}")
+    if next_page:
+        typer.echo(f"there may be more: --after {next_page}", err=True)
+
+
+async def _list(
+    connection: Connection,
+    application_id: str | None,
+    product: ProductOption | None,
+    status: StatusOption | None,
+    after: str,
+    limit: int,
+) -> list[Domain]:
+    """Up to `limit` names; a page is read in short statements, however rare the product or the status."""
+    from common.db import domains
+
+    wanted: list[Domain] = []
+    names: set[str] = set()
+    while True:
+        page = await domains.list_names(connection, after=after, most=_READ_AT_ONCE, application_id=application_id)
+        for each in await domains.find_many(connection, page):
+            if (product and each.product != product) or (status and each.status != status):
+                continue
+            if each.domain not in names and len(names) == limit:
+                return wanted
+            names.add(each.domain)
+            wanted.append(each)
+        if len(page) < _READ_AT_ONCE:
+            return wanted
+        after = page[-1]
+
+
+async def _recheck_all(database: Database, application_id: str) -> int:
+    """Some names at a time, each time in a short transaction. Returns how many are checked."""
+    from common.db import applications, domains, locks, orders
+
+    async with database.connection() as connection:
+        if await applications.get_application(connection, application_id) is None:
+            raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+    after, count = "", 0
+    while True:
+        async with database.transaction() as connection:
+            names = await domains.list_names(
+                connection, after=after, most=_RECHECKED_AT_ONCE, application_id=application_id
+            )
+            if names:
+                await locks.hold(connection, "domain", *names)
+                count += await orders.request_rechecks(connection, names, application_id)
+        if len(names) < _RECHECKED_AT_ONCE:
+            return count
+        after = names[-1]
+
+
+async def _describe(connection: Connection, name: DomainName) -> dict[str, Any]:
+    from common.db import applications, certificates, domains, orders, ownership, policies
+
+    held = await domains.find(connection, name.text)
+    standing = await ownership.find_standing(connection, name, "")
+    application = await applications.get_application(connection, standing.holder) if standing.holder else None
+    blocked = await policies.find_in_force(connection, name.text, standing.holder)
+    return {
+        "domain": name.text,
+        "application": {"applicationId": application.id, "name": application.name} if application else None,
+        "isCnameTarget": standing.is_target,
+        "blocked": blocked.as_json() | {"scope": blocked.scope} if blocked else None,
+        "products": [_shown(each) for each in sorted(held, key=lambda each: each.product)],
+        "certificate": _certificate(await certificates.describe(connection, name.text)),
+        "order": _order(await orders.describe(connection, name.text)),
+        "formerHolders": [_former(each) for each in await ownership.former_holders(connection, name.text)],
+    }
+
+
+async def _transfer(connection: Connection, name: DomainName, application_id: str, url: str | None) -> tuple[str, str]:
+    """Returns the holder so far, and the new one's cname target."""
+    from common.db import applications
+    from common.domain_transfer import NoOrigin, NotTransferable
+    from common.domain_transfer import transfer as move
+
+    application = await applications.get_application(connection, application_id)
+    if application is None:
+        raise OperatorError(f"there is no application {application_id}: `frontage app list` prints them")
+    try:
+        return await move(connection, name, application, url), application.cname_target
+    except NoOrigin as error:
+        raise OperatorError(f"{error}: give --application-url") from error
+    except NotTransferable as error:
+        raise OperatorError(str(error)) from error
+
+
+def _lines(shown: dict[str, Any]) -> Iterable[str]:
+    application = shown["application"]
+    yield f"{shown['domain']}: " + (
+        f"held by {application['applicationId']} ({application['name']})" if application else "held by no application"
+    )
+    if shown["isCnameTarget"]:
+        yield "  it is an application's cname target"
+    if blocked := shown["blocked"]:
+        whose = "its application is suspended" if blocked["scope"] == "application" else "blocked"
+        yield f"  {whose} since {blocked['since']}, requests are answered {blocked['status']}: {blocked['reason']}"
+    for each in shown["products"]:
+        yield f"  {each['product']}: {each['status']}, claimed by {each['claim'] or 'unknown'}"
+    for part in ("certificate", "order"):
+        if shown[part]:
+            known = dict(shown[part])
+            until = known.pop("waitsUntil", None)
+            waits = f"; waits until {until}: {known.pop('lastError')}" if until else ""
+            yield (
+                f"  {part}: " + ", ".join(f"{key} {value}" for key, value in known.items() if value is not None) + waits
+            )
+    for each in shown["formerHolders"]:
+        yield (
+            f"  held by {each['applicationId']} until {each['releasedAt']}, remembered until {each['rememberedUntil']}"
+        )
+
+
+def _shown(each: Domain) -> dict[str, Any]:
+    return {
+        "domain": each.domain,
+        "product": each.product,
+        "status": each.status,
+        "applicationId": each.application_id,
+        "applicationUrl": each.application_url,
+        "redirectTo": each.redirect_to,
+        "claim": each.claim,
+        "departedAt": _time(each.departed_at),
+    }
+
+
+def _certificate(certificate: InService | None) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    return {
+        "issuer": certificate.issuer,
+        "notAfter": _time(certificate.not_after),
+        "liveAt": _time(certificate.live_at),
+    }
+
+
+def _order(order: OrderState | None) -> dict[str, Any] | None:
+    if order is None:
+        return None
+    return {
+        "state": order.state,
+        "kind": order.kind,
+        "dueAt": _time(order.due_at),
+        "waitsUntil": _time(order.waits_until(datetime.now(UTC))),
+        "lastError": order.last_error,
+    }
+
+
+def _former(each: FormerHolder) -> dict[str, Any]:
+    return {
+        "applicationId": each.application_id,
+        "releasedAt": _time(each.released_at),
+        "rememberedUntil": _time(each.remembered_until),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None

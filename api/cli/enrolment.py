@@ -1,0 +1,206 @@
+"""`frontage domain power|secure|monitor|remove`: one name of an application enrolled, changed, and taken out again.
+
+A command does what `frontage import` does with one row: the same rules of ownership, no daily limit, no DNS asked. A
+monitor asks the DNS before it orders a certificate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from api.cli.printing import AsJson, print_result
+from common.errors import OperatorError
+
+if TYPE_CHECKING:
+    from common.db.applications import Application
+    from common.db.domain_import import Outcome
+    from common.db.domains import Product
+    from common.db.pool import Database
+    from common.db.session import Connection
+    from common.names import DomainName
+    from common.secrets import Keyring
+
+_TTL_SECONDS = 3600
+_OPTIONS = {
+    "applicationUrl": "--application-url",
+    "powerRootPathAccess": "--root-path-access",
+    "redirectTo": "--redirect-to",
+    "dnsRecords": "--record",
+    "userId": "--user-id",
+}
+_WORDS: Mapping[Outcome, str] = {"added": "is added", "changed": "is changed", "unchanged": "is as it was"}
+
+DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="The host name.")]
+ApplicationOption = Annotated[str, typer.Option("--application", metavar="ID", help="Whose domain it is.")]
+
+
+class EndedProductOption(StrEnum):
+    POWER = "power"
+    SECURE = "secure"
+    MONITOR = "monitor"
+
+
+def power(
+    domain: DomainArgument,
+    application: ApplicationOption,
+    application_url: Annotated[
+        str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
+    ] = None,
+    root_path_access: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A path served from the origin's root; once for each.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the application on a domain, or change how; a monitor asks the DNS, then orders the certificate."""
+    paths = root_path_access or None
+    fields = {"domain": domain, "applicationUrl": application_url, "powerRootPathAccess": paths}
+    _enrol("power", application, fields, as_json=as_json)
+
+
+def secure(
+    domain: DomainArgument,
+    application: ApplicationOption,
+    application_url: Annotated[
+        str | None, typer.Option(help="The origin to serve it from; without one, the application's.")
+    ] = None,
+    redirect_to: Annotated[str | None, typer.Option(help="Where to send all visitors instead.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a domain HTTPS in front of its origin, or change it; a monitor asks the DNS, then orders the certificate."""
+    fields = {"domain": domain, "applicationUrl": application_url, "redirectTo": redirect_to}
+    _enrol("secure", application, fields, as_json=as_json)
+
+
+def monitor(
+    domain: DomainArgument,
+    application: ApplicationOption,
+    record: Annotated[
+        list[str],
+        typer.Option(metavar="RECORD", help="TYPE HOST VALUE, such as 'A www 192.0.2.1'; MX: 'MX @ 10 HOST'. Repeat."),
+    ],
+    ttl: Annotated[int, typer.Option(help="The records' TTL, in seconds.")] = _TTL_SECONDS,
+    user_id: Annotated[str | None, typer.Option(help="Your user's id, which events carry.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Watch DNS records of a domain, in place of those watched so far. Hosts are relative to the registrable domain."""
+    name = _name(domain)
+    fields = {
+        "domain": name.registrable,
+        "subdomain": name.subdomain,
+        "dnsRecords": [_record(each, ttl) for each in record],
+        "userId": user_id,
+    }
+    _enrol("monitor", application, fields, as_json=as_json)
+
+
+def remove(
+    domain: DomainArgument,
+    application: ApplicationOption,
+    product: Annotated[EndedProductOption, typer.Option(help="What ends.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take a domain of an application out of one product; it stays in the others. `domain release` frees the name."""
+    from api.cli.database import run_in_database
+    from common.db import domains, monitored_domains
+    from common.db.monitored_domains import MonitoredKey
+
+    name = _name(domain)
+
+    async def work(connection: Connection, _: Keyring) -> bool:
+        if product is EndedProductOption.MONITOR:
+            key = MonitoredKey(application, name.registrable, name.subdomain)
+            return await monitored_domains.remove(connection, key) == "removed"
+        enrolled: Product = "power" if product is EndedProductOption.POWER else "secure"
+        return await domains.remove(connection, name.text, enrolled, application)
+
+    if not run_in_database(work):
+        raise OperatorError(
+            f"application {application} has no {name} in {product}: `frontage domain show {name}` prints who has it"
+        )
+    shown = {"domain": name.text, "product": product.value, "applicationId": application, "outcome": "removed"}
+    print_result(shown, f"{name} is out of {product} of application {application}", as_json=as_json)
+
+
+def _enrol(product: str, application_id: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
+    from api.cli.database import run_with_database
+
+    async def work(database: Database) -> tuple[str, Outcome]:
+        return await _write(database, product, application_id, fields)
+
+    name, outcome = run_with_database(work)
+    shown = {"domain": name, "product": product, "applicationId": application_id, "outcome": outcome}
+    words = f"{name} {_WORDS[outcome]} in {product} of application {application_id}"
+    follows = "" if product == "monitor" else f"; `frontage domain show {name}` prints how its certificate stands"
+    print_result(shown, words + follows, as_json=as_json)
+
+
+async def _write(
+    database: Database, product: str, application_id: str, fields: Mapping[str, Any]
+) -> tuple[str, Outcome]:
+    """Returns the whole name and what became of it. Raises: `OperatorError`."""
+    from api.cli.domain_files import find_application
+    from common.db import domain_import
+    from common.domain_files import InvalidRow, MonitorRow, parse_row
+    from common.ownership import OwnNames
+    from common.settings import load
+
+    application = await find_application(database, application_id)
+    given: dict[str, Any] = {"product": product, **fields}
+    if product == "power" and given["applicationUrl"] is None:
+        given["applicationUrl"] = await _find_origin(database, application, given["domain"])
+    try:
+        row = parse_row(given)
+    except InvalidRow as error:
+        raise _refused(fields, error) from error
+    own = OwnNames.of(load(os.environ))
+    [outcome] = await domain_import.write(database, application, [row], own, is_dry=False)
+    if isinstance(outcome, InvalidRow):
+        raise _refused(fields, outcome)
+    subdomain = row.subdomain if isinstance(row, MonitorRow) else None
+    return f"{subdomain}.{row.domain}" if subdomain else row.domain, outcome
+
+
+async def _find_origin(database: Database, application: Application, domain: str) -> str | None:
+    """The origin that the domain has in Power already, else the application's."""
+    from common.db import domains
+
+    async with database.connection() as connection:
+        held = await domains.find(connection, _name(domain).text)
+    own = [each for each in held if (each.product, each.application_id) == ("power", application.id)]
+    return own[0].application_url if own else application.application_url
+
+
+def _refused(fields: Mapping[str, Any], error: Exception) -> OperatorError:
+    """The error with the option's name in place of the field's."""
+    field, colon, words = str(error).partition(": ")
+    return OperatorError(f"{fields['domain']}: {_OPTIONS.get(field, field)}{colon}{words}")
+
+
+def _name(domain: str) -> DomainName:
+    """Raises: `OperatorError`."""
+    from common.errors import InvalidName
+    from common.names import parse_domain
+
+    try:
+        return parse_domain(domain)
+    except InvalidName as error:
+        raise OperatorError(f"{domain!r} is no domain name: {error}") from error
+
+
+def _record(text: str, ttl: int) -> dict[str, Any]:
+    """The API's object for ``TYPE HOST VALUE``, whose value may have spaces. Raises: `OperatorError`."""
+    words = text.split(None, 2)
+    if len(words) < 3:
+        raise OperatorError(f"--record {text!r}: expected TYPE HOST VALUE, such as 'A www 192.0.2.1'")
+    kind, host, value = words[0].upper(), words[1], words[2]
+    if kind != "MX":
+        return {"type": kind, "host": host, "value": value, "ttl": ttl}
+    priority, _, exchange = value.partition(" ")
+    if not exchange:
+        raise OperatorError(f"--record {text!r}: expected a priority first, such as 'MX @ 10 mail.example.net'")
+    return {"type": kind, "host": host, "value": exchange.strip(), "ttl": ttl, "priority": priority}

@@ -1,0 +1,41 @@
+"""How commands print: words for people or, with `--json`, one JSON document on standard output for programs.
+
+A command that fails prints ``{"message"[, "code", "hint"]}`` there (`api.cli.__main__`) and exits with a status
+other than 0; standard error has the words for people in any case.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="Changes nothing: JSON is printed in any case.")]
+
+UNBOUNDED = 100_000
+"""Columns of an output that is no terminal: programs and searches read whole lines."""
+
+
+def make_console() -> Console:
+    """For tables: fits a terminal, and wraps nothing in a pipe or a file."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else UNBOUNDED)
+
+
+def print_json(value: Any) -> None:
+    """Times and paths become strings."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_result(value: Any, words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(value)
+    else:
+        typer.echo(words)
