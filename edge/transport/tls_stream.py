@@ -134,7 +134,8 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             return
         # One whole record: by far the most frequent.
         self._feed(data)
-        self._decrypt()
+        if self._reading:
+            self._decrypt_record()
 
     def eof_received(self) -> bool:
         self._raw_ended = True
@@ -157,6 +158,20 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
 
     # Decrypting --------------------------------------------------------------------------------------------
 
+    def _decrypt_record(self) -> None:
+        """Deliver the record that the engine has: `_decrypt` without the search for more."""
+        try:
+            data = self._read(SLICE_BYTES)
+        except ssl.SSLError as error:
+            self._follow_engine(None if isinstance(error, ssl.SSLWantReadError) else error)
+            return
+        if data:
+            self._deliver(data)
+        else:
+            self._received_close_notify = True
+        if self._outgoing.pending or self._received_close_notify:
+            self._follow_engine(None)
+
     def _decrypt(self) -> list[bytes]:
         """Deliver what the engine has, and return it by record."""
         incoming = self._incoming
@@ -176,13 +191,17 @@ class TlsStream(asyncio.Transport, asyncio.Protocol):
             records.append(data)
         if records:
             self._deliver(records[0] if len(records) == 1 else b"".join(records))
+        self._follow_engine(error)
+        return records
+
+    def _follow_engine(self, error: ssl.SSLError | None) -> None:
+        """End the input or the connection where the engine says so, and send what it wrote."""
         if error is not None and not self._is_closed:
             self._fail(error)
         elif self._received_close_notify and self._reading:
             self._end_input()
         if self._outgoing.pending:
             self._send_engine_words()
-        return records
 
     def _drain(self) -> None:
         """Deliver what there is, as long as the inner reads; then the end, if it has come."""
