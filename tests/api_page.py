@@ -90,7 +90,7 @@ def _type(schema: Mapping[str, Any]) -> str:
             items = rest.get("items")
             return f"array of {_type(items)}" if items else "array"
         case {"type": "string", "format": form}:
-            return form
+            return str(form)
         case {"type": kind}:
             return str(kind)
     return "any"

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, overload
 
 from common.errors import DatabaseUnavailable
 
@@ -17,13 +17,22 @@ SECONDS = 90.0
 _PAUSE_SECONDS = 0.01
 
 
+_NotYet = tuple[type[Exception], ...]
+
+
+@overload
 async def until(
-    condition: Callable[[], T | Awaitable[T]],
+    condition: Callable[[], Awaitable[T]], what: str = ..., *, seconds: float = ..., pending: _NotYet = ...
+) -> T: ...
+@overload
+async def until(condition: Callable[[], T], what: str = ..., *, seconds: float = ..., pending: _NotYet = ...) -> T: ...
+async def until(
+    condition: Callable[[], Any],
     what: str = "",
     *,
     seconds: float = SECONDS,
-    pending: tuple[type[Exception], ...] = (DatabaseUnavailable,),
-) -> T:
+    pending: _NotYet = (DatabaseUnavailable,),
+) -> Any:
     """Return the first true result of `condition`, a function or a coroutine function. An exception in `pending`
     means "not yet".
 
@@ -37,7 +46,7 @@ async def until(
                     if inspect.isawaitable(found):
                         found = await found
                     if found:
-                        return cast("T", found)
+                        return found
                 except pending:
                     pass
                 await asyncio.sleep(_PAUSE_SECONDS)

@@ -13,7 +13,7 @@ from locust import events
 from locust.env import Environment
 
 
-@events.init.add_listener
+@events.init.add_listener  # type: ignore[untyped-decorator]
 def _end_when_all_were_seen(environment: Environment, **_: Any) -> None:
     missing = set(os.environ["AWAITED"].split(";"))
 
@@ -22,4 +22,4 @@ def _end_when_all_were_seen(environment: Environment, **_: Any) -> None:
         if not missing and environment.runner is not None:
             gevent.spawn(environment.runner.quit)
 
-    environment.events.request.add_listener(note)
+    environment.events.request.add_listener(note)  # type: ignore[no-untyped-call]

@@ -16,6 +16,7 @@ import pytest
 
 from bench.certificate_world import CertificateWorld, RoleProcess
 from bench.certificates import pebble_orders
+from bench.lab.faulty_ca import Step
 from bench.lab.pebble import is_installed
 from bench.process_tree import descendants
 
@@ -23,7 +24,7 @@ from .certificate_parts import DOMAIN, a_world, are_live, assert_one_valid_certi
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="needs Debian's pebble")
 
-STEPS = ("new order", "authorization", "challenge", "order", "finalize", "certificate")
+STEPS: tuple[Step, ...] = ("new order", "authorization", "challenge", "order", "finalize", "certificate")
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ async def test_postgres_killed_in_the_middle_of_orders(world: CertificateWorld) 
 
 
 async def test_every_fault_of_the_authority_at_once_costs_time_only(world: CertificateWorld) -> None:
-    steps = ("directory", "nonce", "account", *STEPS)
+    steps: tuple[Step, ...] = ("directory", "nonce", "account", *STEPS)
     for step in steps:
         world.ca.fail(step, status=503)
         world.ca.fail(step, status=429, problem="rateLimited", headers={"Retry-After": "1"})

@@ -159,7 +159,7 @@ async def test_compromised_certificate_is_replaced_and_revoked_at_the_authority(
         assert await orders.request_replacement(connection, domain, world.partner.application_id, 1)
 
     async def is_revoked() -> bool:
-        return (await world.pebble.certificate_status(old))["Status"] == "Revoked"
+        return bool((await world.pebble.certificate_status(old))["Status"] == "Revoked")
 
     await until(is_revoked)
     new = await seen_serial(world, 0, domain)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,13 +67,14 @@ async def installation(dsn: str, tmp_path: Path) -> AsyncIterator[Installation]:
     edge_key_file = tmp_path / "edge.key"
     exported = frontage.run("master-key", "export", "--role", "edge", str(edge_key_file), env=environ)
     assert exported.returncode == 0, exported.stderr
-    variables = {role: {"FRONTAGE_DATABASE_URL": login(dsn, name, password)} for role, name in logins.items()}
+    variables: dict[str, dict[str, str]] = {}
+    variables |= {role: {"FRONTAGE_DATABASE_URL": login(dsn, name, password)} for role, name in logins.items()}
     variables["edge"]["FRONTAGE_MASTER_KEY_FILE"] = str(edge_key_file)
 
     class OwnLogins(processes.Group):
         """Starts each role with the variables that are its own."""
 
-        async def start(self, name: str, argv: list[str], environ: Mapping[str, str]) -> Any:
+        async def start(self, name: str, argv: Sequence[str], environ: Mapping[str, str]) -> Any:
             return await super().start(name, argv, {**environ, **variables[name]})
 
     async with AsyncExitStack() as stack:
@@ -143,8 +144,8 @@ async def monitored(installation: Installation) -> None:
             token = (await response.json())["auth_token"]
         headers = {"Authorization": f"Bearer {token}", "applicationId": stage.application_id}
         records = [{"type": "TXT", "host": "@", "value": "expected", "ttl": 300}]
-        body = {"domain": CUSTOMER, "dnsRecords": records}
-        async with session.post("/monitor/domains", json=body, headers=headers) as response:
+        monitored = {"domain": CUSTOMER, "dnsRecords": records}
+        async with session.post("/monitor/domains", json=monitored, headers=headers) as response:
             assert response.status == 201, await response.text()
         async with asyncio.timeout(SECONDS):
             while True:

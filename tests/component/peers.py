@@ -195,6 +195,12 @@ class Edge:
         """What the worker does when the supervisor says that the replica moved."""
         self.worker.on_replica_change()
 
+    def only_connection(self) -> ClientConnection:
+        """Return the one connection that a client has with the proxy."""
+        (connection,) = self.worker.connections
+        assert isinstance(connection, ClientConnection)
+        return connection
+
 
 @contextlib.asynccontextmanager
 async def edge(tmp_path: Path, *, secure: bool = True, **environ: str) -> AsyncIterator[Edge]:

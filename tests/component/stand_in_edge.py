@@ -77,7 +77,8 @@ class FileReplica:
         pass
 
     def close(self) -> None:
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
 
 class NoTraffic:

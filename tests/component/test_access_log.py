@@ -114,7 +114,7 @@ async def test_refusals_are_logged_with_the_id_the_client_was_shown(tmp_path: Pa
 
 async def test_user_agents_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
-    settings = {"FRONTAGE_EDGE_ACCESS_LOG": str(path), "FRONTAGE_EDGE_ACCESS_LOG_USER_AGENT": "off"}
+    settings: dict[str, Any] = {"FRONTAGE_EDGE_ACCESS_LOG": str(path), "FRONTAGE_EDGE_ACCESS_LOG_USER_AGENT": "off"}
     async with origin(answer_each) as there, edge(tmp_path, **settings) as proxy:
         proxy.replica.enrol("shop.example.com", there.url)
         proxy.change()

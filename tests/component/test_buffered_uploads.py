@@ -16,7 +16,8 @@ import aiohappyeyeballs
 import orjson
 import pytest
 
-from tests.component.peers import Edge, Origin, Wire, answer_each, edge, origin, until
+from tests.component.peers import Edge, Origin, Wire, answer_each, edge, origin
+from tests.waiting import until
 
 DOMAIN = "shop.example.com"
 MB = 1 << 20
@@ -62,8 +63,8 @@ class Receiver:
 
 
 @contextlib.asynccontextmanager
-async def buffering(tmp_path: Path, there: Origin, size: int = 16 * MB, **environ: str) -> AsyncIterator[Edge]:
-    async with edge(tmp_path, **{"FRONTAGE_STATE_DIR": str(tmp_path)} | environ) as proxy:
+async def buffering(tmp_path: Path, there: Origin, size: int = 16 * MB, **environ: Any) -> AsyncIterator[Edge]:
+    async with edge(tmp_path, FRONTAGE_STATE_DIR=str(tmp_path), **environ) as proxy:
         enrol(proxy, DOMAIN, there, size)
         yield proxy
         for client in proxy.clients:

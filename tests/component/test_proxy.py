@@ -141,10 +141,10 @@ async def test_redirects_of_the_origin_stay_on_the_customers_domain(tmp_path: Pa
             proxy.replica.enrol(domain, there.url + "/base")
         proxy.change()
         client = await proxy.connect()
-        for domain in (b"shop.example.com", b"store.example.com"):
-            await client.send(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % domain)
+        for host in (b"shop.example.com", b"store.example.com"):
+            await client.send(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host)
             assert (await client.head()).startswith(
-                b"HTTP/1.1 302 Found\r\nLocation: https://%b/in\r\nSet-Cookie: a=b; Path=/\r\n" % domain
+                b"HTTP/1.1 302 Found\r\nLocation: https://%b/in\r\nSet-Cookie: a=b; Path=/\r\n" % host
             )
 
 

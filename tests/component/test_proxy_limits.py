@@ -49,7 +49,7 @@ async def test_a_client_that_asks_and_never_reads_is_stopped_too(tmp_path: Path)
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         unknown = b"GET / HTTP/1.1\r\nHost: nobody.example\r\n\r\n" * 2000
         await until(lambda: len(proxy.worker.connections) == 1)
-        (connection,) = proxy.worker.connections
+        connection = proxy.only_connection()
         assert await send_until_stalled(client, unknown, 100_000_000) < 30_000_000
         assert len(connection._reader.buffer) < 1_000_000
         assert connection._transport.get_write_buffer_size() < 2_000_000

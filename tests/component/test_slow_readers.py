@@ -78,7 +78,7 @@ async def test_a_client_that_reads_slowly_gets_all_of_it(tmp_path: Path) -> None
         proxy.change()
         client = await connect_narrowly(proxy, 16_384)
         await until(lambda: bool(proxy.worker.connections))
-        (ours,) = proxy.worker.connections
+        ours = proxy.only_connection()
         ours._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
         await loop.sock_sendall(client, GET)
         received, slow_until = 0, loop.time() + 4

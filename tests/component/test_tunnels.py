@@ -32,7 +32,7 @@ def reset(wire: Wire) -> None:
 
 @asynccontextmanager
 async def tunnel(
-    tmp_path: Path, script: Script, *, tls: bool = False, **settings: str
+    tmp_path: Path, script: Script, *, tls: bool = False, **settings: Any
 ) -> AsyncIterator[tuple[Edge, Wire]]:
     """A client whose origin follows `script` once the tunnel is open."""
 
@@ -91,7 +91,7 @@ async def test_an_origin_that_ended_its_half_is_still_told(tmp_path: Path) -> No
 async def test_a_client_that_ended_before_the_switch_is_told_of_too(tmp_path: Path) -> None:
     async def script(wire: Wire) -> None:
         await wire.head()
-        await until(lambda: any(each._input is ENDED for each in proxy.worker.connections))
+        await until(lambda: proxy.only_connection()._input is ENDED)
         await wire.send(SWITCHED)
         await wire.send(await wire.rest() + b"!")
 
@@ -152,7 +152,7 @@ async def test_what_an_origin_said_last_arrives_however_it_ends(
         end(wire)
 
     async with tunnel(tmp_path, script, tls=tls) as (proxy, client):
-        (connection,) = proxy.worker.connections
+        connection = proxy.only_connection()
         connection._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
         received = b""
         while connection.bytes_down < len(SWITCHED + last):  # then the edge has it all, and the client not yet
@@ -202,7 +202,7 @@ async def test_a_peer_that_does_not_read_stops_the_other(tmp_path: Path, tls: bo
                 stalled = True
         assert pushed < size / 2
         assert sent < size / 2
-        (connection,) = proxy.worker.connections
+        connection = proxy.only_connection()
         (upstream,) = proxy.worker._dispatcher._connections
         assert connection._transport.get_write_buffer_size() < 1_000_000
         assert upstream.transport.get_write_buffer_size() < 1_000_000

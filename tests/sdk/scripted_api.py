@@ -47,7 +47,7 @@ MERGE = {
     "before": ["v=spf1 include:_spf.mail.example ~all"],
     "after": ["v=spf1 include:_spf.mail.example include:_spf.partner.example ~all"],
 }
-WAYS = [
+WAYS: list[dict[str, Any]] = [
     {"way": "domain_connect", "provider": "Cloudline"},
     {
         "way": "provider_api",
@@ -106,7 +106,7 @@ SPF = {
     "status": "missing",
     "manual": {"host": "@", "value": "v=spf1 include:_spf.partner.example ~all"},
 }
-CONFLICTED = PLANNED | {
+CONFLICTED: dict[str, Any] = PLANNED | {
     "records": [RECORD, SPF],
     "plan": {"digest": "d2", "isEmpty": False, "changes": [REPLACE, ADD, MERGE]},
 }

@@ -194,7 +194,7 @@ async def test_a_token_that_is_refused_in_the_middle_is_replaced_once_and_nothin
 
         await shows(page, "done")
         assert len(on.sent("POST", "/token")) == 2
-        statuses = [(await each.response()).status for each in on.sent("POST", "/apply")]  # type: ignore[union-attr]
+        statuses = [(await each.response()).status for each in on.sent("POST", "/apply")]
         assert statuses == [401, 200]
         assert len(on.sent("POST", "/connect/flows")) == 1
         assert await zone_of(over_knot) == AFTER

@@ -210,7 +210,8 @@ async def test_fields_have_names_in_the_language_of_the_modal(chromium: Browser)
 
 
 async def test_after_the_last_look_nothing_turns_and_what_is_missing_is_marked(chromium: Browser) -> None:
-    live, unknown = CONFLICTED["records"]
+    records: list[dict[str, Any]] = CONFLICTED["records"]
+    live, unknown = records
     records = [live | {"status": "propagated"}, unknown | {"status": "unknown"}]
     page, _ = await opened_at(chromium, CONFLICTED | AUTOMATIC | {"state": "timed_out", "records": records}, "timeout")
     await screenshot(page, "timeout")
@@ -243,7 +244,7 @@ async def test_a_domain_connect_provider_opens_in_a_window_and_the_dns_decides(c
 
 async def test_a_blocked_window_leaves_a_link(chromium: Browser) -> None:
     page, api = await opened_at(
-        chromium, PLANNED | {"ways": [WAYS[0] | {"width": 620, "height": 700}, WAYS[-1]]}, "way"
+        chromium, PLANNED | {"ways": [{**WAYS[0], "width": 620, "height": 700}, WAYS[-1]]}, "way"
     )
     await page.evaluate("window.open = (...given) => { window.opening = given; return null }")
     await page.get_by_role("button", name="Automatically, at Cloudline").click()
@@ -328,7 +329,7 @@ async def test_a_link_for_a_colleague(chromium: Browser) -> None:
 
 
 async def test_every_step_is_accessible_in_light_dark_and_on_a_phone(chromium: Browser) -> None:
-    steps = {
+    steps: dict[str, dict[str, Any]] = {
         "checking": CHECKING,
         "unchecked": CHOSEN | {"state": "unchecked", "error": {"code": "servfail", "message": "…"}},
         "conflicts": CONFLICTED,

@@ -36,7 +36,7 @@ def apt(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(command, "apt_get", apt_get)
     monkeypatch.setattr(command, "missing_packages", lambda: [p for p in ("curl", "npm") if p not in installed])
-    monkeypatch.setattr(command.shutil, "which", lambda name, path=None: f"/usr/bin/{name}")
+    monkeypatch.setattr("shutil.which", lambda name, path=None: f"/usr/bin/{name}")
     return ran
 
 
@@ -61,7 +61,12 @@ def test_the_flag_does_not_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None
     allowed: list[bool] = []
     monkeypatch.setattr(command, "provide_debian_packages", lambda *, may_install: allowed.append(may_install))
     ran: list[list[str]] = []
-    monkeypatch.setattr(command, "run", lambda title, argv: ran.append(argv) or 0)
+
+    def run(title: str, argv: list[str]) -> int:
+        ran.append(argv)
+        return 0
+
+    monkeypatch.setattr(command, "run", run)
     assert command.main(["--install-packages", "tests/unit"]) == 0
     assert allowed == [True]
     assert "--install-packages" not in ran[0]

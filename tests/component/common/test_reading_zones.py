@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from ipaddress import ip_network
 
 import dns.message
@@ -220,8 +221,8 @@ async def test_the_zone_and_the_one_above_are_asked_everything_at_once() -> None
     loop = asyncio.get_running_loop()
     async with NameServer.serve(zone) as cache:
         for records, questions in (((), 2), ((record("A", "www", "192.0.2.2"),), 4)):
-            holding, server = await loop.create_datagram_endpoint(
-                lambda questions=questions: HoldingServer(zone, questions), local_addr=(PARENT, 0)
+            holding, _ = await loop.create_datagram_endpoint(
+                partial(HoldingServer, zone, questions), local_addr=(PARENT, 0)
             )
             port = holding.get_extra_info("sockname")[1]
             resolver = Resolver([HostPort(cache.host, cache.port)], LOOPBACK, authority_port=port)

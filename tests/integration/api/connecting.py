@@ -114,7 +114,7 @@ class World:
             shown = await flow.read()
             if shown["state"] in ("waiting", "propagating"):
                 await flow.act("check")
-            return shown["state"] == "finished" or (shown["propagation"] or {}).get("looks", 0) >= 3
+            return bool(shown["state"] == "finished" or (shown["propagation"] or {}).get("looks", 0) >= 3)
 
         await until(has_looked, "three looks")
 

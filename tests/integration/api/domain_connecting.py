@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from bench.lab.domain_connect import DomainConnectProvider, UpdateStore
 from bench.lab.knot import Knot
@@ -31,8 +32,8 @@ async def serve_provider() -> AsyncIterator[tuple[Knot, DomainConnectProvider]]:
 @asynccontextmanager
 async def connected(dsn: str, state_dir: Path, probe_port: int, knot: Knot, **environ: str) -> AsyncIterator[World]:
     """An installation with an id and a key, whose public part is published."""
-    environ = {"DOMAIN_CONNECT_PROVIDER_ID": OUR_ID, **environ}
-    async with open_world(dsn, state_dir, probe_port, knot.address, **environ) as world:
+    settings: dict[str, Any] = {"DOMAIN_CONNECT_PROVIDER_ID": OUR_ID, **environ}
+    async with open_world(dsn, state_dir, probe_port, knot.address, **settings) as world:
         private_key, label = new_private_key(), domain_connect_keys.label_of(1)
         envelope = world.service.keyring.seal(private_key, domain_connect_keys.key_identity(label))
         async with world.service.database.transaction() as connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from functools import partial
-from typing import cast
+from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
@@ -41,7 +41,7 @@ async def owner_of(service: Service, *partners: Partner) -> Person:
 async def test_settings_are_changed_and_what_is_left_out_stays(service: Service) -> None:
     partner = await service.partner()
     before = await settings(partner)
-    changes = {
+    changes: dict[str, Any] = {
         "name": "Shops",
         "applicationUrl": "https://app.acme.example",
         "webhookUrl": "https://hooks.acme.example/in",
@@ -55,7 +55,13 @@ async def test_settings_are_changed_and_what_is_left_out_stays(service: Service)
     assert (await put(partner, **changes)).status == 200
     after = await settings(partner)
     assert after == before | changes | {"rootPathAccess": ["/static"]}
-    removed = {"applicationUrl": "", "webhookUrl": "", "rootPathAccess": [], "bufferUploadsBytes": 0, "errorPage": ""}
+    removed: dict[str, Any] = {
+        "applicationUrl": "",
+        "webhookUrl": "",
+        "rootPathAccess": [],
+        "bufferUploadsBytes": 0,
+        "errorPage": "",
+    }
     assert (await put(partner, **removed)).status == 200
     emptied = dict.fromkeys(("applicationUrl", "webhookUrl", "bufferUploadsBytes", "errorPage"))
     assert await settings(partner) == after | emptied | {"rootPathAccess": []}
@@ -81,7 +87,8 @@ async def test_a_setting_that_is_wrong_is_named_and_nothing_changes(service: Ser
         ("bufferUploadsBytes", 1 << 60, 400),
         ("errorPage", "\0", 400),
     ):
-        answer = await put(partner, **{"maintenance": True, name: value})
+        changes: dict[str, Any] = {"maintenance": True, name: value}
+        answer = await put(partner, **changes)
         assert (answer.status, name in answer.message or status == 409) == (status, True), (name, value, answer)
     assert await settings(partner) == before
 
@@ -132,7 +139,8 @@ async def test_a_domain_is_transferred_within_the_organisation_alone(service: Se
     partner, sibling, stranger = await service.partner(), await service.partner(), await service.partner()
     service.point("shop.customer.test")
     await partner.post("shop.customer.test")
-    path, origin = "/domains/shop.customer.test/transfer", {"applicationUrl": "https://new.example.com"}
+    path = "/domains/shop.customer.test/transfer"
+    origin: dict[str, Any] = {"applicationUrl": "https://new.example.com"}
     owner = await owner_of(service, partner, sibling)
     another = await owner_of(service, stranger)
 

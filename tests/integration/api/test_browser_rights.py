@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -197,7 +197,9 @@ async def test_a_registered_configuration_is_named_by_its_id_or_by_the_token(par
     ):
         refused = await by_id.begin(configurationId=configuration_id, domain=FRESH, **fields)
         assert (refused.status, refused.body["code"]) == (403, "outside_configuration"), fields
-    for claim in ("", [configuration_id], {}, 0, False):  # of a wrong type or form, it names none that there is
+    for claim in cast(
+        "tuple[Any, ...]", ("", [configuration_id], {}, 0, False)
+    ):  # of a wrong type or form, it names none that there is
         odd = Browser(partner, partner.token(scope="connect", configurationId=claim))
         assert (await odd.begin(domain=FRESH)).body["code"] == "configuration_not_found", claim
         odd = Browser(partner, partner.token(scope="connect", share=claim))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import dns.name
@@ -311,7 +312,7 @@ async def served(world: World, host: str) -> tuple[str, str | None, str | None, 
 async def test_a_root_that_is_to_have_a_cname_gets_two_addresses_and_keeps_all_else(
     dsn: str, tmp_path: Path, probe_port: int, knot: Knot
 ) -> None:
-    servers = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11,192.0.2.12"}
+    servers: dict[str, Any] = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11,192.0.2.12"}
     async with open_world(dsn, tmp_path, probe_port, knot.address, **servers) as world:
         flow = await world.planned(APEX)
         assert flow.changes == [("add", "@", "A", [], ["192.0.2.10", "192.0.2.11"])]
@@ -511,7 +512,7 @@ async def test_a_root_gets_one_address_where_the_provider_refuses_the_second(
 ) -> None:
     if find_powerdns() is None:
         pytest.skip("PowerDNS is not installed")
-    servers = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11"}
+    servers: dict[str, Any] = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11"}
     root = {"type": "A", "host": "@", "value": "{SERVICE_SERVERS}", "ttl": 300, "applicationUrl": "https://a.example"}
     zone = (*CUSTOMER, (APEX, "A", "198.51.100.9"))
     async with (
@@ -543,7 +544,7 @@ async def test_a_root_gets_one_address_where_the_provider_refuses_the_second(
 async def test_one_address_that_a_person_sets_at_the_root_is_enough(
     dsn: str, tmp_path: Path, probe_port: int, knot: Knot
 ) -> None:
-    servers = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11"}
+    servers: dict[str, Any] = {"SERVICE_SERVERS": "192.0.2.10,192.0.2.11"}
     async with open_world(dsn, tmp_path, probe_port, knot.address, **servers) as world:
         flow = await world.planned(APEX)
         await flow.apply("manual")

@@ -153,7 +153,7 @@ async def test_caa_is_found_up_the_tree(service: Service) -> None:
 
 async def test_with_a_public_authority_its_caa_and_limits_are_told(dsn: str, tmp_path: Path, probe_port: int) -> None:
     directory = "https://ca.test/directory"
-    environ = {"ISSUER": "acme", "ACME_DIRECTORY": directory, "ACME_CAA_IDENTITIES": "ca.test"}
+    environ: dict[str, Any] = {"ISSUER": "acme", "ACME_DIRECTORY": directory, "ACME_CAA_IDENTITIES": "ca.test"}
     async with (
         open_service(dsn, tmp_path, probe_port, UNHURRIED, **environ) as service,
         serve_origin() as origin,

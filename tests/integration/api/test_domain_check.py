@@ -110,7 +110,8 @@ async def test_upper_case_a_final_dot_and_idn_are_the_same_domain(service: Servi
 
 async def test_conflicts_need_records(service: Service) -> None:
     partner = await service.partner()
-    for fields in ({}, {"dnsRecords": []}, {"dnsRecords": None}):
+    without: tuple[dict[str, Any], ...] = ({}, {"dnsRecords": []}, {"dnsRecords": None})
+    for fields in without:
         answer = await check(partner, checkConflicts=True, **fields)
         assert (answer.status, answer.message) == (400, "Invalid 'dnsRecords' parameter")
 
@@ -170,7 +171,7 @@ async def test_name_servers_in_the_request_add_the_provider_of_the_zone(service:
 
 async def test_ttl_may_be_text_and_other_keys_of_the_configuration_are_taken(service: Service) -> None:
     partner = await service.partner()
-    body = {
+    body: dict[str, Any] = {
         "applicationId": partner.id,
         "token": "x",
         "power": True,

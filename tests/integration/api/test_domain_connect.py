@@ -294,7 +294,7 @@ async def test_a_way_that_closed_since_the_plan_is_refused(world: World, provide
 
 @pytest.mark.parametrize("environ", [{}, {"DOMAIN_CONNECT_PROVIDER_ID": OUR_ID}], ids=["no id", "no key"])
 async def test_an_installation_without_an_id_or_a_key_offers_nothing(
-    dsn: str, tmp_path: Path, probe_port: int, knot: Knot, provider: DomainConnectProvider, environ: dict[str, str]
+    dsn: str, tmp_path: Path, probe_port: int, knot: Knot, provider: DomainConnectProvider, environ: dict[str, Any]
 ) -> None:
     async with open_world(dsn, tmp_path, probe_port, knot.address, **environ) as world:
         flow = await world.planned()
@@ -308,8 +308,8 @@ async def setup_type(world: World, *records: dict[str, Any]) -> str:
     """Asked again where the DNS did not answer in time."""
     body = {"domain": APEX, "dnsRecords": list(records)}
 
-    async def answered() -> str | None:
-        return (await world.partner.call("POST", "/checkdomain", json=body)).body.get("setupType")
+    async def answered() -> str:
+        return str((await world.partner.call("POST", "/checkdomain", json=body)).body.get("setupType", ""))
 
     return await until(answered, "an answer")
 

@@ -99,7 +99,7 @@ async def test_tokens_refused_beyond_the_queue_are_asked_back_at_different_times
 
 
 async def test_an_address_has_a_rate_of_its_own_and_health_has_none(dsn: str, tmp_path: Path, probe_port: int) -> None:
-    settings = {"API_REQUESTS_PER_SECOND_PER_ADDRESS": "1", "API_TRUSTED_PROXIES": "127.0.0.0/8"}
+    settings: dict[str, Any] = {"API_REQUESTS_PER_SECOND_PER_ADDRESS": "1", "API_TRUSTED_PROXIES": "127.0.0.0/8"}
     async with open_service(dsn, tmp_path, probe_port, UNHURRIED, **settings) as service:
         partner = await service.partner()
         here, there = (

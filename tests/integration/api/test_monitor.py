@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -235,7 +236,8 @@ async def test_delete_only_if_empty_keeps_what_has_records(service: Service) -> 
 async def test_delete_looks_at_its_body_only(service: Service) -> None:
     mine = await watcher(service)
     await mine.add()
-    for body in ({}, {"json": {}}, {"json": {"domain": None}}):
+    bodies: tuple[dict[str, Any], ...] = ({}, {"json": {}}, {"json": {"domain": None}})
+    for body in bodies:
         answer = await mine.partner.call("DELETE", "/monitor/domains", params={"domain": DOMAIN}, **body)
         assert answer.status == 400
     await mine.add(subdomain="www")

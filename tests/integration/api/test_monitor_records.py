@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -137,7 +137,10 @@ async def test_records_are_a_list_that_is_not_empty(service: Service) -> None:
     await mine.add(APEX)
     calls = [("POST", "/monitor/domains"), ("PUT", "/monitor/domains")]
     calls += [(method, f"/monitor/domains/{DOMAIN}/records") for method in ("POST", "PUT", "DELETE")]
-    bodies = [{"domain": DOMAIN, "dnsRecords": records} for records in ([], None, "CNAME", {"0": WWW}, 1)]
+    bodies = [
+        {"domain": DOMAIN, "dnsRecords": records}
+        for records in cast("tuple[Any, ...]", ([], None, "CNAME", {"0": WWW}, 1))
+    ]
     for method, path in calls:
         for body in (*bodies, {"domain": DOMAIN}):
             answer = await mine.partner.call(method, path, json=body)

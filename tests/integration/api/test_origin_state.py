@@ -138,7 +138,7 @@ async def test_a_redirect_has_no_origin_to_ask(service: Service) -> None:
 async def redirecting_origin(paths: dict[str, str]) -> AsyncIterator[str]:
     """Redirects these paths to these locations, and answers every other one."""
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.BaseRequest) -> web.Response:
         location = paths.get(request.path)
         return web.Response() if location is None else web.Response(status=301, headers={"Location": location})
 

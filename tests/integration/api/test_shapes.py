@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
+from typing import Any
 
 import orjson
 import pytest
@@ -81,7 +82,7 @@ async def test_an_identifier_that_no_database_holds_is_found_nowhere(service: Se
     for operation in OPERATIONS:
         path = re.sub(r"\{\w+\}", "%00", operation.path)
         if path != operation.path:
-            body = {"json": operation.example or {}} if operation.body else {}
+            body: dict[str, Any] = {"json": operation.example or {}} if operation.body else {}
             target = URL(f"{service.url}{path}", encoded=True)
             headers = by_key if operation.by_key_alone else partner.headers
             async with service.session.request(operation.method, target, headers=headers, **body) as answer:

@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import sys
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import api.cli
 import common
@@ -59,7 +59,8 @@ def _run_one(connection: socket.socket) -> None:
         command_line.main()
         return
     ended = os.pidfd_open(pid)
-    if connection in select.select([connection, ended], [], [])[0]:
+    watched: list[Any] = [connection, ended]
+    if connection in select.select(watched, [], [])[0]:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jwt
 import pytest
@@ -42,7 +42,7 @@ def frontage(env: dict[str, str]) -> Frontage:
 
 
 def create(frontage: Frontage, target: str, *more: str) -> dict[str, str]:
-    return frontage("app", "create", "--name", "Shop", "--cname-target", target, *more)
+    return cast("dict[str, str]", frontage("app", "create", "--name", "Shop", "--cname-target", target, *more))
 
 
 def test_create_prints_id_and_secrets_once_and_show_never(env: dict[str, str], frontage: Frontage) -> None:

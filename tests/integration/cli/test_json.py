@@ -77,7 +77,7 @@ def keys_of(shown: Any) -> Iterator[str]:
 
 @pytest.fixture
 def env(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "DATABASE_URL": dsn,
         "PUBLIC_URL": "https://api.partner.test",
         "API_TRUSTED_PROXIES": "127.0.0.1",

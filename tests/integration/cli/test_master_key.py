@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,7 @@ async def test_rotation_killed_at_any_moment_is_gone_on_with(
             frontage.argv("master-key", "rotate", *NO_GRACE), env=env, stdout=subprocess.DEVNULL, cwd="/"
         )
         try:
-            await until(lambda share=share: has_left(database, old.id, int(3000 * share)))
+            await until(partial(has_left, database, old.id, int(3000 * share)))
             process.send_signal(signal.SIGKILL)
         finally:
             process.kill()

@@ -139,6 +139,6 @@ async def dashboard(dsn: str, tmp_path: Path) -> AsyncIterator[Dashboard]:
 async def serving_dashboard(dsn: str, state_dir: Path) -> AsyncIterator[Dashboard]:
     async with AsyncExitStack() as stack:
         port, probe_port = free_ports(2)
-        addresses = {"API_LISTEN": f"127.0.0.1:{port}", "PUBLIC_URL": f"http://localhost:{port}"}
+        addresses: dict[str, Any] = {"API_LISTEN": f"127.0.0.1:{port}", "PUBLIC_URL": f"http://localhost:{port}"}
         service = await stack.enter_async_context(open_service(dsn, state_dir, probe_port, Patience(), **addresses))
         yield Dashboard(service, stack)

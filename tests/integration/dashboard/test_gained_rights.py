@@ -190,7 +190,7 @@ async def test_what_proves_the_user_while_rights_are_given_signs_in_nobody(dashb
         waiting = asyncio.gather(sign_in(), confirm())
         done, _ = await asyncio.wait([waiting], timeout=0.05)
         assert not done  # they wait for the grant
-    assert await waiting == [False, False]
+    assert list(await waiting) == [False, False]
 
 
 async def test_a_key_makes_no_link_for_its_own_user(dashboard: Dashboard) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import Any
 
 import aiohttp
 import pytest
@@ -11,10 +12,12 @@ import pytest
 from api.dashboard import live
 from api.dashboard.handlers import applications, domain_list, domains, home, monitored, webhooks
 from api.rights import Roles
+from common.accounts import Role
 from common.db import events, monitor_nodes, monitored_domains, sessions, users, webhook_endpoints
 from common.db.applications import update_application
 from common.db.events import NewEvent
 from common.db.monitored_domains import Labels, MonitoredKey
+from common.db.users import Organisation
 from common.errors import DatabaseUnavailable
 from common.records import parse_record
 from tests.integration.api.installation import end_monitors, lease_monitor
@@ -79,14 +82,14 @@ async def test_a_stream_goes_on_when_the_database_was_away(
     await power(dashboard, partner)
     browser = await dashboard.signed_in("ops@x.test")
     stream = await followed(browser, partner.id)
-    asked, found = 0, live.find_visitor
+    asked, found = 0, live.find_visitor  # type: ignore[attr-defined]
 
-    async def sometimes(*arguments: object) -> object:
+    async def sometimes(*arguments: Any) -> object:
         nonlocal asked
         asked += 1
         if asked < 3:
             raise DatabaseUnavailable("away")
-        return await found(*arguments)  # type: ignore[arg-type]
+        return await found(*arguments)
 
     monkeypatch.setattr(live, "find_visitor", sometimes)
     await until(lambda: asked >= 3, "questions while the database is away")
@@ -213,13 +216,14 @@ async def test_members_of_an_organisation_share_a_rendering_and_others_do_not(
     ours, theirs = await dashboard.organisation("Ours"), await dashboard.organisation("Theirs")
     await monitor(dashboard, (await dashboard.partner(ours)).id, MISSING)
     async with AsyncExitStack() as stack:
-        for name, organisation, role in (
+        visitors: tuple[tuple[str, Organisation | None, Role], ...] = (
             ("vic", ours, "viewer"),
             ("val", ours, "viewer"),
             ("dev", ours, "developer"),
             ("eve", theirs, "viewer"),
             ("ops", None, "developer"),
-        ):
+        )
+        for name, organisation, role in visitors:
             browser = await dashboard.signed_in(f"{name}@x.test", organisation, role)
             stream = await stack.enter_async_context(await browser.session.get(f"{browser.url}/dashboard/live"))
             if name != "val":  # who came later waits for the next rendering

@@ -146,7 +146,7 @@ async def power(dashboard: Dashboard, partner: Partner) -> None:
 async def test_a_domain_has_root_paths_of_its_own_once_they_are_changed(dashboard: Dashboard) -> None:
     partner = await dashboard.partner()
     async with dashboard.service.database.transaction() as connection:
-        await update_application(connection, partner.id, root_path_access=["/assets"])
+        await update_application(connection, partner.id, root_path_access=("/assets",))
     operator = await dashboard.signed_in("ops@example.com")
     base, origin = f"/dashboard/applications/{partner.id}/domains", "https://origin.example.com/a"
     dashboard.service.point(SHOP)

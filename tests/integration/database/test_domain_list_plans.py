@@ -78,7 +78,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def rows_read(plan: dict[str, Any]) -> float:
     """Of both tables, with those that a filter dropped."""
     return sum(
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        float((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
         for node in nodes(plan)
         if node.get("Relation Name") in ("domains", "monitored_domains")
     )

@@ -205,7 +205,8 @@ async def test_a_certificate_erased_after_its_domain_makes_no_statement_on_domai
         await connection.execute("update certificates set released_at = now() where domain = 'released.test'")
         assert not await connection.fetchval("select is_called from statements")
         await connection.execute("delete from certificates where domain = 'kept.test'")
-        assert await connection.fetchrow("select last_value, is_called from statements") == (1, True)
+        row = await connection.fetchrow("select last_value, is_called from statements")
+        assert tuple(row or ()) == (1, True)
 
 
 async def test_a_list_waits_for_no_other_transaction(database: Database) -> None:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -120,7 +121,7 @@ async def test_a_report_lasts_a_moment_and_is_brought_into_form(database: Databa
         assert len(row["reason"]) == 1000
         origin = OriginIdentity("http", "origin.test", 80, "origin.test", True)
         assert await edge_nodes.find_unreached(connection, origin) == []
-    for failing in ({}, ["x" * 200_000]):
+    for failing in cast("tuple[Any, ...]", ({}, ["x" * 200_000])):
         with pytest.raises(asyncpg.CheckViolationError):
             await thief.execute(report, 1.0, None, failing)
     with pytest.raises(asyncpg.CheckViolationError, match="too many edges"):

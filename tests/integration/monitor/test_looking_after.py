@@ -587,7 +587,7 @@ async def test_the_ca_is_asked_for_a_name_of_a_file_once_its_dns_leads_here(
         return "here" if leads_here else "elsewhere"
 
     async def is_put_off() -> bool:
-        return (await order_of(shop))["state"] == "failed"
+        return bool((await order_of(shop))["state"] == "failed")
 
     async with shop.transaction() as connection:
         await certificates.lock_domain(connection, DOMAIN)

@@ -95,7 +95,7 @@ async def test_each_step_of_a_certificate_is_published_once(
     assert await published(shop, powered, issued) == Published(1, {f"certificate/{DOMAIN}", f"order/{DOMAIN}"})
     async with parts.running(parts.make_runner(shop, issuer, keys)):
         await make_due(shop)
-        await parts.until(lambda: has_been_renewed(shop, issuer))
+        await until(lambda: has_been_renewed(shop, issuer))
     renewed = await head_of(shop)
     assert await published(shop, issued, renewed) == Published(2, {f"certificate/{DOMAIN}", f"order/{DOMAIN}"})
 

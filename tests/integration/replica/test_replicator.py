@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -204,7 +205,7 @@ async def test_readers_know_that_the_replica_is_behind_until_it_has_caught_up(
         await add_routes(connection, ["new.example"])
         may_catch_up.clear()
         where[0] = dsn
-        leases = set()
+        leases: set[Any] = set()
         while len(leases) < 4:  # renewed once a second, and published twice a second
             leases.add(await connection.fetchval("select lease_until from edge_nodes"))
             assert reader.is_cut_off()

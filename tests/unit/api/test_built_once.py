@@ -28,7 +28,7 @@ async def test_the_loop_goes_on_while_the_value_is_built_once_for_all() -> None:
     first, second = asyncio.create_task(value.get()), asyncio.create_task(value.get())
     await until(lambda: build.begun, "the build")  # in this loop
     build.release.set()
-    assert await asyncio.gather(first, second, value.get()) == ["built"] * 3
+    assert list(await asyncio.gather(first, second, value.get())) == ["built"] * 3
     assert build.begun == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from api.services.diagnosis import Caa, Diagnosis, Dns, DomainHolding, Nodes, Ownership, SeenRecord
 from api.services.diagnosis_answer import rendered
@@ -62,7 +63,7 @@ def with_findings(pointed: bool, unresolved: Outcome | None, step_one: Outcome, 
     )
 
 
-def failing(**changes: object) -> Diagnosis:
+def failing(**changes: Any) -> Diagnosis:
     return replace(WELL, holding=DomainHolding((DOMAIN,), None, FAILED, None), **changes)
 
 
@@ -154,7 +155,7 @@ def test_what_could_not_be_asked_is_never_told_as_wrong() -> None:
         assert sentence(diagnosis).startswith("unknown: ")
 
 
-def owned(verdict: OwnershipVerdict, claim: OwnershipClaim | None = None, **changes: object) -> Diagnosis:
+def owned(verdict: OwnershipVerdict, claim: OwnershipClaim | None = None, **changes: Any) -> Diagnosis:
     ownership = Ownership(verdict, claim, "app", TARGET.host)
     return replace(WELL, holding=DomainHolding((), None, None, None), ownership=ownership, **changes)
 

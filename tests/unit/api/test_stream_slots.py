@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -18,7 +19,7 @@ class Streams:
 
     def take(self, tenant: str, count: int = 1) -> None:
         for number in range(count):
-            self.open.enter_context(self._slots.taken(tenant, lambda name=f"{tenant}{number}": self.ended.append(name)))
+            self.open.enter_context(self._slots.taken(tenant, partial(self.ended.append, f"{tenant}{number}")))
 
 
 @pytest.fixture

@@ -103,5 +103,5 @@ def test_a_log_that_cannot_be_written_stops_no_work(monkeypatch: pytest.MonkeyPa
     with suppress(OSError), Path("/dev/full").open("w", buffering=1) as full:  # its close fails, too
         monkeypatch.setattr(sys, "stderr", full)
         logs.configure("edge", human=False)
-        written = [logs.get_logger("edge.proxy").error("no answer") for _ in range(1000)]
-    assert len(written) == 1000
+        for _ in range(1000):
+            logs.get_logger("edge.proxy").error("no answer")

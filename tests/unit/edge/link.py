@@ -238,7 +238,7 @@ class _CheckedConnection(ClientConnection):
     """Each change of its state must be one of `NEXT_STATES`."""
 
     @property
-    def state(self) -> ConnectionState:  # type: ignore[override]
+    def state(self) -> ConnectionState:
         return self._state
 
     @state.setter

@@ -143,7 +143,8 @@ Outcome = tuple[bytes, bytes, bytes, bool] | ErrorResponse
 
 def outcomes(reader: ChunkReader | PlainChunkReader, parts: list[bytes]) -> list[Outcome]:
     """Content, trailers, rest and whether it is done, after each of the parts; or how it is refused."""
-    content, after = b"", []
+    content = b""
+    after: list[Outcome] = []
     for part in parts:
         try:
             content += feed(reader, part) if isinstance(reader, ChunkReader) else b"".join(reader.feed(part))

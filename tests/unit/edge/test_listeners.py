@@ -110,7 +110,8 @@ def test_a_clients_address_leads_to_one_pair_and_addresses_to_all_of_them() -> N
 
 
 def test_a_clients_ipv6_network_leads_to_one_pair() -> None:
-    opened = Listeners.opened(*(HostPort("::1", *free_ports(1)) for _ in range(3)), pairs=4)
+    http, https, admin = (HostPort("::1", port) for port in free_ports(3))
+    opened = Listeners.opened(http, https, admin, pairs=4)
     try:
         opened.listen()
         opened.spread_by_address()

@@ -64,7 +64,7 @@ def test_any_answer_at_all_is_read_as_a_refusal(status: int, body: bytes) -> Non
 
 
 def test_failed_validation_gives_the_reason() -> None:
-    error = messages.Error(typ="urn:ietf:params:acme:error:unauthorized", detail="the answer was wrong")
+    error = messages.Error(typ="urn:ietf:params:acme:error:unauthorized", detail="the answer was wrong")  # type: ignore[call-arg]
     failed = failed_validation("shop.example", error, CA)
     assert (failed.kind, str(failed)) == ("validation", f"{CA} could not validate shop.example: the answer was wrong")
     assert failed_validation("shop.example", messages.Error.with_code("caa", detail="no"), CA).kind == "caa"

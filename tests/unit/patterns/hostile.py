@@ -6,7 +6,7 @@ what leads to it, again and again, for patterns that are searched for.
 
 from __future__ import annotations
 
-import re._constants as constants
+import re._constants as constants  # type: ignore[import-not-found]
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -103,7 +103,7 @@ class HostileTexts:
             found = self._characters([(kind, value)])
             return next((each for each in found if each != " "), found[0] if found else "")
         if kind in _REPEATS:
-            return self._word(value[2], is_full) * max(value[0], int(is_full and value[1] > 0))
+            return self._word(value[2], is_full) * int(max(value[0], is_full and value[1] > 0))
         if kind is constants.BRANCH:
             return self._word(value[1][0], is_full)
         if kind is constants.SUBPATTERN:

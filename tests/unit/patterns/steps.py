@@ -8,9 +8,9 @@ the count does not depend on the machine. What a repeat of one character takes i
 from __future__ import annotations
 
 import re
-import re._compiler as compiler
-import re._constants as constants
-import re._parser as parser
+import re._compiler as compiler  # type: ignore[import-not-found]
+import re._constants as constants  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -66,7 +66,8 @@ class Program:
         inner = parser.SubPattern(self._tree.state, list(nodes))
         for add, drop in reversed(self.wraps):
             inner = parser.SubPattern(self._tree.state, [(constants.SUBPATTERN, (None, add, drop, inner))])
-        return compiler.compile(inner, self.pattern.flags & ~re.DEBUG).match
+        match: Callable[[Any, int], Any] = compiler.compile(inner, self.pattern.flags & ~re.DEBUG).match
+        return match
 
     def _compile_apart(self, nodes: Iterable[Any]) -> int:
         """Compile what is matched on its own: its code begins at the returned place."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,7 +168,17 @@ async def test_an_https_origin_is_verified_as_the_application_says(
 
 async def test_urls_that_are_none_or_private_are_refused(service: Service, ssl_partner: Ssl) -> None:
     service.point(DOMAIN)
-    for url in ("http://10.0.0.1", "http://[::1]:8080", "ftp://a.example", "http://a@b.example", "", 1, ["a"], {}):
+    no_urls: tuple[Any, ...] = (
+        "http://10.0.0.1",
+        "http://[::1]:8080",
+        "ftp://a.example",
+        "http://a@b.example",
+        "",
+        1,
+        ["a"],
+        {},
+    )
+    for url in no_urls:
         answer = await ssl_partner.post(DOMAIN, applicationUrl=url)
         assert refusal(answer) == (502, "Invalid 'applicationUrl' parameter"), url
 

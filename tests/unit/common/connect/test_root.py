@@ -106,7 +106,8 @@ def root_entry(before: tuple[str, ...], status: EntryStatus, name: str = APEX) -
 def test_a_root_that_took_fewer_addresses_of_ours_counts_as_written(
     before: tuple[str, ...], status: EntryStatus, there: tuple[str, ...], after: tuple[str, ...] | None
 ) -> None:
-    entry, now = root_entry(before, status), {(APEX, "A"): frozenset(there)}
+    entry = root_entry(before, status)
+    now: dict[tuple[str, RecordType], frozenset[str]] = {(APEX, "A"): frozenset(there)}
     (settled,) = accept_fewer_addresses([entry], now, APEX, SERVERS)
     assert (settled.status, settled.change.after) == (("written", after) if after else (status, SERVERS[:2]))
     below = root_entry(before, status, f"www.{APEX}")

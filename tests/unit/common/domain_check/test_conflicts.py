@@ -40,8 +40,9 @@ def view_of(
     hosts = {}
     for name, kinds in types_to_ask(requested, APEX, certificate_hosts).items():
         relative = name.removesuffix(APEX).removesuffix(".") or "@"
-        has = {"NS": NAME_SERVERS.values} if name == APEX else {}
-        has |= zone.get(relative, {})
+        has: dict[RecordType, tuple[str, ...]] = dict(zone.get(relative, {}))
+        if name == APEX:
+            has.setdefault("NS", NAME_SERVERS.values)
         answers = {kind: Answer(Outcome.RECORDS, has[kind]) if has.get(kind) else ABSENT for kind in kinds}
         cut, servers = (cuts or {}).get(relative, (None, ()))
         hosts[name] = HostView(name, answers, (wildcards or {}).get(relative), cut, servers)

@@ -21,10 +21,8 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def first_check(*records: Record) -> Check:
-    return Check(
-        *("mon_1", "app", "customer.example", None, None, None),
-        *(records, LastResult(), None, None, 1, 1, BEGINNING),
-    )
+    whose = ("mon_1", "app", "customer.example", None, None, None)
+    return Check(*whose, records, LastResult(), None, None, 1, 1, BEGINNING)
 
 
 @dataclass
