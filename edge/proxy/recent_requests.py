@@ -30,7 +30,7 @@ class KnownFields:
     """How a request with these fields was forwarded. It holds while `route` is its domain's route, which is known to be
     so in `generation`."""
 
-    block: Final[bytes]  # the fields, from behind the request line; b"" where a template reads them
+    block: Final[bytes | None]  # the fields, from behind the request line; None where a template reads them
     head: Final[RequestHead]
     route: Final[Route]
     surroundings: Final[Surroundings]
@@ -70,7 +70,7 @@ class RecentRequests:
         self.max_body_bytes = max_body_bytes
         # A request that is longer than either limit is for the parser to refuse.
         self.max_bytes = min(MAX_REMEMBERED_BYTES, limits.head_bytes, limits.target_bytes)
-        self._blocks: dict[bytes, KnownFields] = {}
+        self._blocks: dict[bytes | None, KnownFields] = {}
         self.find = self._blocks.get
         self._templates: dict[int, list[HeadTemplate]] = {}  # by number of lines, those used last first
         self._hosts: dict[tuple[HeadTemplate, bytes], KnownFields] = {}

@@ -211,7 +211,7 @@ class RequestMemory:
             known = KnownFields(block, forward.head, forward.route, forward.surroundings, generation)
             self._recent.add(known)
             self._use(known)
-        self._recent.learn(raw, KnownFields(b"", forward.head, forward.route, forward.surroundings, generation))
+        self._recent.learn(raw, KnownFields(None, forward.head, forward.route, forward.surroundings, generation))
 
     def _may_know(self, raw: bytes, head: RequestHead) -> bool:
         return (

@@ -229,3 +229,29 @@ async def test_paths_with_parents_and_raw_utf_8_are_served(tmp_path: Path) -> No
         await client.send(GET.replace(b"GET /", b"GET /caf\xc3\xa9"))
         assert (await client.response())[1] == b"ok"
     assert seen == [b"/app/a/../b", b"/app/caf%C3%A9"]
+
+
+async def test_a_request_line_that_comes_alone_gets_no_fields_of_another_client(tmp_path: Path) -> None:
+    """The memory of requests took it for a whole one, with the fields of the client that the edge had learnt from."""
+    seen: list[bytes] = []
+
+    async def script(wire: Wire) -> None:
+        while True:
+            seen.append(await wire.head())
+            await wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with origin(script) as there, edge(tmp_path) as proxy:
+        proxy.replica.enrol("shop.example.com", there.url)
+        proxy.change()
+        request = b"GET /account HTTP/1.1\r\nHost: shop.example.com\r\nCookie: session=%b\r\n\r\n"
+        for number in range(8):
+            victim = await proxy.connect()
+            await victim.send(request % b"victim-%d" % number)
+            await victim.response()
+        client = await proxy.connect()
+        await client.send(request % b"own")
+        await client.response()
+        await client.send(request.partition(b"Host")[0])
+        client.writer.write_eof()
+        assert await client.rest() == b""
+        assert [b"session=own" in head for head in seen] == [False] * 8 + [True]

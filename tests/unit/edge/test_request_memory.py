@@ -275,3 +275,19 @@ def test_host_is_one_of_the_values_that_vary(link: Link) -> None:
     link.worker.on_replica_change()
     assert not connection.memory.recall(get("/d", "Cookie: z", host=hosts[0]))
     assert connection.ask(get("/d", "Cookie: z", host=hosts[1]))
+
+
+def test_no_beginning_of_a_request_is_taken_for_a_request(link: Link) -> None:
+    """Not even a request line alone, on a connection whose last request a template read: its fields are to come, and
+    those that the template was learnt from are another client's."""
+    recent = recent_requests(link)
+    victim = Connection(link, recent)
+    for number in range(6):
+        victim.ask(get(f"/{number}", f"Cookie: victim-{number}"))
+    client = Connection(link, recent, "192.0.2.2")
+    ordinary, upload = get("/a", "Cookie: own"), post(b"hello", "Cookie: own")
+    for raw in (ordinary, upload.removesuffix(b"hello")):
+        for last in range(len(raw)):
+            assert client.ask(ordinary)
+            assert not client.memory.recall(raw[:last]), raw[:last]
+            assert client.memory.recall_upload(raw[:last]) is None
