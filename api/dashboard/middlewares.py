@@ -135,6 +135,8 @@ async def find_visitor(context: DashboardContext, request: web.Request) -> Signe
         memberships = await users.list_memberships(connection, session.user.id)
     return SignedInVisitor(
         user=session.user,
+        user_id=session.user.id,
+        is_operator=session.user.is_operator,
         memberships=tuple(memberships),
         by_key=session.by_key,
         session_hash=hash_token(token),
