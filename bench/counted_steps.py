@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from bench import answers, heads
 from bench.cases import KB
 from bench.counted_worker import MemoryReader
-from bench.instructions import HOST
+from bench.instruction_cases import HOST
 from common.secrets import load_keyring
 from common.settings import load
 from edge.http import request

@@ -8,34 +8,27 @@ the configuration that it has in `bench.compare`. The table is also written as J
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Final
 
 from bench import output
 from bench.callgrind import counted
+from bench.counted_nginx import measure_nginx
 from bench.counted_steps import EMPTY, REQUESTS
-from bench.instructions import HOST, cases, listening, measure, measure_case, worker_environ, write_records
+from bench.instruction_cases import cases
+from bench.instructions import measure, worker_environ, write_records
 from bench.lab.ports import free_ports
-from bench.peers import Sites
-from bench.peers.certificates import write_certificates
-from bench.peers.nginx_proxy import command, proxy_servers
 from common.errors import OperatorError
 
 _COUNTED: Final = 1025
-_START_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.05
 _CHOSEN: Final = [case for case in cases() if case.key in ("repeated", "varied")]
 
 
 def main() -> None:
-    os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     try:
-        steps, nginx = _count_steps(), _count_nginx()
+        steps, nginx = _count_steps(), measure_nginx(_CHOSEN, _COUNTED)
         ours = {key: sum(parts.values()) for key, parts in measure(_CHOSEN, _COUNTED).items()}
     except (OperatorError, OSError) as error:
         sys.exit(f"bench.request_steps: {error}")
@@ -63,34 +56,6 @@ def _count_steps() -> dict[str, float]:
                 process.go_on()
     empty = found.pop(EMPTY)
     return {step: count - empty for step, count in found.items()}
-
-
-def _count_nginx() -> dict[str, float]:
-    """Instructions a request, by case. Raises: `OperatorError`."""
-    with tempfile.TemporaryDirectory(prefix="frontage-steps-") as name, listening() as listener:
-        directory = Path(name)
-        write_certificates(directory, [HOST])
-        http_port, https_port = free_ports(2)
-        servers = proxy_servers(Sites({HOST: listener.getsockname()[1]}, directory), http_port, https_port)
-        argv = [*command(directory, servers), "-g", "master_process off;"]
-        with counted(directory, argv, os.environ) as process:
-            _await_listener(http_port)
-            return {
-                case.key: sum(measure_case(process, http_port, listener, case, _COUNTED).values()) for case in _CHOSEN
-            }
-
-
-def _await_listener(port: int) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise OperatorError("nginx did not start") from None
-            time.sleep(_POLL_SECONDS)
-        else:
-            return
 
 
 if __name__ == "__main__":
