@@ -18,17 +18,14 @@ _PORTS: Final = {b"http": b"80", b"https": b"443"}
 class Client:
     """The client of one connection. Made once a connection, asked once a request."""
 
-    __slots__ = ("_block", "_secure", "_trusted", "address")
+    __slots__ = ("_block", "_secure", "_trusted", "address", "is_trusted")
 
     def __init__(self, address: str, *, secure: bool, trusted_proxies: Networks) -> None:
         self.address = address
         self._secure = secure
         self._trusted = trusted_proxies if trusted_proxies and is_in(address, trusted_proxies) else ()
+        self.is_trusted: Final = bool(self._trusted)
         self._block = _block(address.encode(), address.encode(), b"https" if secure else b"http")
-
-    @property
-    def is_trusted(self) -> bool:
-        return bool(self._trusted)
 
     def fields(self, forwarded_for: bytes, forwarded_proto: bytes, host_port: int | None) -> bytes:
         """The block of fields about the client; the arguments are what the request said itself.

@@ -14,18 +14,25 @@ import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from time import time
+from typing import TYPE_CHECKING, Final
 
 from common.errors import OperatorError
 from common.logs import get_logger
 from common.metrics import Family
 from edge.proxy.log_lines import FORMATS
 
+if TYPE_CHECKING:  # the supervisor comes here too, only to look at the log's destination
+    from edge.http.error_responses import ErrorResponse
+    from edge.http.request import RequestHead
+    from edge.proxy.exchange import Exchange
+    from edge.proxy.log_lines import LoggedConnection
+
 OFF: Final = "off"
 STANDARD_OUTPUT: Final = "-"
 # Between loop and thread: a disk that stands still for a second at 20,000 requests a second.
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-_BATCH_BYTES: Final = 256 * 1024
+_BATCH_LINES: Final = 512  # some 150 KB
 # A longer write to a pipe may be mixed with another worker's (POSIX, write): no line may come near it.
 _MAX_PIPE_BYTES: Final = select.PIPE_BUF
 _LAST_WORD_SECONDS: Final = 2.0
@@ -57,14 +64,25 @@ class AccessLog:
         Raises: `OperatorError` when the destination cannot be opened.
         """
         self._writer = _Writer(destination)
-        self.add = self._writer.add  # a line that `line` made
-        self.line = FORMATS[line_format](node, user_agent=user_agent).line
+        self._add = self._writer.add
+        self._line = FORMATS[line_format](node, user_agent=user_agent).line
+        self._is_whole = sample >= 1
         self._sample = sample
         self._random = random
 
-    def takes(self, status: int) -> bool:
-        """Return whether this one is written down: errors of ours and of origins always are."""
-        return status >= 500 or self._sample >= 1 or self._random() < self._sample
+    def write(
+        self,
+        connection: LoggedConnection,
+        status: int,
+        request_id: str,
+        head: RequestHead | None,
+        bytes_down: int,
+        exchange: Exchange | None,
+        refusal: ErrorResponse | None,
+    ) -> None:
+        """Write the line of a request down, if it is in the sample: errors of ours and of origins always are."""
+        if self._is_whole or status >= 500 or self._random() < self._sample:
+            self._add(self._line(connection, time(), status, request_id, head, bytes_down, exchange, refusal))
 
     def flush(self) -> None:
         self._writer.flush()
@@ -84,7 +102,6 @@ class _Writer:
     def __init__(self, destination: str) -> None:
         # the loop's
         self._lines: list[bytes] = []
-        self._lines_bytes = 0
         self._handed_bytes = 0
         self._dropped = 0
         # the thread's
@@ -105,16 +122,16 @@ class _Writer:
     # In the loop -------------------------------------------------------------------------------------------
 
     def add(self, line: bytes) -> None:
-        self._lines.append(line)
-        self._lines_bytes += len(line)
-        if self._lines_bytes >= _BATCH_BYTES:
+        lines = self._lines
+        lines.append(line)
+        if len(lines) >= _BATCH_LINES:
             self.flush()
 
     def flush(self) -> None:
         if not self._lines:
             return
         lines, self._lines = self._lines, []
-        size, self._lines_bytes = self._lines_bytes, 0
+        size = sum(map(len, lines))
         if self._handed_bytes - self._settled_bytes + size > _MAX_WAITING_BYTES:
             self._dropped += len(lines)
             return

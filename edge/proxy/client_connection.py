@@ -15,7 +15,6 @@ import contextlib
 import socket
 import struct
 import sys
-from time import time
 from typing import Final, cast
 
 from edge.http import request_ids
@@ -350,7 +349,7 @@ class ClientConnection(asyncio.Protocol):
         if given is not None:
             self._request_id = given
             return upstream_head
-        self._request_id = request_ids.new_id()
+        self._request_id = self._worker.new_request_id()
         return request_ids.with_id(upstream_head, self._request_id)
 
     def _continue(self, data: bytes) -> None:
@@ -420,7 +419,7 @@ class ClientConnection(asyncio.Protocol):
     def request_id(self) -> str:
         """Of the request in progress; without an access log it is made when it is first needed."""
         if not self._request_id:
-            self._request_id = request_ids.new_id()
+            self._request_id = self._worker.new_request_id()
         return self._request_id
 
     def write(self, data: bytes) -> None:
@@ -510,7 +509,7 @@ class ClientConnection(asyncio.Protocol):
         worker = self._worker
         worker.counters.refusal(refusal.code)
         is_whole = head is not None and head.fields.body == 0 if exchange is None else exchange.request_is_complete
-        request_id = (self._request_id if exchange is not None else "") or request_ids.new_id()
+        request_id = (self._request_id if exchange is not None else "") or worker.new_request_id()
         close = refusal.close or not is_whole or not self._may_stay(head)
         wants_html = b"text/html" in raw
         application_page = (
@@ -603,15 +602,11 @@ class ClientConnection(asyncio.Protocol):
         refusal: ErrorResponse | None = None,
     ) -> None:
         access_log = self._worker.access_log
-        if access_log is None or not access_log.takes(status):
-            return
-        if self._logged is None:
-            self._logged = LoggedConnection(self._client, self.scheme, self._tls_version())
-        now = self._worker.loop.time()
-        request_id = request_id or request_ids.new_id()
-        access_log.add(
-            access_log.line(self._logged, time(), now, status, request_id, head, bytes_down, exchange, refusal)
-        )
+        if access_log is not None:
+            if self._logged is None:
+                self._logged = LoggedConnection(self._client, self.scheme, self._tls_version())
+            request_id = request_id or self._worker.new_request_id()
+            access_log.write(self._logged, status, request_id, head, bytes_down, exchange, refusal)
 
     def _tls_version(self) -> str:
         """Return the version of TLS, "" without."""

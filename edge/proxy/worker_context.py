@@ -22,6 +22,7 @@ from common.probe import probe_answer
 from common.secrets import Keyring
 from common.settings import Settings
 from common.traffic import TrafficReport
+from edge.http import request_ids
 from edge.http.dates import date_field
 from edge.http.request import RequestHead
 from edge.proxy.access_log import OFF, AccessLog
@@ -120,6 +121,7 @@ class WorkerContext:
             self.unix_seconds,
         )
         self.access_log = _access_log(settings)
+        self.new_request_id = request_ids.new_ids().__next__
         self._heap_trimmer = HeapTrimmer(find_heap(), self.now)
         self._ticking = loop.call_later(TICK_SECONDS, self._tick)
         self.on_replica_change()

@@ -23,6 +23,7 @@ class Exchanged:
 
     route: Any = PLAIN
     started_at: float = 10.0
+    ended_at: float = 11.5
     answered_at: float = 10.25
     bytes_up: int = 7
     reused: bool = True
@@ -38,7 +39,6 @@ def read(*lines: str, target: str = "/a?secret") -> RequestHead:
 def entry(of: LineFormat, **changes: Any) -> bytes:
     given: dict[str, Any] = {
         "at": 1_795_448_699.5,
-        "now": 11.5,
         "status": 200,
         "request_id": "0123",
         "head": read("User-Agent: curl/8"),
