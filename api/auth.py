@@ -312,7 +312,7 @@ def _bearer_token(headers: CIMultiDictProxy[str]) -> str:
     """Raises: `Refused`."""
     authorizations = headers.getall("Authorization", [])
     scheme, _, token = authorizations[0].partition(" ") if len(authorizations) == 1 else ("", "", "")
-    if scheme.lower() != "bearer":
+    if scheme.lower() != "bearer" or not token.isascii():
         raise _unauthorized(TokenFault.MISSING)
     return token.strip()
 

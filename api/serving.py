@@ -116,6 +116,8 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
+        if isinstance(exc, UnicodeError):  # bytes of the client's that are no text, such as those of an odd Expect
+            status = HTTPStatus.BAD_REQUEST
         if not isinstance(exc, ConnectionError):  # the client, or this process, has closed the connection
             _log.info("request could not be read", status=status, error=type(exc).__name__)
         if request.writer.output_size > 0:

@@ -155,6 +155,9 @@ async def test_what_is_open_to_everybody_also_answers_with_its_head_alone(servic
         b"POST /token HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
         b"POST /token HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: more\r\nContent-Length: 2\r\n\r\n{}",
         b"GET /power?domain=%ff%00 HTTP/1.1\r\nHost: a\r\nConnection: close\r\napplicationId: \xff\r\n\r\n",
+        b"GET /power HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer fkey_\xff\r\n\r\n",
+        b"GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: \xff\r\n\r\n",
+        b"GET /dashboard HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: \xff\r\n\r\n",
     ],
 )
 async def test_what_is_hardly_http_is_answered_in_shape(
