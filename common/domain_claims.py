@@ -93,6 +93,8 @@ class DomainClaims:
             return Assessment(OwnershipVerdict.RESERVED, OwnershipEvidence(None))
         if standing.is_blocked:
             return Assessment(OwnershipVerdict.BLOCKED, OwnershipEvidence(None))
+        if standing.is_suspended:
+            return Assessment(OwnershipVerdict.SUSPENDED, OwnershipEvidence(None))
         opened = self.resolver.open_pass(application.id) if within is None else contextlib.nullcontext(within)
         async with opened as questions:
             if holder is not None:

@@ -60,6 +60,7 @@ class OwnershipVerdict(StrEnum):
     ENROL = "enrol"
     MOVE = "move"  # to the claimant, away from its holder
     BLOCKED = "domain_blocked"  # by an operator, for any application
+    SUSPENDED = "application_suspended"  # by an operator, for any name
     RESERVED = "reserved"  # one of our own names, or a cname target of the claimant
     UNPROVEN = "txt_record_needed"
     HELD = "held"  # by another application, and nothing proves it the claimant's
@@ -74,7 +75,7 @@ class OwnershipRecord:
     `held_since`: since when `holder` holds it. `former_holders` are applications that held it within
     `REMEMBERED_DAYS`, the last one first. `is_target`: it is an application's cname target, and `is_own_target`: the
     claimant's. `is_above_foreign_target`: another application's cname target stands beneath it. `is_blocked`: an
-    operator has blocked it.
+    operator has blocked it. `is_suspended`: an operator has suspended the claimant.
     """
 
     holder: str | None = None
@@ -83,6 +84,7 @@ class OwnershipRecord:
     is_own_target: bool = False
     is_above_foreign_target: bool = False
     is_blocked: bool = False
+    is_suspended: bool = False
     held_since: datetime | None = field(default=None, compare=False)
 
 
@@ -144,6 +146,8 @@ def judge_claim(
         return OwnershipVerdict.RESERVED
     if standing.is_blocked:
         return OwnershipVerdict.BLOCKED
+    if standing.is_suspended:
+        return OwnershipVerdict.SUSPENDED
     if standing.holder == claimant:
         return OwnershipVerdict.ENROL
     if standing.holder is not None:

@@ -399,6 +399,7 @@ def _shown(application: Application, error_page_bytes: int | None, endpoint: End
         "previousSecretWorks": application.previous_client_secret is not None,
         "createdAt": _time(application.created_at),
         "deletingSince": _time(application.deleting_at),
+        "suspended": None if application.suspension is None else application.suspension.as_json(),
     }
 
 

@@ -302,6 +302,14 @@ class Deleting(AnswerModel):
     monitored: int
 
 
+class Suspended(AnswerModel):
+    """What the operator has edges answer to every request of every domain of the application."""
+
+    status: Literal[403, 451]
+    reason: str
+    since: datetime
+
+
 class Application(AnswerModel):
     """Secrets are in no answer but the one that made them."""
 
@@ -325,6 +333,8 @@ class Application(AnswerModel):
     organisationId: str | None
     deleting: Deleting | None
     """Null unless it is being deleted."""
+    suspended: Suspended | None
+    """Null unless the operator has suspended it."""
     createdAt: datetime
 
 
@@ -334,6 +344,7 @@ class ListedApplication(AnswerModel):
     cnameTarget: str
     organisationId: str | None
     deletingSince: datetime | None
+    suspendedSince: datetime | None
     createdAt: datetime
 
 

@@ -112,6 +112,7 @@ def rendered(application: Application, error_page: str | None, left: Extent | No
         "signature": "off" if application.signature_key is None else "on",
         "organisationId": application.organisation_id,
         "deleting": deleting,
+        "suspended": None if application.suspension is None else application.suspension._asdict(),
         "createdAt": application.created_at,
     }
 
@@ -124,6 +125,7 @@ def listed(application: Application) -> dict[str, Any]:
         "cnameTarget": application.cname_target,
         "organisationId": application.organisation_id,
         "deletingSince": application.deleting_at,
+        "suspendedSince": application.suspension and application.suspension.since,
         "createdAt": application.created_at,
     }
 

@@ -23,6 +23,7 @@ _OWNERSHIP: Final = MappingProxyType(
         OwnershipVerdict.UNPROVEN: "not proven",
         OwnershipVerdict.RESERVED: "reserved",
         OwnershipVerdict.BLOCKED: "blocked",
+        OwnershipVerdict.SUSPENDED: "suspended",
         OwnershipVerdict.HELD: "another application's",
         OwnershipVerdict.LEADS_TO_HOLDER: "another application's",
         OwnershipVerdict.UNKNOWN: "another application's",

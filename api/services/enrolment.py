@@ -27,7 +27,7 @@ from api.services import ownership_hints as hints
 from api.services.name_locks import NameLocks
 from common.addresses import AddressPolicy
 from common.clock import Clock
-from common.db import domain_list, domain_pages, domains, monitor_nodes, orders
+from common.db import domain_list, domain_pages, domains, monitor_nodes, orders, policies
 from common.db.applications import Application
 from common.db.domain_list import ListKey, Wanted
 from common.db.domain_pages import DomainPage, ListedDomain
@@ -202,6 +202,16 @@ async def find_issuer(database: Database) -> list[Notice]:
     return []
 
 
+async def refuse_not_served(connection: Connection, name: DomainName, application: Application) -> None:
+    """Raises: `Refused` for a change of a domain that an operator has blocked, or whose application is suspended."""
+    policy = await policies.find_in_force(connection, name.text, application.id)
+    if policy is None:
+        return
+    if policy.scope == "domain":
+        raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.BLOCKED.value, hint=hints.BLOCKED)
+    raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.SUSPENDED.value, hint=hints.SUSPENDED)
+
+
 def is_foreign(held: list[Domain], application: Application) -> bool:
     """Whether another application has the name; a name belongs to one application."""
     return any(domain.application_id != application.id for domain in held)
@@ -222,6 +232,8 @@ def refuse_unowned(assessment: Assessment, application: Application, name: Domai
             raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.RESERVED.value, hint=hints.RESERVED)
         case OwnershipVerdict.BLOCKED:
             raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.BLOCKED.value, hint=hints.BLOCKED)
+        case OwnershipVerdict.SUSPENDED:
+            raise Refused(DOMAIN_NOT_VALID, code=OwnershipVerdict.SUSPENDED.value, hint=hints.SUSPENDED)
         case _:
             target = None if assessment.evidence.is_outranked else cname_target
             raise _held(assessment.verdict, application, name, target)

@@ -46,6 +46,8 @@ def _blocked(diagnosis: Diagnosis, _: datetime) -> NextStep | None:
         return NextStep("action needed", f"{words.removesuffix('.')}. Ask the operator.")
     if ownership is not None and ownership.verdict is OwnershipVerdict.BLOCKED:
         return NextStep("action needed", f"{hints.BLOCKED[0].upper()}{hints.BLOCKED[1:]}.")
+    if ownership is not None and ownership.verdict is OwnershipVerdict.SUSPENDED:
+        return NextStep("action needed", f"{hints.SUSPENDED[0].upper()}{hints.SUSPENDED[1:]}.")
     return None
 
 

@@ -13,6 +13,7 @@ from common.ownership import OwnershipVerdict, txt_record
 RESERVED_NAME: Final = "a name of this service, or your application's cname target, and never enrolled"
 RESERVED: Final = f"it is {RESERVED_NAME}"
 BLOCKED: Final = "the operator of this service has blocked this name: ask the operator why, and to unblock it"
+SUSPENDED: Final = "the operator of this service has suspended the application: ask the operator why, and to resume it"
 
 STEP_ONE: Final = (
     "step 1 is the CNAME record of your application's cname target: its page in the dashboard shows the record to set,"
@@ -29,6 +30,8 @@ def eligibility(
         return RESERVED
     if verdict is OwnershipVerdict.BLOCKED:
         return BLOCKED
+    if verdict is OwnershipVerdict.SUSPENDED:
+        return SUSPENDED
     return unproven(name, application_id) if verdict is OwnershipVerdict.UNPROVEN and findings.is_eligible else None
 
 

@@ -15,7 +15,7 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.power import PowerBody, PowerChange
 from api.schemas.queries import ListQuery, PartQuery
 from api.services import ownership_hints as hints
-from api.services.enrolment import EnrolmentService, ListedPart, refuse_unresolved
+from api.services.enrolment import EnrolmentService, ListedPart, refuse_not_served, refuse_unresolved
 from api.services.origin_state import OriginStates
 from common.db import domains
 from common.db.applications import Application
@@ -107,6 +107,8 @@ class PowerService:
             is_ours = await domains.update_power(
                 connection, name.text, application.id, body.application_url, body.root_path_access
             )
+            if is_ours:
+                await refuse_not_served(connection, name, application)
         if not is_ours:
             raise Refused(DOMAIN_NOT_VALID)
         if body.application_url is None:

@@ -26,7 +26,14 @@ from api.schemas.bodies import parse_product_domain
 from api.schemas.queries import ListQuery, PartQuery
 from api.schemas.secure import REASONS, SecureBody, SecureChange, SecureRemoval
 from api.services import ownership_hints as hints
-from api.services.enrolment import EnrolmentService, ListedPart, find_issuer, is_foreign, refuse_unresolved
+from api.services.enrolment import (
+    EnrolmentService,
+    ListedPart,
+    find_issuer,
+    is_foreign,
+    refuse_not_served,
+    refuse_unresolved,
+)
 from common.db import domains, orders
 from common.db.applications import Application
 from common.db.domain_pages import DomainPage
@@ -160,6 +167,8 @@ class SecureService:
             changed = await domains.update_secure(
                 connection, name.text, application.id, body.application_url, body.redirect_to
             )
+            if changed:
+                await refuse_not_served(connection, name, application)
         if not changed:
             raise Refused(DOMAIN_NOT_VALID)
 

@@ -23,7 +23,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from asyncpg import Connection, Record
 
@@ -41,7 +41,9 @@ _COLUMNS = """id, name, cname_target, secure_cname_target, application_url, webh
     buffer_uploads_bytes, organisation_id, secret_generation,
     case when previous_expires_at > now() then previous_client_secret end as previous_client_secret,
     case when previous_signature_until > now() then previous_signature_until end as previous_signature_until,
-    case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until"""
+    case when previous_webhook_until > now() then previous_webhook_until end as previous_webhook_until,
+    (select (status, reason, set_at) from edge_policies where scope = 'application' and subject = applications.id)
+        as suspension"""
 
 
 MOST_OF_ORGANISATION = 1000
@@ -103,6 +105,17 @@ class NewApplication:
     organisation_id: str | None = None
 
 
+class Suspension(NamedTuple):
+    """An operator has every request of the application answered with this status and reason (`common.db.policies`)."""
+
+    status: int
+    reason: str
+    since: datetime
+
+    def as_json(self) -> dict[str, object]:
+        return {"status": self.status, "reason": self.reason, "since": self.since.isoformat()}
+
+
 @dataclass(frozen=True, slots=True)
 class Application:
     """`previous_client_secret` is there while it still opens tokens, `service_auth` and `signature_key` while they
@@ -138,6 +151,7 @@ class Application:
     deleting_at: datetime | None
     organisation_id: str | None = None
     secret_generation: int = 1
+    suspension: Suspension | None = None
 
 
 class ApplicationChanges(TypedDict, total=False):
@@ -523,4 +537,9 @@ async def _remember_targets(connection: Connection[Record], application_id: str,
 
 
 def _application(row: Record) -> Application:
-    return Application(**{**row, "root_path_access": tuple(row["root_path_access"])})
+    suspension = row["suspension"]
+    values = {
+        "root_path_access": tuple(row["root_path_access"]),
+        "suspension": None if suspension is None else Suspension(*suspension),
+    }
+    return Application(**{**row, **values})

@@ -79,6 +79,7 @@ class _Batch:
         self._holders: dict[str, str] = {}
         self._targets: set[str] = set()
         self._blocked: Mapping[str, policies.Policy] = {}
+        self._is_suspended = False
         self._new: list[EnrolmentRow] = []
 
     async def look(self, rows: Sequence[Row]) -> None:
@@ -87,6 +88,8 @@ class _Batch:
         if names:
             self._holders, self._targets = await ownership.find_taken(self._connection, names)
             self._blocked = await policies.find_many(self._connection, "domain", names)
+            suspension = await policies.find(self._connection, "application", self._application.id)
+            self._is_suspended = suspension is not None
 
     async def apply(self, row: Row) -> Outcome | InvalidRow:
         outcome = _compare(self._found.get(_key(row)), row)
@@ -117,11 +120,13 @@ class _Batch:
 
     async def _check(self, row: EnrolmentRow, *, is_new: bool) -> None:
         """Raises: `InvalidRow`."""
+        if row.domain in self._blocked:
+            raise InvalidRow("domain: blocked by an operator (`frontage domain unblock` ends that)")
+        if self._is_suspended:
+            raise InvalidRow("domain: its application is suspended (`frontage app resume` ends that)")
         if is_new:
             if row.domain in self._own or row.domain in self._targets:
                 raise InvalidRow("domain: a name of the service or a cname target, which is no customer's domain")
-            if row.domain in self._blocked:
-                raise InvalidRow("domain: blocked by an operator (`frontage domain unblock` ends that)")
             if self._holders.get(row.domain, self._application.id) != self._application.id:
                 raise InvalidRow("domain: another application holds it (`frontage domain transfer` moves it)")
             if row.product == "secure" and row.application_url is None and self._application.application_url is None:

@@ -65,6 +65,7 @@ async def find_standing(connection: Connection, name: DomainName, claimant: str)
             exists (select from applications where id = $2 and $1 in (cname_target, secure_cname_target))
                 as is_own_target,
             exists (select from edge_policies where scope = 'domain' and subject = $1) as is_blocked,
+            exists (select from edge_policies where scope = 'application' and subject = $2) as is_suspended,
             $4 and (exists (select from applications where id <> $2 and not {_HAS_LAPSED}
                     and reverse(cname_target) collate "C" > reverse($1) || '.'
                     and reverse(cname_target) collate "C" < reverse($1) || '/')

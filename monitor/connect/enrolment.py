@@ -35,6 +35,7 @@ _MOST_TRIES = 3
 _HINTS: Mapping[str, str] = {
     "reserved": "it is one of our own names, or the application's own cname target",
     "domain_blocked": "the operator of the service has blocked the name",
+    "application_suspended": "the operator of the service has suspended the application",
     "txt_record_needed": "it leads here, but nothing shows whose it is: see the ownership of domains",
     "held": "another application holds the name",
     "leads_to_holder": "another application holds the name, and its DNS leads to that one",

@@ -29,6 +29,7 @@ ROOT = "customer.test"
 ALREADY = "This domain has been already powered."
 NOT_VALID = "Domain not valid"
 REVIEW = "Please review Power eligibility status of this domain."
+REASON = "Phishing was reported."
 NOTHING = {
     "eligible": False,
     "powerStatus": "inactive",
@@ -110,6 +111,57 @@ async def test_a_blocked_name_is_enrolled_by_no_application_and_stays_enrolled_w
     async with service.database.transaction() as connection:
         assert await policies.remove(connection, "domain", SHOP)
     assert (await partner.post(SHOP, origin)).status == 200
+
+
+async def test_what_an_operator_has_blocked_or_suspended_is_neither_enrolled_nor_changed(
+    service: Service, origin: str
+) -> None:
+    partner = await service.partner()
+    power, ssl = partner, Ssl(partner, origin)
+    for name in (SHOP, "second.customer.test", "new.customer.test"):
+        service.zone.add(name, "A", SERVER)
+        name_by_txt(service, name, partner)
+    assert (await power.post(SHOP, origin)).status == 200
+    assert (await ssl.post("second.customer.test")).status == 200
+    enrolled = (power.put(SHOP, applicationUrl=origin), ssl.put("second.customer.test", applicationUrl=origin))
+    assert [(await each).status for each in enrolled] == [200, 200]
+    own = OwnNames(frozenset())
+    async with service.database.connection() as connection:
+        application = await applications.get_application(connection, partner.id)
+    assert application is not None
+
+    async def enrolling(name: str) -> list[tuple[int, str, str | None]]:
+        return [refusal(await each) for each in (power.post(name, origin), ssl.post(name))]
+
+    async def changing() -> list[tuple[int, str, str | None]]:
+        calls = (
+            power.put(SHOP, applicationUrl=origin),
+            ssl.put("second.customer.test", redirectTo="https://new.example.com"),
+        )
+        return [refusal(await each) for each in calls]
+
+    async def imported(name: str) -> str:
+        row = parse_row({"product": "power", "domain": name, "applicationUrl": "https://other.example.com"})
+        [outcome] = await domain_import.write(service.database, application, [row], own, is_dry=False)
+        return str(outcome)
+
+    for scope, subjects, code, words in (
+        ("domain", (SHOP, "second.customer.test", "new.customer.test"), "domain_blocked", "unblock"),
+        ("application", (partner.id,), "application_suspended", "resume"),
+    ):
+        async with service.database.transaction() as connection:
+            for subject in subjects:
+                await policies.put(connection, scope, subject, policies.FORBIDDEN, REASON)
+        assert [*await enrolling("new.customer.test"), *await changing()] == [(502, NOT_VALID, code)] * 4
+        shown = (await partner.call("GET", "/application")).body["suspended"]
+        assert shown == (None if scope == "domain" else {"status": 403, "reason": REASON, "since": shown["since"]})
+        eligibility = (await power.get(domain="new.customer.test")).body
+        assert (eligibility["eligible"], words in eligibility["hint"]) == (False, True)
+        assert [words in await imported(name) for name in (SHOP, "new.customer.test")] == [True, True]
+        async with service.database.transaction() as connection:
+            for subject in subjects:
+                assert await policies.remove(connection, scope, subject)
+    assert (await power.post("new.customer.test", origin)).status == 200
 
 
 # Names that nobody may have --------------------------------------------------------------------------------------

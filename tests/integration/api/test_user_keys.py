@@ -8,7 +8,7 @@ import pytest
 
 from api.reference.operations import OPERATIONS, Operation
 from common.accounts import Permission
-from common.db import application_removal, user_keys, users
+from common.db import application_removal, policies, user_keys, users
 from common.db.applications import MOST_OF_ORGANISATION, get_application
 from tests.integration.api.conftest import Service
 from tests.integration.api.people import key_of, organisation, person
@@ -173,6 +173,12 @@ async def test_an_owner_makes_applications_once_for_each_idempotency_key(service
     assert len(rotated.body["clientSecret"]) == 64
     (listed,) = (await owner.call("GET", "/applications?search=SHOP")).body["items"]
     assert (listed["applicationId"], listed["deletingSince"]) == (application, None)
+    assert listed["suspendedSince"] is None
+    async with service.database.transaction() as connection:
+        await policies.put(connection, "application", application, policies.LEGAL, "A court said so.")
+    (listed,) = (await owner.call("GET", "/applications?search=SHOP")).body["items"]
+    shown = (await owner.call("GET", "/application", application=application)).body["suspended"]
+    assert shown == {"status": 451, "reason": "A court said so.", "since": listed["suspendedSince"]}
     assert (await owner.call("GET", "/applications?search=other")).body["items"] == []
     other = await organisation(service, "Other")
     foreign = await owner.call("POST", "/applications", json=body | {"organisationId": other.id})

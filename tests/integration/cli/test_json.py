@@ -174,6 +174,9 @@ async def type_about_an_application(operator: Operator) -> str:
     for command in ("app suspend", "app resume"):
         reason = ("--reason", "Phishing.") if command == "app suspend" else ()
         assert (await run(command, application, *reason))["applicationId"] == application
+        (listed,) = await run("app list")
+        assert listed["suspended"] == (await run("app show", application))["suspended"]
+        assert (listed["suspended"] or {}).get("reason") == ("Phishing." if reason else None)
     assert await run("app id", "apps.partner.test") == {"applicationId": application}
     event = (await run("webhook test", application))["event"]
     await run("webhook replay-event", application, event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.db import domains, users
+from common.db import domains, policies, users
 from common.db.applications import get_application, update_application
 from tests.integration.api.partner import Partner
 from tests.integration.dashboard.conftest import Browser, Dashboard
@@ -229,6 +229,26 @@ async def test_an_operator_blocks_a_domain_and_its_partner_reads_why(dashboard: 
     assert (await owner.post(path, action="unblock")).status in (403, 404)
     await operator.post(path, action="unblock")
     assert "blocked by the operator" not in (await owner.get(path)).words
+
+
+async def test_a_suspended_application_says_so_on_each_of_its_pages(dashboard: Dashboard) -> None:
+    ours = await dashboard.organisation("Ours")
+    one = await dashboard.partner(ours)
+    await power(dashboard, one)
+    owner = await dashboard.signed_in("ada@ours.example", ours, "owner")
+    path = f"/dashboard/applications/{one.id}"
+    names = ("", "/webhooks", "/settings", "/secrets", "/audit", "/delete", f"/domains/{SHOP}")
+    words = "This application is suspended by the operator: every request is answered 403"
+    for is_suspended in (True, False):
+        async with dashboard.service.database.transaction() as connection:
+            if is_suspended:
+                await policies.put(connection, "application", one.id, policies.FORBIDDEN, "Phishing was reported.")
+            else:
+                await policies.remove(connection, "application", one.id)
+        for name in names:
+            shown = (await owner.get(path + name)).words
+            assert (words in shown, "Phishing was reported." in shown) == (is_suspended, is_suspended), name
+        assert ("Suspended" in (await owner.get("/dashboard/applications")).words) is is_suspended
 
 
 async def test_an_owner_adds_a_member_who_gets_a_link(dashboard: Dashboard) -> None:

@@ -1,0 +1,15 @@
+"""A flow can say each reason for which the ownership of a name refuses it."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.ownership import OwnershipVerdict
+from monitor.connect import enrolment
+
+REFUSING = set(OwnershipVerdict) - {OwnershipVerdict.ENROL, OwnershipVerdict.MOVE}
+
+
+@pytest.mark.parametrize("verdict", sorted(REFUSING))
+def test_each_verdict_that_refuses_a_name_has_words(verdict: OwnershipVerdict) -> None:
+    assert enrolment._HINTS[verdict.value]
