@@ -27,10 +27,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from api.cli.walk_clients import NoAnswer
 from bench import output
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.certificates import pebble_orders
+from bench.demo.walk_clients import NoAnswer
 from bench.lab.pebble import is_installed
 from common.errors import DatabaseUnavailable, FrontageError, OperatorError
 from common.processes import loop_factory

@@ -20,8 +20,8 @@ from typing import Any
 import aiohttp
 
 from api.cli.database import prepare
-from api.cli.walk_clients import VisitorClient
 from bench.application import make_application
+from bench.demo.walk_clients import VisitorClient
 from bench.lab.faulty_ca import FaultyCa, faulty_ca
 from bench.lab.lab import Lab
 from bench.lab.pebble import Pebble, running_pebble

@@ -31,9 +31,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from api.cli.database import prepare
-from api.cli.walk_clients import NoAnswer
 from bench import output
 from bench.certificate_world import CertificateWorld, certificate_world
+from bench.demo.walk_clients import NoAnswer
 from bench.enrolment import EnrolledDomain, enrol
 from bench.lab.pebble import is_installed
 from bench.lab.ports import free_ports

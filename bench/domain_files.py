@@ -27,10 +27,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from api.cli.stage import CUSTOMER, Stage, set_up
-from api.cli.walk_clients import PartnerClient, UnexpectedStatus, VisitorClient, WalkFailed
 from bench import output
 from bench.application import make_application
+from bench.demo.stage import CUSTOMER, Stage, set_up
+from bench.demo.walk_clients import PartnerClient, UnexpectedStatus, VisitorClient, WalkFailed
 from bench.figures import Figure
 from bench.memory import peak_resident_bytes
 from bench.private_stage import private_environment

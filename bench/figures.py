@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from api.cli.stage import CUSTOMER, Stage
-from api.cli.walk_clients import PartnerClient, VisitorClient
 from bench import output
+from bench.demo.stage import CUSTOMER, Stage
+from bench.demo.walk_clients import PartnerClient, VisitorClient
 from bench.private_stage import private_environment, private_stage
 from bench.process_tree import find_child
 from bench.worker_connections import WorkerConnection, one_to_each_worker

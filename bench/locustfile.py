@@ -39,8 +39,8 @@ from requests import PreparedRequest, Response
 from requests import Session as PlainSession
 from requests.adapters import HTTPAdapter
 
-from api.cli.running_demo import RunningDemo, find_running_demo
-from api.cli.stage import CNAME_TARGET
+from bench.demo.running_demo import RunningDemo, find_running_demo
+from bench.demo.stage import CNAME_TARGET
 from common.settings import HostPort, parse_host_port
 
 _TOKEN_SECONDS = 50 * 60  # a little less than it is good for

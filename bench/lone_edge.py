@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 
 from bench import process_tree
+from bench.lab.last_words import last_words
 from bench.memory import Memory, memory_of
-from bench.pinned import last_words
 from common.errors import OperatorError
 from common.processes import exited, role_argv, spawn
 from common.settings import HostPort, Settings, load

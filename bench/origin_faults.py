@@ -27,8 +27,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from pathlib import Path
 from typing import Any
 
-from api.cli.stage import Stage
 from bench import output
+from bench.demo.stage import Stage
 from bench.enrolment import EnrolledDomain, enrol, until_applied
 from bench.lab.ports import free_ports
 from bench.lab.server import NameServer

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
+from bench.lab.last_words import last_words
 from common.errors import OperatorError
 from common.processes import exited, spawn
 
@@ -82,12 +83,6 @@ async def last_line(argv: Sequence[str], *, core: int, seconds: float) -> str:
     if status or not lines:
         raise LoadFailed(f"{' '.join(argv[:3])} …: {lines[-1] if lines else f'status {status}'}")
     return lines[-1]
-
-
-def last_words(log: Path) -> str:
-    """The last line of it."""
-    lines = log.read_text("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "it gave no reason"
 
 
 async def _is_listening(port: int) -> bool:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from api.cli.stage import Stage, set_up
+from bench.demo.stage import Stage, set_up
 from bench.lab.ports import free_ports
 from common.settings import PREFIX
 

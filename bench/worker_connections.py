@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from api.cli.stage import Stage
+from bench.demo.stage import Stage
 from bench.process_tree import descendants
 from common.errors import FrontageError
 

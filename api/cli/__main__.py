@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
+from functools import cached_property
 from importlib import import_module
 from typing import Annotated, Any, Literal, cast
 
@@ -20,7 +21,6 @@ from common.errors import DatabaseUnavailable, FrontageError
 
 # Each command, in the order of the help, and where it is: a function, or a group of commands.
 _COMMANDS = {
-    "demo": "api.cli.demo:demo",
     "up": "api.cli.up:up",
     "edge": "api.cli.roles:edge",
     "api": "api.cli.roles:api",
@@ -50,6 +50,8 @@ _COMMANDS = {
 _HELP = "Frontage puts a partner's application on its customers' own domains, with HTTPS."
 
 
+_GROUP = "frontage.commands"
+"""The entry points that add a command: its name, and where it is, as in `_COMMANDS`."""
 _AS_JSON = "frontage.as_json"
 _COMPLETION = ("--install-completion", "--show-completion")
 _SHELLS = ("bash", "zsh", "fish")
@@ -64,14 +66,21 @@ class _Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._built:
-            self._built[name] = _build(name, _COMMANDS[name])
+            self._built[name] = _build(name, _COMMANDS.get(name) or self._found[name])
         return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_COMMANDS)
+        return iter({**self._found, **_COMMANDS})
 
     def __len__(self) -> int:
-        return len(_COMMANDS)
+        return sum(1 for _ in self)
+
+    @cached_property
+    def _found(self) -> dict[str, str]:
+        """Commands that packages above this one add, such as the demo, by the entry points that they declare."""
+        from importlib.metadata import entry_points
+
+        return {each.name: each.value for each in entry_points(group=_GROUP)}
 
 
 def _build(name: str, place: str) -> Any:

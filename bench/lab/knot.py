@@ -23,8 +23,8 @@ import dns.message
 import dns.rcode
 import dns.update
 
+from bench.lab.last_words import last_words
 from bench.lab.ports import free_ports
-from bench.pinned import last_words
 from common.errors import OperatorError
 from common.processes import spawn
 from common.settings import HostPort

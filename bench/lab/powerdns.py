@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import aiohttp
 
+from bench.lab.last_words import last_words
 from bench.lab.ports import free_ports
-from bench.pinned import last_words
 from common.errors import OperatorError
 from common.processes import spawn
 from common.settings import HostPort

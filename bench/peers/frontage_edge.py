@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import ClassVar
 
-from api.cli.stage import Stage
+from bench.demo.stage import Stage
 from bench.enrolment import EnrolledDomain, enrol, until_applied
 from bench.peers import PROXY_CORE, RunningProxy, Sites
 from bench.private_stage import private_stage

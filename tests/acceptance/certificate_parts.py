@@ -14,9 +14,9 @@ from typing import Any
 
 from cryptography import x509
 
-from api.cli.walk_clients import NoAnswer
 from bench.certificate_world import CertificateWorld, certificate_world
 from bench.certificates import pebble_orders
+from bench.demo.walk_clients import NoAnswer
 from common.errors import DatabaseUnavailable
 from tests import waiting
 

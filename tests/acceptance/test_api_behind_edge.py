@@ -16,8 +16,8 @@ import aiohttp
 import pytest
 
 from api.cli.database import prepare
-from api.cli.stage import CUSTOMER, Stage, set_up
-from api.cli.walk_clients import OneAddressResolver
+from bench.demo.stage import CUSTOMER, Stage, set_up
+from bench.demo.walk_clients import OneAddressResolver
 from bench.private_stage import private_environment
 from common.db import certificates, domains
 from common.db.pool import Database

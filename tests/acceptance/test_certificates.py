@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from api.cli.walk_clients import NoAnswer
 from bench.certificate_world import CertificateWorld
 from bench.certificates import pebble_orders
+from bench.demo.walk_clients import NoAnswer
 from bench.lab.pebble import is_installed
 from common.clock import SystemClock
 from common.db import orders

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from api.cli.stage import CNAME_TARGET, Stage
+from bench.demo.stage import CNAME_TARGET, Stage
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_stage

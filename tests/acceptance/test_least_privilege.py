@@ -20,8 +20,8 @@ import asyncpg
 import pytest
 
 from api.cli.database import prepare
-from api.cli.stage import CUSTOMER, LOG_NAME, Stage, set_up
-from api.cli.walk_clients import PartnerClient, VisitorClient
+from bench.demo.stage import CUSTOMER, LOG_NAME, Stage, set_up
+from bench.demo.walk_clients import PartnerClient, VisitorClient
 from bench.private_stage import private_environment
 from common import processes
 from common.db import applications, certificates, envelopes, roles

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from api.cli.stage import CNAME_TARGET, Stage
+from bench.demo.stage import CNAME_TARGET, Stage
 from bench.lab.server import NameServer
 from bench.lab.zone import Zone
 from bench.private_stage import private_stage

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from api.cli import demo
+from bench.demo import command as demo
 
 
 def test_what_is_to_be_installed_is_printed_whole(monkeypatch: pytest.MonkeyPatch) -> None:

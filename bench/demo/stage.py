@@ -1,6 +1,6 @@
 """The stage: the lab and everything `frontage up` runs, as child processes, with an application to play with.
 
-Used by the demo and by the benchmarks. The lab is started by its name as a program: the command line imports
+Used by the demo and by the benchmarks. The lab is started by its name as a program: the stage imports
 neither a role nor the lab. What the children write to standard error goes to ``<state_dir>/demo.log``.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.cli.running_demo import RunningDemo
+from bench.demo.running_demo import RunningDemo
 from common import logs
 from common.errors import OperatorError
 from common.settings import PREFIX, Settings, load
@@ -75,9 +75,7 @@ class Stage:
     @property
     def edge_https_host(self) -> str:
         """Where a client on this machine connects to."""
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(  # noqa: S104 - compared, not bound
-            self.settings.edge_https.host, self.settings.edge_https.host
-        )
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.settings.edge_https.host, self.settings.edge_https.host)
 
     def described(self, domain: str) -> RunningDemo:
         host = f"[{self.edge_https_host}]" if ":" in self.edge_https_host else self.edge_https_host

@@ -1,6 +1,6 @@
 """The walk of `frontage demo`: what a partner and a customer's visitor do, step by step, each step checked and timed.
 
-Knows addresses only; starts nothing. Its clients are `api.cli.walk_clients`.
+Knows addresses only; starts nothing. Its clients are `bench.demo.walk_clients`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Concatenate, ParamSpec
 import aiohttp
 from yarl import URL
 
-from api.cli.stage import CUSTOMER, ELSEWHERE, ELSEWHERE_ADDRESS, EXPIRED, POWERDNS_ZONE, PROVIDER_ZONE, LabAddresses
-from api.cli.walk_clients import (
+from bench.demo.stage import CUSTOMER, ELSEWHERE, ELSEWHERE_ADDRESS, EXPIRED, POWERDNS_ZONE, PROVIDER_ZONE, LabAddresses
+from bench.demo.walk_clients import (
     FORGED_ADDRESS,
     POLL_SECONDS,
     REQUEST_SECONDS,

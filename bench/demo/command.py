@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -24,8 +23,8 @@ from api.cli.printing import AsJson, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from api.cli.stage import Stage
-    from api.cli.walk import Tell, Walk
+    from bench.demo.stage import Stage
+    from bench.demo.walk import Tell, Walk
 
 _DOMAIN = "shop"
 
@@ -51,7 +50,7 @@ async def _until_signalled(*, check: bool, as_json: bool) -> None:
 
 
 async def _run(output: _Output, *, check: bool) -> None:
-    from api.cli.stage import set_up, state_directory
+    from bench.demo.stage import set_up, state_directory
 
     start = time.perf_counter()
     with state_directory(os.environ) as state_dir:
@@ -70,8 +69,8 @@ async def _run(output: _Output, *, check: bool) -> None:
 
 
 async def _walk(stage: Stage, tell: Tell, *, check: bool) -> None:
-    from api.cli.walk import Walk
-    from api.cli.walk_clients import PartnerClient, VisitorClient
+    from bench.demo.walk import Walk
+    from bench.demo.walk_clients import PartnerClient, VisitorClient
 
     visitor = VisitorClient(stage.edge_https_host, stage.settings.edge_https.port, stage.ca_file)
     async with PartnerClient.at(stage.settings.base_url, stage.application_id) as partner:
@@ -112,7 +111,7 @@ async def _check(walk: Walk, *, has_powerdns: bool) -> None:
 
 def _domain(*, check: bool) -> str:
     """A fresh name for a check: powering one name is limited to five times a day."""
-    from api.cli.stage import CUSTOMER
+    from bench.demo.stage import CUSTOMER
 
     return f"{_DOMAIN}-{secrets.token_hex(4)}.{CUSTOMER}" if check else f"{_DOMAIN}.{CUSTOMER}"
 
@@ -190,13 +189,11 @@ def _command(name: str) -> str | None:
 
 
 def _load() -> tuple[str, str]:
-    """A title and a command, for which the reader may not have installed the program yet."""
-    command = _command("locust")
-    title = "Load" if command else "Load, after `pip install -e '.[bench]'` in the clone"
-    package = find_spec("bench")
-    assert package is not None, "the lab is in it"
-    assert package.submodule_search_locations is not None
-    return title, f"{command or 'locust'} -f {shlex.quote(package.submodule_search_locations[0])}"
+    """Return a title and a command. The reader may have installed neither the program nor the clone's benches."""
+    command, benches = _command("locust"), Path(__file__).parents[1]
+    is_clone = (benches / "locustfile.py").exists()
+    title = "Load" if command and is_clone else "Load, after `pip install -e '.[bench]'` in the clone"
+    return title, f"{command or 'locust'} -f {shlex.quote(str(benches)) if is_clone else 'bench/'}"
 
 
 def _present(console: Console, stage: Stage, domain: str, seconds: float, *, is_kept: bool) -> None:

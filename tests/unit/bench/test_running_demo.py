@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.running_demo import RunningDemo, find_running_demo
+from bench.demo.running_demo import RunningDemo, find_running_demo
 
 DEMO = RunningDemo(
     domain="shop.customer.localhost",
